@@ -1,0 +1,57 @@
+# The front door. Everything happens in .venv, which the first target makes.
+
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.lading-installed
+# The first Python that is new enough; `make PYTHON=/path/to/python` takes another one.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+
+.PHONY: install demo test check acceptance soak bench docs format clean
+
+install: $(STAMP)
+
+# pip learnt --group in 25.1; a pip that is new enough is left as it is.
+$(STAMP): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "lading needs Python 3.11 or newer: make PYTHON=/path/to/python"; exit 1; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable '.[spark]' --group dev
+	@touch $(STAMP)
+
+# A table that stays true to its files, in two minutes.
+demo: install
+	$(BIN)/python scripts/demo.py
+
+test: install
+	$(BIN)/python -m pytest tests
+
+check: install
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python scripts/gen_docs.py --check
+
+# One line an id: the id, pass or fail, its tests.
+acceptance: install
+	$(BIN)/python scripts/acceptance.py
+
+# The property test for a long time.
+soak: install
+	LADING_SOAK=1 $(BIN)/python -m pytest tests/properties -q
+
+bench:
+	@echo "bench: nothing to measure yet; it comes with its own issue"
+
+# Write the generated pages and format the code.
+docs: install
+	$(BIN)/python scripts/gen_docs.py
+
+format: install
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
+	find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,36 @@
+"""Whether a commit may still be appended after others were. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lading.errors import Conflict
+from lading.model import Commit
+
+
+def refuse_conflicts(commit: Commit, since: Iterable[Commit], recipe: str) -> None:
+    """Raise Conflict if a commit made since touched what `commit` touches; `recipe` is its base's."""
+    sources = _sources(commit)
+    paths = _paths(commit)
+    for other in since:
+        if other.recipe != recipe or commit.recipe != recipe:
+            raise _conflict(other, "changed the recipe, or this one does")
+        if sources & _sources(other):
+            raise _conflict(other, "read or retracted one of the same source files")
+        if paths & _paths(other):
+            raise _conflict(other, "replaced one of the same parts")
+
+
+def _sources(commit: Commit) -> set[int]:
+    return {source.id for source in commit.sources} | set(commit.gone)
+
+
+def _paths(commit: Commit) -> set[str]:
+    return {*commit.remove, *(path for path, _ in commit.minus), *(path for path, _ in commit.tier)}
+
+
+def _conflict(other: Commit, why: str) -> Conflict:
+    return Conflict(
+        f"run {other.run_id} committed sequence {other.sequence} in between and {why}",
+        hint="run again: it will plan from there",
+    )

@@ -1,0 +1,133 @@
+"""lading explain: why was this file read, or not?"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lading.cli.session import Json, config_of
+from lading.config import Config, TableConfig
+from lading.errors import NotFound
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="A path, or a key as `lading plan` shows it.")]
+
+_CONSEQUENCE = {
+    "new": "The next run reads it.",
+    "changed": "The next run reads it again and replaces its rows.",
+    "touched": "The next run notes its new time and does not read it.",
+    "unchanged": "The next run leaves it alone.",
+    "vanished": "The next run retracts its rows.",
+    "failed": "The next run tries it again.",
+    "quarantined": "Its bad rows are kept aside.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    table: str | None
+    key: str
+    verdict: str | None  # None: not one of this table's files
+    reason: str
+    recorded: dict[str, Any] | None = None  # from its entry in manifest/<table>.json
+
+
+def explain(ctx: typer.Context, file: File, json: Json = False) -> None:
+    """Say why a file is read, or not.
+
+    \b
+    Example:
+      lading explain data/voyages/rotterdam_20240301.csv
+    """
+    from lading.cli.screen import print_json
+
+    answers = _answers(config_of(ctx), file)
+    if json:
+        print_json({"file": file, "tables": [_answer_object(answer) for answer in answers]})
+    else:
+        for answer in answers:
+            _show(answer)
+
+
+def _answers(config: Config, file: str) -> list[_Answer]:
+    keys = {table.name: _keys(config, table, file) for table in config.tables.values()}
+    there = {name: [key for key in keys[name] if (config.table(name).root / key).exists()] for name in keys}
+    # A file that is there concerns the tables whose root it lies in; one that is gone may be any table's.
+    meant = {name: found for name, found in (there if any(there.values()) else keys).items() if found}
+    answers = [_answer(config, config.table(name), found) for name, found in meant.items()]
+    known = [answer for answer in answers if answer.verdict is not None]
+    if known or any(there.values()):
+        return known or answers
+    if any(os.path.lexists(base / file) for base in (Path(), config.project)):
+        return [_Answer(None, file, None, "it lies in no table's root")]
+    raise NotFound(
+        f"there is no file {file}, and no table has read one of that name",
+        hint="give a path, or a key as `lading plan --json` lists it",
+        file=file,
+    )
+
+
+def _keys(config: Config, table: TableConfig, file: str) -> list[str]:
+    """What `file` could mean under this table's root: a path from here or the project, or a key."""
+    paths = [Path(os.path.abspath(base / file)) for base in (Path(), config.project, table.root)]
+    inside = [path.relative_to(table.root) for path in paths if path.is_relative_to(table.root)]
+    return list(dict.fromkeys(path.as_posix() for path in inside if path.parts))
+
+
+def _answer(config: Config, table: TableConfig, keys: list[str]) -> _Answer:
+    from lading.cli.progress import terminal_watch
+    from lading.run import plan_tables
+    from lading.sources.manifest import load as load_manifest
+
+    with terminal_watch() as watch:
+        (plan,) = plan_tables(config, [table.name], watch=watch)
+    verdict = next((one for one in plan.files if one.key in keys), None)
+    if verdict is None:
+        return _Answer(table.name, keys[0], None, _why_not(table, keys[0]))
+    manifest = load_manifest(config.source_manifest(table.name))
+    entry = manifest.files.get(verdict.key) if manifest else None
+    recorded = None
+    if entry is not None:
+        when = {"status": entry.status, "last_processed": entry.last_processed}
+        recorded = {**when, "hash": entry.hash, "rows": entry.row_count, "error": entry.error}
+    return _Answer(table.name, verdict.key, verdict.verdict, verdict.reason, recorded)
+
+
+def _why_not(table: TableConfig, key: str) -> str:
+    from lading.sources.glob import compile_glob
+
+    path = table.root / key
+    if not path.exists():
+        return f"there is no such file in {table.root}"
+    if path.is_dir():
+        return "it is a folder, not a file"
+    if not compile_glob(table.path).fullmatch(key):
+        return f"it does not match path: {table.path}"
+    return "discovery did not list it"
+
+
+def _answer_object(answer: _Answer) -> dict[str, Any]:
+    return {
+        "table": answer.table,
+        "key": answer.key,
+        "verdict": answer.verdict,
+        "reason": answer.reason,
+        "recorded": answer.recorded,
+    }
+
+
+def _show(answer: _Answer) -> None:
+    from lading.cli.screen import say
+
+    where = f"{answer.table}: " if answer.table else ""
+    if answer.verdict is None:
+        say(f"{where}{answer.key} is not read: {answer.reason}")
+        return
+    say(f"{where}{answer.key} is {answer.verdict}: {answer.reason}. {_CONSEQUENCE[answer.verdict]}")
+    if answer.recorded:
+        last = answer.recorded
+        rows = f"{last['rows']:,} rows, " if last["rows"] is not None else ""
+        say(f"  last read {last['last_processed']}: {rows}{last['error'] or last['status']}")

@@ -1,0 +1,68 @@
+"""How a command that fails says so: a sentence and a hint for people, one object for scripts.
+
+Exit codes: 1 work failed, 3 config or usage error, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+from lading.cli.logfile import log_exception
+from lading.cli.screen import note, print_json
+from lading.cli.session import Session
+from lading.errors import LadingError
+
+
+def error_object(error: LadingError) -> dict[str, Any]:
+    return {
+        "kind": error.kind,
+        "message": error.message,
+        "hint": error.hint,
+        "table": error.table,
+        "file": error.file,
+    }
+
+
+def print_error(error: LadingError) -> None:
+    where = f"{error.table}: " if error.table and error.table not in error.message else ""
+    note(f"error: {where}{error.message}")
+    if error.hint:
+        note(f"hint: {error.hint}")
+
+
+def lading_failure(error: LadingError, session: Session) -> int:
+    return _say(error.kind, error, session, error.exit_code)
+
+
+def usage_failure(error: Any, session: Session) -> int:
+    """`error` is typer's: it can format itself and knows the command."""
+    command = error.ctx.command_path if getattr(error, "ctx", None) else "lading"
+    message = str(error.format_message()).rstrip(".")
+    return _say(
+        "UsageError", LadingError(message, hint=f"`{command} --help` shows what is possible"), session, 3
+    )
+
+
+def interrupted(session: Session) -> int:
+    error = LadingError("interrupted", hint="nothing is lost: the next `lading run` completes what was begun")
+    return _say("Interrupted", error, session, 130)
+
+
+def unexpected(error: Exception, session: Session) -> int:
+    """A bug, or a disk that failed: the traceback goes where it can be found again."""
+    log = log_exception(session.project, error) if session.is_project else None
+    if log is None:
+        note("".join(traceback.format_exception(error)).rstrip())
+    where = f"in {log}" if log else "above"
+    hint = f"the traceback is {where}; please report it. Nothing is lost: the command may be run again"
+    failure = LadingError(f"unexpected {type(error).__name__}: {error}", hint=hint)
+    return _say("Unexpected", failure, session, 1)
+
+
+def _say(kind: str, error: LadingError, session: Session, exit_code: int) -> int:
+    if session.as_json:
+        print_json({"error": {**error_object(error), "kind": kind}})
+    else:
+        print_error(error)
+    return exit_code

@@ -1,0 +1,108 @@
+"""The command `lading`: one file a command, and the one place where failures become exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lading.cli.explain import explain
+from lading.cli.failures import interrupted, lading_failure, unexpected, usage_failure
+from lading.cli.init import init
+from lading.cli.lookup import lookup
+from lading.cli.plan import plan
+from lading.cli.run import run
+from lading.cli.scan import scan
+from lading.cli.session import Session, session_of
+from lading.cli.sources import sources
+from lading.cli.status import status
+from lading.errors import LadingError
+
+# The class above every wrong command line. Reached through a public name because typer has moved its
+# module; `BadParameter` is a `UsageError` is a `ClickException` in every version.
+_CommandLineError: type[Exception] = typer.BadParameter.__mro__[2]
+
+app = typer.Typer(
+    name="lading",
+    rich_markup_mode=None,  # plain help: quick, and the same text in docs/reference/cli.md
+    pretty_exceptions_enable=False,
+)
+
+for _command in (init, plan, run, status, explain, scan, lookup, sources):
+    # A key may be negative: -5 is a key and not an option.
+    _settings = {"ignore_unknown_options": True} if _command is lookup else None
+    app.command(_command.__name__, context_settings=_settings)(_command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"lading {version('lading')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def lading(
+    ctx: typer.Context,
+    project: Annotated[
+        Path, typer.Option("-C", metavar="DIR", help="Work on the project in DIR.", show_default=False)
+    ] = Path(),
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Tables that stay true to the raw files they come from.
+
+    \b
+    Example:
+      lading init shipping
+      lading -C shipping run
+    """
+    session_of(ctx).project = project
+    if ctx.invoked_subcommand is None:
+        print(ctx.get_help())
+
+
+def invoke(args: Sequence[str]) -> int:
+    """Run one command line; the exit code."""
+    options = args[: args.index("--")] if "--" in args else args
+    session = Session(as_json="--json" in options)
+    try:
+        with typer.main.get_command(app).make_context("lading", list(args), obj=session) as ctx:
+            ctx.command.invoke(ctx)
+        sys.stdout.flush()
+        return 0
+    except typer.Exit as done:
+        return int(done.exit_code)
+    except BrokenPipeError:
+        _drop_stdout()
+        return 0  # whoever closed the pipe has what they wanted
+    except (KeyboardInterrupt, typer.Abort):
+        return interrupted(session)
+    except LadingError as error:
+        return lading_failure(error, session)
+    except _CommandLineError as error:
+        return usage_failure(error, session)
+    except Exception as error:
+        return unexpected(error, session)
+
+
+def _drop_stdout() -> None:
+    """Python flushes stdout when it exits, and would complain about the pipe again."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def main() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a narrow locale is no reason to fail
+    if "_LADING_COMPLETE" in os.environ:
+        app(prog_name="lading")
+    sys.exit(invoke(sys.argv[1:]))

@@ -1,0 +1,74 @@
+"""lading plan: what a run would do, and why. Touches nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from lading.cli.session import Json, Tables, config_of
+
+if TYPE_CHECKING:
+    from lading.plan import TablePlan
+
+_SHOWN = 40  # files listed for a person; a script asks for JSON and gets all
+WORK_EXIT = 2
+
+
+def plan(ctx: typer.Context, tables: Tables = None, json: Json = False) -> None:
+    """Show what a run would do, and why.
+
+    A verdict and a reason for each file; touches nothing.
+    Exit code 0 when there is nothing to do, 2 when there is.
+
+    \b
+    Example:
+      lading plan
+      lading plan voyages --json
+    """
+    config = config_of(ctx, tables)
+    from lading.cli.progress import terminal_watch
+    from lading.cli.screen import print_json
+    from lading.run import plan_tables
+
+    with terminal_watch() as watch:
+        plans = plan_tables(config, tables or (), watch=watch)
+    if json:
+        print_json({"tables": [_plan_object(one) for one in plans]})
+    else:
+        for one in plans:
+            _show(one)
+    if not all(one.idle for one in plans):
+        raise typer.Exit(WORK_EXIT)
+
+
+def _plan_object(plan: TablePlan) -> dict[str, Any]:
+    return {
+        "table": plan.table,
+        "verdicts": plan.verdicts,
+        "files": [{"key": f.key, "verdict": f.verdict, "reason": f.reason} for f in plan.files],
+        "parts_to_rewrite": plan.parts_to_rewrite,
+        "rows_to_rewrite": plan.rows_to_rewrite,
+        "bytes_to_rewrite": plan.bytes_to_rewrite,
+        "idle": plan.idle,
+        "reason": plan.reason,
+    }
+
+
+def _show(plan: TablePlan) -> None:
+    from lading.cli.screen import byte_words, count_words, say, show_table, verdict_words
+
+    if plan.idle:
+        say(f"{plan.table}: nothing to do ({verdict_words(plan.verdicts)})")
+        return
+    say(f"{plan.table}: {verdict_words(plan.verdicts)}")
+    if plan.reason:
+        say(f"  everything is read again: {plan.reason}")
+    if plan.parts_to_rewrite:
+        parts = count_words(plan.parts_to_rewrite, "part")
+        rows = count_words(plan.rows_to_rewrite, "row")
+        say(f"  rewrites {parts} ({rows}, {byte_words(plan.bytes_to_rewrite)})")
+    work = [file for file in plan.files if file.verdict != "unchanged"]
+    show_table(("  verdict", "file", "why"), ((f"  {f.verdict}", f.key, f.reason) for f in work[:_SHOWN]))
+    if len(work) > _SHOWN:
+        say(f"  … and {len(work) - _SHOWN:,} more; --json lists them all")

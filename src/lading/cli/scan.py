@@ -1,0 +1,78 @@
+"""lading scan: rows of what readers see, in a form the next program understands."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from lading.cli.session import Table, config_of, published_folder
+
+_TABLE_ROWS = 50  # a person's screenful; the other formats give every row
+
+
+class Format(StrEnum):
+    table = "table"
+    jsonl = "jsonl"
+    csv = "csv"
+    arrow = "arrow"
+
+
+Where = Annotated[
+    str | None, typer.Option("--where", metavar="EXPR", help="Only rows for which EXPR is true.")
+]
+Columns = Annotated[str | None, typer.Option("--columns", metavar="A,B", help="Only these columns.")]
+Limit = Annotated[
+    int | None,
+    typer.Option("--limit", metavar="N", min=0, help=f"At most N rows; {_TABLE_ROWS} for a table."),
+]
+As = Annotated[Format, typer.Option("--format", help="How to print; arrow is an IPC stream.")]
+Stats = Annotated[bool, typer.Option("--stats", help="Then one JSON line on stderr: files and rows.")]
+
+
+def scan(
+    ctx: typer.Context,
+    table: Table,
+    where: Where = None,
+    columns: Columns = None,
+    limit: Limit = None,
+    format: As = Format.table,
+    stats: Stats = False,
+) -> None:
+    """Print rows of a table.
+
+    As its readers see it: the published snapshot, pruned by EXPR, which is SQL-like:
+    = != < <= > >= in between like 'abc%' is null and or not.
+
+    \b
+    Example:
+      lading scan voyages --where "tonnes > 900 and port = 'hamburg'" --limit 20
+      lading scan voyages --columns ship,tonnes --format csv > ships.csv
+      lading scan voyages --format arrow --stats > voyages.arrows
+    """
+    from lading.api import open as open_table
+    from lading.cli.rows import print_table, write_arrow, write_csv, write_jsonl
+    from lading.cli.screen import note
+
+    names = [name.strip() for name in columns.split(",")] if columns is not None else None
+    shown = _TABLE_ROWS if limit is None and format is Format.table else limit
+    with open_table(published_folder(config_of(ctx), table)) as reader:
+        # One row more than is shown tells whether there is more.
+        asked = shown + 1 if shown is not None and limit is None else shown
+        found = reader.scan(where=where, columns=names, limit=asked)
+        if format is Format.table:
+            rows = print_table(found, shown)
+            if limit is None and rows < found.rows:
+                note(f"the first {_TABLE_ROWS} rows; --limit N shows N, --format jsonl shows all")
+        else:
+            sys.stdout.flush()
+            write = {Format.jsonl: write_jsonl, Format.csv: write_csv, Format.arrow: write_arrow}[format]
+            rows = write(found, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+    if stats:
+        figures = {"files_total": found.files_total, "files_scanned": found.files_scanned, "rows": rows}
+        groups = {"row_groups_total": found.row_groups_total, "row_groups_scanned": found.row_groups_scanned}
+        print(json.dumps({**figures, **groups}), file=sys.stderr)

@@ -1,0 +1,45 @@
+"""lading sources: which file each row came from."""
+
+from __future__ import annotations
+
+import typer
+
+from lading.cli.session import Json, Table, config_of, published_folder
+
+
+def sources(ctx: typer.Context, table: Table, json: Json = False) -> None:
+    """List the files that rows came from.
+
+    `source` is the `_source` of their rows.
+
+    \b
+    Example:
+      lading sources voyages
+      lading sources voyages --json
+    """
+    from lading.api import open as open_table
+    from lading.cli.screen import print_json, show_table
+
+    with open_table(published_folder(config_of(ctx), table)) as reader:
+        found = reader.sources()
+    if json:
+        rows = [
+            {
+                "source": one.id,
+                "key": one.key,
+                "fingerprint": one.hash,
+                "rows": one.rows,
+                "sha256": one.sha256,
+                "bytes": one.size,
+                "read_at": one.processed_at,
+                "archive": one.archive,
+            }
+            for one in found
+        ]
+        print_json({"sources": rows})
+    else:
+        show_table(
+            ("source", "file", "fingerprint", "rows"),
+            ((str(one.id), one.key, one.hash, one.rows) for one in found),
+            right=("source", "rows"),
+        )

@@ -1,0 +1,94 @@
+"""lading status: each table at a glance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from lading.cli.session import Json, Tables, config_of
+
+if TYPE_CHECKING:
+    from lading.status import TableStatus
+
+
+def status(ctx: typer.Context, tables: Tables = None, json: Json = False) -> None:
+    """Show each table at a glance.
+
+    Files, rows, parts, buckets, what readers see, the last run, anything pending.
+
+    \b
+    Example:
+      lading status
+      lading status voyages --json
+    """
+    config = config_of(ctx)
+    from lading.cli.screen import print_json
+    from lading.status import status as table_status
+
+    found = table_status(config, tables or ())
+    if json:
+        print_json({"tables": [_status_object(one) for one in found]})
+    else:
+        _show(found)
+
+
+def _status_object(one: TableStatus) -> dict[str, Any]:
+    current = one.current and {
+        "run_id": one.current.run_id,
+        "published_at": one.current.published_at.isoformat(),
+        "manifest_ref": one.current.ref,
+        "sequence": one.current.sequence,
+        "held": one.current.held,
+    }
+    return {
+        "table": one.table,
+        "rows": one.rows,
+        "parts": one.parts,
+        "buckets": one.buckets,
+        "sources": one.sources,
+        "sequence": one.sequence,
+        "current": current,
+        "last_run": one.last_run,
+        "pending": one.pending,
+        "note": one.note,
+    }
+
+
+def _show(found: list[TableStatus]) -> None:
+    from lading.cli.screen import show_table
+
+    numbers = ("files", "rows", "parts", "buckets")
+    show_table(
+        ("table", *numbers, "readers see", "last run", "pending", "note"),
+        (
+            (
+                one.table,
+                one.sources,
+                one.rows,
+                one.parts,
+                one.buckets,
+                _published(one),
+                (one.last_run or {}).get("status"),
+                _pending(one),
+                one.note,
+            )
+            for one in found
+        ),
+        right=numbers,
+    )
+
+
+def _published(one: TableStatus) -> str:
+    if one.current is None:
+        return "nothing yet"
+    held = ", held" if one.current.held else ""
+    return f"sequence {one.current.sequence} of {one.current.published_at:%Y-%m-%d %H:%M:%S} UTC{held}"
+
+
+def _pending(one: TableStatus) -> str:
+    from lading.cli.screen import verdict_words
+
+    if one.pending is None:
+        return "unknown" if one.note else ""
+    return verdict_words(one.pending) if any(one.pending.values()) else "nothing"

@@ -1,0 +1,108 @@
+"""Every error lading raises on purpose: one root, one class a remedy, each with a hint.
+
+`kind` is what `--json` prints; it is the class name, so scripts can rely on it.
+Exit codes: 1 for work that failed, 3 for a config or usage error.
+"""
+
+from __future__ import annotations
+
+
+class LadingError(Exception):
+    """The root. `message` says what happened and to what, `hint` what to do next."""
+
+    exit_code = 1
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        table: str | None = None,
+        file: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.table = table
+        self.file = file
+
+    @property
+    def kind(self) -> str:
+        return type(self).__name__
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+
+
+class ConfigError(LadingError):
+    """lading.yaml, a schema file or a command line says something impossible: fix it, run again."""
+
+    exit_code = 3
+
+
+class MissingExtra(LadingError):
+    """An optional part is needed and not installed: install the extra that the hint names."""
+
+    exit_code = 3
+
+
+class NotFound(LadingError):
+    """A table, snapshot, member or column that was asked for isn't there: look at the names listed."""
+
+
+class SourceError(LadingError):
+    """A root that can't be listed, two files with one key, a file that can't be read: fix the files."""
+
+
+class SchemaDrift(SourceError):
+    """A file's columns differ from the pinned schema: fix the file or the schema."""
+
+
+class BadRows(SourceError):
+    """Rows that do not fit the schema: fix them, or set `on_bad`."""
+
+
+class VanishGuard(SourceError):
+    """More than half of a table's sources are gone: check the root, or pass --allow-vanish."""
+
+
+class TransformError(LadingError):
+    """A transform that can't be loaded, isn't deterministic, drops `_source`, or raised."""
+
+
+class PipelineError(LadingError):
+    """Spark could not start or a job failed: the hint says where to look."""
+
+
+class LogCorrupt(LadingError):
+    """The log or a checkpoint fails its checksums: restore it or rebuild."""
+
+
+class PartError(LadingError):
+    """A data file that the table lists is missing or can't be read: restore it or build the table again."""
+
+
+class Conflict(LadingError):
+    """Somebody else committed or published in between: run again."""
+
+
+class PredicateError(LadingError):
+    """A `--where` that can't be parsed or compared: fix the expression."""
+
+    exit_code = 3
+
+
+class ManifestStoreError(LadingError):
+    """A snapshot manifest or the pointer could not be read: check the store."""
+
+
+class ManifestParseError(LadingError):
+    """A manifest or pointer was read but is malformed: roll back or publish again."""
+
+
+class PublishManifestError(LadingError):
+    """The snapshot manifest could not be written: nothing is visible, run again."""
+
+
+class PublishCurrentError(LadingError):
+    """The pointer could not be moved: the snapshot is durable but invisible, run again."""

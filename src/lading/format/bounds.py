@@ -1,0 +1,213 @@
+"""Column values in the form that zones keep: plain, comparable, and small.
+
+A zone is compared far more often than it is made, by numpy and by SQLite as well as by Python, so a
+bound is an int, a float, a str or bytes whose own order is the column's order. Two bounds compare
+only if their types have the same `bound_kind`: days are not microseconds, and a decimal of scale 2 is
+not one of scale 3. Whatever isn't certain is `None`, "unknown", and rules nothing out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lading.model import Bound, Zone
+
+LONGEST = 64  # characters (strings) or bytes (binary) of a bound
+_SURROGATES = (0xD800, 0xDFFF)
+_LAST_CODE_POINT = 0x10FFFF
+
+
+def bound_kind(type: pa.DataType) -> str | None:
+    """What the bounds of this type mean; None for a type without an order (list, struct, map, …)."""
+    if pa.types.is_dictionary(type):
+        return bound_kind(type.value_type)
+    for test, kind in _PLAIN_KINDS:
+        if test(type):
+            return kind
+    if pa.types.is_timestamp(type):
+        return f"timestamp[{type.unit}]" + (" with zone" if type.tz else "")
+    if pa.types.is_time(type):
+        return f"time[{type.unit}]"
+    if pa.types.is_duration(type):
+        return f"duration[{type.unit}]"
+    if pa.types.is_decimal(type):
+        return f"decimal{_decimal_width(type)}[{type.scale}]"
+    return None
+
+
+def comparable_type(type: pa.DataType) -> pa.DataType:
+    """The type to compare a column in, without loss: pyarrow has no kernels for some."""
+    if pa.types.is_dictionary(type):
+        return comparable_type(type.value_type)
+    if pa.types.is_string_view(type):
+        return pa.string()
+    if pa.types.is_binary_view(type):
+        return pa.binary()
+    if pa.types.is_float16(type):
+        return pa.float32()
+    if pa.types.is_duration(type):
+        return pa.int64()
+    if pa.types.is_date64(type):
+        return pa.date32()
+    if pa.types.is_decimal(type) and type.bit_width < 128:
+        return pa.decimal128(type.precision, type.scale)
+    return type
+
+
+def to_bound(value: Any, type: pa.DataType) -> Bound | None:
+    """A value of `type` (a Python value or an Arrow scalar) as a bound; None for null, NaN, no order."""
+    if pa.types.is_dictionary(type):
+        type = type.value_type
+    kind = bound_kind(type)
+    if kind is None:
+        return None
+    scalar = value if isinstance(value, pa.Scalar) else pa.scalar(value, type)
+    if pa.types.is_dictionary(scalar.type):
+        scalar = scalar.cast(type)
+    if not scalar.is_valid:
+        return None
+    return _scalar_bound(scalar, type, kind)
+
+
+def from_bound(bound: Bound, type: pa.DataType) -> pa.Scalar:
+    """The Arrow scalar that a bound of `type` stands for (of the value type, for a dictionary)."""
+    if pa.types.is_dictionary(type):
+        type = type.value_type
+    if pa.types.is_boolean(type):
+        return pa.scalar(bool(bound), type)
+    if pa.types.is_date64(type):
+        assert isinstance(bound, int)
+        return pa.scalar(bound * 86_400_000, type)
+    if pa.types.is_decimal(type):
+        assert isinstance(bound, bytes)
+        return pa.scalar(_scaled(decimal_number(bound), type.scale), type)
+    return pa.scalar(bound, type)
+
+
+def zone_of(column: pa.ChunkedArray | pa.Array) -> Zone | None:
+    """The exact zone of a column; None for a type without an order. NaN is left out of min and max."""
+    type = column.type
+    if bound_kind(type) is None:
+        return None
+    comparable = comparable_type(type)
+    if comparable != type:
+        column = column.cast(comparable, safe=False)
+    ends = pc.min_max(column)
+    return shorten(Zone(to_bound(ends["min"], type), to_bound(ends["max"], type), column.null_count))
+
+
+def merge_zones(zones: Iterable[Zone | None]) -> Zone | None:
+    """The zone of all these together. A zone whose rows are all null must be left out by the caller."""
+    together: Zone | None = None
+    for zone in zones:
+        if zone is None:
+            return None
+        together = zone if together is None else _merged(together, zone)
+    return together
+
+
+def shorten(zone: Zone) -> Zone:
+    """Cut long strings and bytes: min down to a prefix, max up to the next prefix, or to unknown."""
+    return Zone(_cut_down(zone.min), _cut_up(zone.max), zone.nulls)
+
+
+def next_prefix(prefix: str | bytes) -> str | bytes | None:
+    """The least value above everything that starts with `prefix`; None when there is none."""
+    if isinstance(prefix, bytes):
+        kept = prefix.rstrip(b"\xff")
+        return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
+    text = prefix.rstrip(chr(_LAST_CODE_POINT))
+    if not text:
+        return None
+    code = ord(text[-1]) + 1
+    if _SURROGATES[0] <= code <= _SURROGATES[1]:
+        code = _SURROGATES[1] + 1
+    return text[:-1] + chr(code)
+
+
+def decimal_bound(unscaled: int, type: pa.DataType) -> bytes:
+    """An unscaled decimal as bytes in numeric order: big-endian, moved up by half the range."""
+    width = _decimal_width(type)
+    return (unscaled + (1 << (8 * width - 1))).to_bytes(width, "big")
+
+
+def decimal_number(bound: bytes) -> int:
+    """The unscaled number that `decimal_bound` wrote."""
+    return int.from_bytes(bound, "big") - (1 << (8 * len(bound) - 1))
+
+
+_PLAIN_KINDS = (
+    (pa.types.is_boolean, "bool"),
+    (pa.types.is_integer, "int"),
+    (pa.types.is_floating, "float"),
+    (pa.types.is_date, "date"),
+    (pa.types.is_string, "str"),
+    (pa.types.is_large_string, "str"),
+    (pa.types.is_string_view, "str"),
+    (pa.types.is_binary, "bytes"),
+    (pa.types.is_large_binary, "bytes"),
+    (pa.types.is_binary_view, "bytes"),
+    (pa.types.is_fixed_size_binary, "bytes"),
+)
+
+
+def _decimal_width(type: pa.DataType) -> int:
+    return 33 if pa.types.is_decimal256(type) else 17
+
+
+def _scaled(unscaled: int, scale: int) -> Decimal:
+    # Built from digits: arithmetic would round to the decimal context's 28 digits.
+    sign, digits = int(unscaled < 0), tuple(int(digit) for digit in str(abs(unscaled)))
+    return Decimal((sign, digits, -scale))
+
+
+def _scalar_bound(scalar: pa.Scalar, type: pa.DataType, kind: str) -> Bound | None:
+    if kind == "date":
+        days = scalar.value if pa.types.is_date32(scalar.type) else scalar.value // 86_400_000
+        return int(days)
+    if kind.startswith(("timestamp", "time", "duration")):
+        return int(scalar.as_py() if pa.types.is_integer(scalar.type) else scalar.value)
+    value = scalar.as_py()
+    if kind.startswith("decimal"):
+        return decimal_bound(int(Fraction(value) * Fraction(10) ** type.scale), type)
+    if kind == "float":
+        number = float(value)
+        return None if math.isnan(number) else number
+    if kind in ("bool", "int"):
+        return int(value)
+    kept: Bound = value
+    return kept
+
+
+def _merged(one: Zone, two: Zone) -> Zone:
+    unknown_nulls = one.nulls is None or two.nulls is None
+    return Zone(
+        _least(one.min, two.min),
+        _greatest(one.max, two.max),
+        None if unknown_nulls else (one.nulls or 0) + (two.nulls or 0),
+    )
+
+
+def _least(one: Any, two: Any) -> Any:
+    return None if one is None or two is None else min(one, two)
+
+
+def _greatest(one: Any, two: Any) -> Any:
+    return None if one is None or two is None else max(one, two)
+
+
+def _cut_down(bound: Bound | None) -> Bound | None:
+    return bound[:LONGEST] if isinstance(bound, (str, bytes)) else bound
+
+
+def _cut_up(bound: Bound | None) -> Bound | None:
+    if not isinstance(bound, (str, bytes)) or len(bound) <= LONGEST:
+        return bound
+    return next_prefix(bound[:LONGEST])

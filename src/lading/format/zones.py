@@ -1,0 +1,273 @@
+"""The zones of one column over many members, as vectors.
+
+Pruning 100,000 members must cost one comparison, not 100,000 decoded records, so minima, maxima and
+null counts lie next to each other in a blob that numpy and Arrow read in place. A member whose bound
+is unknown is marked in a mask; whatever stands in the vector at that place means nothing.
+
+Blob: 16 bytes of header (b"LZV1", kind, two flags, one zero, count as u64), then int64 null counts,
+then the minima and the maxima; then a byte a member for each mask that its flag announces. Numbers
+are 8 bytes each; text is int32 offsets (one more than there are members), padded to 8 bytes, then the
+bytes, padded to 8. All little-endian.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lading.errors import LogCorrupt
+from lading.model import Bound, Zone
+
+Kind = Literal["none", "int", "float", "str", "bytes"]
+Mask = npt.NDArray[np.bool_]
+
+_KINDS: tuple[Kind, ...] = ("none", "int", "float", "str", "bytes")
+_HEADER = struct.Struct("<4sBBBxQ")
+_MAGIC = b"LZV1"
+_DTYPES = {"int": np.dtype("<i8"), "float": np.dtype("<f8")}
+_ARROW = {"str": pa.string(), "bytes": pa.binary()}
+_INT64 = range(-(2**63), 2**63)
+_MOST_TEXT = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class ZoneVector:
+    """One entry a member. `kind` "none" has null counts only; a mask of None means "all known"."""
+
+    kind: Kind
+    mins: Any  # int64 or float64 ndarray, Arrow string or binary array; None for kind "none"
+    maxs: Any
+    has_min: Mask | None
+    has_max: Mask | None
+    nulls: npt.NDArray[np.int64]  # -1 unknown
+
+    def __len__(self) -> int:
+        return len(self.nulls)
+
+    def to_blob(self) -> bytes:
+        """The vector as bytes, for `from_blob`."""
+        flags = (self.has_min is not None, self.has_max is not None)
+        parts = [
+            _HEADER.pack(_MAGIC, _KINDS.index(self.kind), *flags, len(self)),
+            self.nulls.astype("<i8").tobytes(),
+        ]
+        if self.kind != "none":
+            parts += [_bytes_of(self.kind, self.mins), _bytes_of(self.kind, self.maxs)]
+        parts += [
+            mask.astype(np.uint8).tobytes() for mask in (self.has_min, self.has_max) if mask is not None
+        ]
+        return b"".join(parts)
+
+    @staticmethod
+    def from_blob(blob: bytes) -> ZoneVector:
+        """The vector that `to_blob` wrote, in place: nothing is copied or decoded but the masks."""
+        cursor = _Cursor(blob)
+        kind, has_min, has_max, count = cursor.header()
+        nulls = cursor.numbers(np.dtype("<i8"), count)
+        mins = maxs = None
+        if kind != "none":
+            mins, maxs = cursor.values(kind, count), cursor.values(kind, count)
+        low = cursor.mask(count) if has_min else None
+        high = cursor.mask(count) if has_max else None
+        cursor.end()
+        return ZoneVector(kind, mins, maxs, low, high, nulls)
+
+    def take(self, indices: npt.NDArray[np.intp]) -> ZoneVector:
+        """The entries at `indices`, in that order."""
+        mins = maxs = None
+        if self.kind in _DTYPES:
+            mins, maxs = self.mins[indices], self.maxs[indices]
+        elif self.kind != "none":
+            where = pa.array(indices, pa.int64())
+            mins, maxs = self.mins.take(where), self.maxs.take(where)
+        low = None if self.has_min is None else self.has_min[indices]
+        high = None if self.has_max is None else self.has_max[indices]
+        return ZoneVector(self.kind, mins, maxs, low, high, self.nulls[indices])
+
+    @staticmethod
+    def concat(vectors: Sequence[ZoneVector]) -> ZoneVector:
+        """The vectors one after the other; kinds that differ leave only the null counts known."""
+        if len(vectors) == 1:
+            return vectors[0]
+        if not vectors:
+            return pack([])
+        nulls = np.concatenate([vector.nulls for vector in vectors])
+        kinds = {vector.kind for vector in vectors} - {"none"}
+        if len(kinds) != 1:
+            return _without_bounds(nulls)
+        kind = kinds.pop()
+        mins = _joined(kind, [(vector.mins, len(vector)) for vector in vectors])
+        maxs = _joined(kind, [(vector.maxs, len(vector)) for vector in vectors])
+        if mins is None or maxs is None:
+            return _without_bounds(nulls)
+        low = _joined_masks([(vector.has_min, vector) for vector in vectors])
+        high = _joined_masks([(vector.has_max, vector) for vector in vectors])
+        return ZoneVector(kind, mins, maxs, low, high, nulls)
+
+    def zone(self, index: int) -> Zone | None:
+        """One member's zone; None when nothing at all is known of it."""
+        nulls = int(self.nulls[index])
+        low = self._bound(self.mins, self.has_min, index)
+        high = self._bound(self.maxs, self.has_max, index)
+        if low is None and high is None and nulls < 0:
+            return None
+        return Zone(low, high, None if nulls < 0 else nulls)
+
+    def _bound(self, values: Any, known: Mask | None, index: int) -> Bound | None:
+        if values is None or (known is not None and not known[index]):
+            return None
+        value = values[index]
+        bound: Bound = value.as_py() if isinstance(value, pa.Scalar) else value.item()
+        return bound
+
+
+def pack(zones: Sequence[Zone | None]) -> ZoneVector:
+    """Zones as a vector. Bounds of different kinds in one column, and ints beyond 64 bits: unknown."""
+    nulls = np.array([-1 if zone is None or zone.nulls is None else zone.nulls for zone in zones], np.int64)
+    mins = [None if zone is None else _storable(zone.min) for zone in zones]
+    maxs = [None if zone is None else _storable(zone.max) for zone in zones]
+    kind = _kind_of(mins, maxs)
+    if kind == "none":
+        return _without_bounds(nulls)
+    return ZoneVector(kind, _pack(kind, mins), _pack(kind, maxs), _known(mins), _known(maxs), nulls)
+
+
+class _Cursor:
+    """Walks a blob and refuses to step over its end."""
+
+    def __init__(self, blob: bytes) -> None:
+        self._blob = blob
+        self._at = 0
+
+    def header(self) -> tuple[Kind, bool, bool, int]:
+        if len(self._blob) < _HEADER.size:
+            raise _corrupt(f"{len(self._blob)} bytes are too short for a header")
+        magic, kind, has_min, has_max, count = _HEADER.unpack_from(self._blob)
+        if magic != _MAGIC or kind >= len(_KINDS):
+            raise _corrupt(f"unknown header {self._blob[:5]!r}")
+        self._at = _HEADER.size
+        return _KINDS[kind], bool(has_min), bool(has_max), count
+
+    def values(self, kind: Kind, count: int) -> Any:
+        if kind in _DTYPES:
+            return self.numbers(_DTYPES[kind], count)
+        offsets = self.numbers(np.dtype("<i4"), count + 1)
+        self._skip(-4 * (count + 1) % 8)
+        size = int(offsets[-1])
+        if offsets[0] != 0 or not (offsets[1:] >= offsets[:-1]).all():
+            raise _corrupt("text offsets that run backwards")
+        start = self._skip(size)
+        self._skip(-size % 8)
+        text = pa.py_buffer(memoryview(self._blob)[start : start + size])
+        return pa.Array.from_buffers(_ARROW[kind], count, [None, pa.py_buffer(offsets), text])
+
+    def numbers(self, dtype: np.dtype[Any], count: int) -> Any:
+        start = self._skip(dtype.itemsize * count)
+        return np.frombuffer(self._blob, dtype, count, start)
+
+    def mask(self, count: int) -> Mask:
+        known: Mask = self.numbers(np.dtype(np.uint8), count) != 0
+        return known
+
+    def end(self) -> None:
+        if self._at != len(self._blob):
+            raise _corrupt(f"{len(self._blob) - self._at} bytes too many")
+
+    def _skip(self, size: int) -> int:
+        start = self._at
+        if size > len(self._blob) - start:
+            raise _corrupt(f"{size} bytes wanted at {start} of {len(self._blob)}")
+        self._at = start + size
+        return start
+
+
+def _corrupt(what: str) -> LogCorrupt:
+    return LogCorrupt(
+        f"a zone vector can't be read: {what}",
+        hint="restore manifest.db or the snapshot from a copy, or rebuild the table: `lading run --full`",
+    )
+
+
+def _without_bounds(nulls: npt.NDArray[np.int64]) -> ZoneVector:
+    return ZoneVector("none", None, None, None, None, nulls)
+
+
+def _storable(bound: Bound | None) -> Bound | None:
+    if isinstance(bound, int):
+        return int(bound) if bound in _INT64 else None
+    if isinstance(bound, float) and bound != bound:
+        return None
+    return bound
+
+
+def _kind_of(mins: Sequence[Bound | None], maxs: Sequence[Bound | None]) -> Kind:
+    types = {type(bound) for bounds in (mins, maxs) for bound in bounds} - {type(None)}
+    if len(types) != 1:
+        return "none"
+    name = types.pop().__name__
+    kind = next(kind for kind in _KINDS if kind == name)
+    if kind in _ARROW and max(_text_size(mins), _text_size(maxs)) > _MOST_TEXT:
+        return "none"
+    return kind
+
+
+def _text_size(bounds: Sequence[Any]) -> int:
+    # 4 bytes a character is the most that UTF-8 takes.
+    return sum(
+        4 * len(bound) if isinstance(bound, str) else len(bound) for bound in bounds if bound is not None
+    )
+
+
+def _pack(kind: Kind, bounds: Sequence[Bound | None]) -> Any:
+    filler: Any = {"int": 0, "float": 0.0, "str": "", "bytes": b""}[kind]
+    filled = [filler if bound is None else bound for bound in bounds]
+    return np.array(filled, _DTYPES[kind]) if kind in _DTYPES else pa.array(filled, _ARROW[kind])
+
+
+def _known(bounds: Sequence[Bound | None]) -> Mask | None:
+    if None not in bounds:
+        return None
+    return np.array([bound is not None for bound in bounds], np.bool_)
+
+
+def _bytes_of(kind: Kind, values: Any) -> bytes:
+    if kind in _DTYPES:
+        return bytes(values.astype(_DTYPES[kind]).tobytes())
+    # A slice shares its parent's buffers: offsets are counted from zero again.
+    _, offsets_buffer, text = values.buffers()
+    offsets = np.zeros(1, "<i4")
+    if offsets_buffer is not None and offsets_buffer.size:
+        offsets = np.frombuffer(offsets_buffer, "<i4", len(values) + 1, 4 * values.offset)
+    start, end = int(offsets[0]), int(offsets[-1])
+    head = (offsets - start).astype("<i4").tobytes()
+    body = b"" if text is None else memoryview(text)[start:end].tobytes()
+    return b"".join((head, b"\0" * (-len(head) % 8), body, b"\0" * (-len(body) % 8)))
+
+
+def _joined(kind: Kind, parts: Sequence[tuple[Any, int]]) -> Any:
+    if kind in _DTYPES:
+        dtype = _DTYPES[kind]
+        return np.concatenate([np.zeros(n, dtype) if part is None else part for part, n in parts])
+    if sum(0 if part is None else part.nbytes for part, _ in parts) > _MOST_TEXT:
+        return None
+    filler: Any = "" if kind == "str" else b""
+    return pa.concat_arrays(
+        [pa.repeat(pa.scalar(filler, _ARROW[kind]), n) if part is None else part for part, n in parts]
+    )
+
+
+def _joined_masks(parts: Sequence[tuple[Mask | None, ZoneVector]]) -> Mask | None:
+    if all(mask is None and vector.kind != "none" for mask, vector in parts):
+        return None
+    return np.concatenate(
+        [
+            mask if mask is not None else np.full(len(vector), vector.kind != "none", np.bool_)
+            for mask, vector in parts
+        ]
+    )

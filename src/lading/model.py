@@ -1,0 +1,202 @@
+"""Frozen values that the stages exchange. No behaviour beyond what follows from the fields.
+
+Stages never import one another; they agree on these. Values that are stored in the log are
+msgspec structs and `array_like`, so that a commit of one member stays a few hundred bytes and
+decodes in about a microsecond: a field may be appended with a default, never moved or dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+# A column value in its stored, comparable form (see format/bounds.py): ints for integers, booleans,
+# dates (days) and timestamps (their own unit), floats for floats, str for strings, bytes for
+# binary and for decimals (order-preserving, 17 bytes). msgspec can't tell str from bytes in a union,
+# msgpack can: at run time the fields take whatever msgpack gives.
+if TYPE_CHECKING:
+    Bound = int | float | str | bytes
+else:
+    Bound = Any
+
+Verdict = Literal["new", "changed", "touched", "unchanged", "vanished", "failed", "quarantined"]
+
+
+class Zone(msgspec.Struct, frozen=True, array_like=True):
+    """min, max and null count of one column in one member.
+
+    min/max None means "unknown": the member can't be ruled out by them. A truncated string max is
+    rounded up, so both are bounds, not necessarily values. NaN never counts into min and max.
+    """
+
+    min: Bound | None
+    max: Bound | None
+    nulls: int | None
+
+
+class Member(msgspec.Struct, frozen=True, array_like=True):
+    """The log's entry for one live data file."""
+
+    path: str  # relative to the collection, with "/"; absolute only for files added from elsewhere
+    rows: int  # rows in the file
+    bytes: int
+    bucket: int
+    tick_min: int
+    tick_max: int
+    key_min: Bound | None  # of the order column; None when the member has no sort key
+    key_max: Bound | None
+    created_at: str  # ISO-8601, UTC
+    zones: dict[str, Zone]
+    sources: tuple[tuple[int, int], ...] = ()  # (source id, rows), sorted by id; rows sum up to `rows`
+    tier: int = 0
+    minus: tuple[int, ...] = ()  # source ids whose rows no longer count, sorted
+
+    @property
+    def live_rows(self) -> int:
+        if not self.minus:
+            return self.rows
+        gone = set(self.minus)
+        return self.rows - sum(n for source, n in self.sources if source in gone)
+
+
+class Source(msgspec.Struct, frozen=True, array_like=True):
+    """What the log knows of one source file whose rows are (or were found to be) in the table."""
+
+    id: int  # xxh3_64 of the key, signed: the `_source` of its rows
+    key: str
+    hash: str  # the fingerprint as in manifest/<table>.json
+    sha256: str
+    size: int
+    mtime_ns: int
+    rows: int
+    racy: bool
+    processed_at: str  # ISO-8601
+    archive: str | None = None
+
+
+class Commit(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One atomic frame of the log. `sequence` is set by the log when it is appended."""
+
+    commit_id: str
+    run_id: str
+    at: str  # ISO-8601, UTC
+    recipe: str
+    add: tuple[Member, ...] = ()
+    remove: tuple[str, ...] = ()  # paths
+    tier: tuple[tuple[str, int], ...] = ()  # (path, tier)
+    minus: tuple[tuple[str, tuple[int, ...]], ...] = ()  # (path, source ids to leave out from now on)
+    sources: tuple[Source, ...] = ()  # read, touched or cleared
+    gone: tuple[int, ...] = ()  # source ids retracted
+    schema: bytes | None = None  # Arrow IPC schema of the table, when it is set or changes
+    order_by: str | None = None  # with `schema`: the order column
+    sequence: int = 0
+
+    @property
+    def changes_rows(self) -> bool:
+        """Whether a reader could see a difference: otherwise no snapshot is published for it."""
+        return bool(self.add or self.remove or self.minus or self.gone or self.schema is not None)
+
+
+class FoundFile(msgspec.Struct, frozen=True, gc=False):
+    """One file that discovery found for a table. A struct, and without its fingerprint's text: there may
+    be 100,000 of them, and a run with nothing to do should cost no more than listing them."""
+
+    key: str  # relative to the root, with "/"
+    path: str  # absolute
+    size: int
+    mtime_ns: int
+    racy: bool  # mtime not clearly older than the discovery
+    archive: str | None = None
+
+    @property
+    def hash(self) -> str:
+        """The fast fingerprint, mtime:<st_mtime>_size:<bytes>; st_mtime as `os.stat` works it out."""
+        seconds, nanoseconds = divmod(self.mtime_ns, 1_000_000_000)
+        return f"mtime:{seconds + 1e-9 * nanoseconds}_size:{self.size}"
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """What one pass over a file's bytes found."""
+
+    sha256: str
+    size: int
+    bad_utf8_line: int | None = None  # 1-based line of the first undecodable byte, None when clean
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table's pinned schema; `type` is a Spark DDL type (`bigint`, `timestamp_ntz`, …)."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class StagedGroup:
+    """Files that Spark may read in one go: one folder, one header, one format.
+
+    `folder` holds one link a file, `s<source id><suffix>`, below `column=value` folders when the
+    table takes columns from file names, so that no name of the user's ever reaches Spark.
+    """
+
+    folder: str  # absolute
+    header: tuple[str, ...] | None  # the columns in file order (delimited text); None otherwise
+    sources: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IngestJob:
+    """All that Spark needs to turn staged files into parts."""
+
+    table: str
+    table_dir: str  # absolute: parts go to <table_dir>/bucket=…/part-….parquet
+    table_id: str
+    run_id: str
+    commit_id: str
+    format: str
+    read_options: dict[str, Any]
+    columns: tuple[Column, ...]  # the pinned schema, columns from file names included
+    name_columns: tuple[str, ...]
+    groups: tuple[StagedGroup, ...]
+    input_bytes: int
+    order_by: str | None = None
+    bucket_size: int | str | None = None  # 100, "12h", "30d"; settled against the order column's type
+    transform: str | None = None  # absolute path:function
+    per: Literal["file", "table"] = "file"
+    spark: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row that does not fit, as Spark met it; the line number comes from a second read."""
+
+    source: int
+    text: str  # the raw record
+    column: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """What an ingest wrote: parts that nobody sees until they are committed."""
+
+    members: tuple[Member, ...]
+    schema: bytes  # Arrow IPC schema of the parts, `_source` included
+    bad_rows: int
+    bad: tuple[BadRow, ...]  # a sample, at least one when bad_rows > 0
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRef:
+    """An immutable reference to a published snapshot (seed: ManifestRef)."""
+
+    ref: str
+    run_id: str
+    published_at: datetime  # UTC
+    sequence: int = 0
+    held: bool = False
+    swap_id: str = ""  # names one move of the pointer, so that a compare-and-swap can't mistake another

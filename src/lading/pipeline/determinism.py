@@ -1,0 +1,58 @@
+"""Refuses plans whose rows would differ from one reading to the next.
+
+A table must equal its rebuild, so a transform may not depend on chance, on the clock or on how Spark
+cut the work. Spark itself calls `current_timestamp()` deterministic and replaces it by a literal when it
+optimises, so the analysed plan is searched, as text: that works without the JVM and on Spark Connect.
+A text literal that reads like such a call is refused too: better so than the other way round.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+
+from pyspark.sql import DataFrame
+
+_ANALYSED = re.compile(r"== Analyzed Logical Plan ==\n[^\n]*\n(.*?)(?=^== |\Z)", re.DOTALL | re.MULTILINE)
+_CALL = re.compile(
+    r"(?<![\w.`])("
+    r"rand|randn|random|randstr|uniform|uuid|shuffle"
+    r"|now|curdate|localtimestamp|current_\w+"
+    r"|monotonically_increasing_id|spark_partition_id"
+    r"|input_file_name|input_file_block_start|input_file_block_length"
+    r"|reflect|java_method|try_reflect"
+    r")\(",
+    re.IGNORECASE,
+)
+_SAMPLE = re.compile(r"^[\s:|+\-]*(Sample) [\d.]", re.MULTILINE)
+
+
+def nondeterministic(frame: DataFrame) -> str | None:
+    """The first expression of the frame's plan that isn't reproducible; None when there is none."""
+    plan = _analysed_plan(frame)
+    for match in _CALL.finditer(plan):
+        end = _closing(plan, match.end())
+        if not re.match(r"#\d", plan[end : end + 2]):  # `rand(5)#12` is a column that has that name
+            return f"{match[1].lower()}()"
+    return "sample()" if _SAMPLE.search(plan) else None
+
+
+def _analysed_plan(frame: DataFrame) -> str:
+    """The plan as the analyser left it, without the line that lists the columns it gives."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        frame.explain(extended=True)
+    text = out.getvalue()
+    match = _ANALYSED.search(text)
+    return match[1] if match else text
+
+
+def _closing(plan: str, start: int) -> int:
+    """Behind the parenthesis that closes the one before `start`."""
+    depth = 1
+    for place in range(start, len(plan)):
+        depth += {"(": 1, ")": -1}.get(plan[place], 0)
+        if depth == 0:
+            return place + 1
+    return len(plan)

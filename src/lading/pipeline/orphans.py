@@ -1,0 +1,27 @@
+"""Parts that a run wrote and no commit took up. No Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from lading.format.table_manifest import bucket_key
+from lading.pipeline.parts import is_part_of
+
+
+def drop_orphans(
+    table_dir: Path, run_id: str, buckets: Iterable[int] | None, *, is_live: Callable[[str], bool]
+) -> int:
+    """Delete this run's parts in `buckets` (None: in all) that aren't live; returns how many."""
+    dropped = 0
+    folders = (
+        table_dir.glob("bucket=*/")
+        if buckets is None
+        else (table_dir / f"bucket={bucket_key(bucket)}" for bucket in buckets)
+    )
+    for folder in folders:
+        for file in folder.iterdir() if folder.is_dir() else ():
+            if is_part_of(file.name, run_id) and not is_live(f"{folder.name}/{file.name}"):
+                file.unlink(missing_ok=True)
+                dropped += 1
+    return dropped

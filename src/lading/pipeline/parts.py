@@ -1,0 +1,206 @@
+"""Writes parts: the one place where a Parquet file of a table comes into being.
+
+A part is written under a hidden name, synced, renamed and only then spoken of, so a listed part is
+whole. Its name carries a token of the run in its first 48 bits: what a killed run leaves behind can
+be told from other runs' parts by name alone. While it is written, everything that the log wants to
+know of it (zones, sources, key and tick range) is gathered, so nobody has to open it again for that.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import xxhash
+
+from lading.format.bounds import merge_zones, to_bound, zone_of
+from lading.format.table_manifest import bucket_key
+from lading.model import Bound, Member, Zone
+from lading.storage.local import fsync_dir, make_dirs
+
+SOURCE = "_source"
+ROW_GROUP = 131_072  # rows: what a lookup has to decode at most
+
+_NAME = re.compile(
+    r"\.?part-([0-9a-f]{8}-[0-9a-f]{4})-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\.parquet(\.tmp)?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Whose part it is: written into its footer, so that a table can be told together from its files."""
+
+    table_id: str
+    run_id: str
+    commit_id: str
+    order_by: str | None
+
+
+def part_name(run_id: str) -> str:
+    """A fresh name: a UUID (version 8) whose first 48 bits are the run's token, the rest random."""
+    value = (_token(run_id) << 80) | (uuid.uuid4().int & ((1 << 80) - 1))
+    value = value & ~(0xF << 76) | (0x8 << 76)
+    value = value & ~(0x3 << 62) | (0x2 << 62)
+    return f"part-{uuid.UUID(int=value)}.parquet"
+
+
+def is_part_of(name: str, run_id: str) -> bool:
+    """Whether `name` (a part's, or that of a part left half written) was given by this run."""
+    match = _NAME.fullmatch(name.rsplit("/", 1)[-1])
+    return bool(match) and int(match[1].replace("-", ""), 16) == _token(run_id)  # type: ignore[index]
+
+
+def has_ticks(type: pa.DataType) -> bool:
+    """Whether an order column of this type counts in ticks: ints, days, microseconds."""
+    return bool(pa.types.is_integer(type) or pa.types.is_date32(type) or pa.types.is_timestamp(type))
+
+
+class PartWriter:
+    """One part under construction: `write` sorted rows, then `close`, or `abort` to leave nothing."""
+
+    def __init__(self, table_dir: str, bucket: int, schema: pa.Schema, origin: Origin) -> None:
+        self._origin = origin
+        self._schema = schema
+        self._bucket = bucket
+        self._folder = Path(table_dir) / f"bucket={bucket_key(bucket)}"
+        self._name = part_name(origin.run_id)
+        self._beside = self._folder / f".{self._name}.tmp"
+        self._order_type = schema.field(origin.order_by).type if origin.order_by else None
+        self._zones = {field.name: _ZoneSum() for field in schema}
+        self._keys: list[Bound] = []  # least and greatest of the rows so far
+        self.rows = 0
+        self.sources: Counter[int] = Counter()
+        make_dirs(self._folder)
+        self._sink = pa.OSFile(str(self._beside), "wb")
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            schema,
+            compression="zstd",
+            use_dictionary=True,
+            write_statistics=True,
+            write_page_index=True,
+            sorting_columns=_sorting(schema, origin.order_by),
+        )
+
+    @property
+    def bytes(self) -> int:
+        """What has reached the file so far."""
+        return int(self._sink.tell())
+
+    def write(self, table: pa.Table) -> None:
+        """Append rows, in order, as one or more row groups."""
+        self._writer.write_table(table, row_group_size=ROW_GROUP)
+        self.rows += table.num_rows
+        for name, zones in self._zones.items():
+            zones.add(zone_of(table.column(name)), table.num_rows)
+        counts = pc.value_counts(table.column(SOURCE))
+        sources, rows = counts.field("values").to_pylist(), counts.field("counts").to_pylist()
+        self.sources.update(dict(zip(sources, rows, strict=True)))
+        if self._origin.order_by:
+            # Not the zone's ends: those may be cut short, and a lookup needs them exact.
+            ends = pc.min_max(table.column(self._origin.order_by))
+            found = [to_bound(ends[end], self._order_type) for end in ("min", "max")]
+            keys: list[Any] = [*self._keys, *(key for key in found if key is not None)]
+            self._keys = [min(keys), max(keys)] if keys else []
+
+    def close(self) -> Member:
+        """Make the part durable under its own name and describe it."""
+        try:
+            self._writer.add_key_value_metadata(self._footer())
+            self._writer.close()
+            self._sink.close()
+            _fsync(self._beside)
+            path = self._folder / self._name
+            os.rename(self._beside, path)
+        except BaseException:
+            self.abort()
+            raise
+        fsync_dir(self._folder)
+        return self._member(path)
+
+    def abort(self) -> None:
+        """Drop what was written."""
+        try:
+            self._sink.close()
+        finally:
+            self._beside.unlink(missing_ok=True)
+
+    def _footer(self) -> dict[str, str]:
+        return {
+            "lading.table_id": self._origin.table_id,
+            "lading.run_id": self._origin.run_id,
+            "lading.commit_id": self._origin.commit_id,
+            "lading.order_by": self._origin.order_by or "",
+        }
+
+    def _member(self, path: Path) -> Member:
+        key_min, key_max = self._keys or (None, None)
+        ticking = self._order_type is not None and has_ticks(self._order_type) and bool(self._keys)
+        return Member(
+            path=f"{self._folder.name}/{self._name}",
+            rows=self.rows,
+            bytes=path.stat().st_size,
+            bucket=self._bucket,
+            tick_min=int(key_min) if ticking else 0,  # type: ignore[arg-type]
+            tick_max=int(key_max) if ticking else 0,  # type: ignore[arg-type]
+            key_min=key_min,
+            key_max=key_max,
+            created_at=datetime.now(UTC).isoformat(timespec="microseconds"),
+            zones={name: zone for name, sums in self._zones.items() if (zone := sums.zone()) is not None},
+            sources=tuple(sorted(self.sources.items())),
+        )
+
+
+class _ZoneSum:
+    """The zone of a column over several writes."""
+
+    def __init__(self) -> None:
+        self._zone: Zone | None = None
+        self._only_nulls = 0  # rows of the writes that were null throughout: they bound nothing
+        self._unordered = False
+
+    def add(self, zone: Zone | None, rows: int) -> None:
+        if zone is None:
+            self._unordered = True
+        elif zone.nulls == rows:
+            self._only_nulls += rows
+        else:
+            self._zone = zone if self._zone is None else merge_zones([self._zone, zone])
+
+    def zone(self) -> Zone | None:
+        if self._unordered:
+            return None
+        if self._zone is None:
+            return Zone(None, None, self._only_nulls)
+        nulls = None if self._zone.nulls is None else self._zone.nulls + self._only_nulls
+        return Zone(self._zone.min, self._zone.max, nulls)
+
+
+def _token(run_id: str) -> int:
+    return xxhash.xxh3_64_intdigest(run_id.encode()) >> 16
+
+
+def _sorting(schema: pa.Schema, order_by: str | None) -> list[pq.SortingColumn] | None:
+    """Said only where column numbers are Parquet's own too, that is without nested columns before it."""
+    if order_by is None:
+        return None
+    index = schema.get_field_index(order_by)
+    flat = all(not pa.types.is_nested(schema.field(i).type) for i in range(index))
+    return [pq.SortingColumn(index)] if flat else None
+
+
+def _fsync(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

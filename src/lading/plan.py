@@ -1,0 +1,226 @@
+"""What a run would do, decided without touching anything.
+
+Files found, the source manifest and the log go in; a verdict for each file, with its reason, and the
+parts that have to change come out. `lading plan`, `lading explain`, `lading run` and the tests share
+this one truth.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lading.errors import VanishGuard
+from lading.model import Digest, FoundFile, Member, Source, Verdict
+
+VERDICTS: tuple[Verdict, ...] = (
+    "new",
+    "changed",
+    "touched",
+    "unchanged",
+    "vanished",
+    "failed",
+    "quarantined",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of one source key before the run."""
+
+    source: Source | None  # as the log has it; None when its rows were never committed
+    again: str | None = None  # why it is read again although the log has it
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FileVerdict:
+    key: str
+    verdict: Verdict
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """One table's verdicts and steps."""
+
+    table: str
+    files: tuple[FileVerdict, ...]
+    reason: str | None = None  # why everything is read again, if it is
+    read: tuple[FoundFile, ...] = ()
+    vanished: tuple[Source, ...] = ()
+    note: tuple[FoundFile, ...] = ()  # same bytes, new fingerprint: recorded without reading
+    digests: Mapping[str, Digest] = field(default_factory=dict)
+    replaced: frozenset[int] = frozenset()  # sources whose old rows leave
+    drop: tuple[Member, ...] = ()  # parts that hold nothing else
+    rewrite: tuple[Member, ...] = ()  # parts that also hold rows that stay
+    touches: bool = False  # whether `note` holds more than racy files that were cleared
+
+    @property
+    def verdicts(self) -> dict[str, int]:
+        counts = Counter(file.verdict for file in self.files)
+        return {verdict: counts[verdict] for verdict in VERDICTS}
+
+    @property
+    def parts_to_rewrite(self) -> int:
+        return len(self.rewrite)
+
+    @property
+    def rows_to_rewrite(self) -> int:
+        return sum(member.live_rows for member in self.rewrite)
+
+    @property
+    def bytes_to_rewrite(self) -> int:
+        return sum(member.bytes for member in self.rewrite)
+
+    @property
+    def changes_rows(self) -> bool:
+        return bool(self.read or self.vanished or self.drop)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing that a person would call work; racy files may still be cleared."""
+        return not (self.changes_rows or self.touches)
+
+
+def to_compare(found: Iterable[FoundFile], known: Mapping[str, Known], *, full: bool) -> list[FoundFile]:
+    """The files whose verdict depends on their content."""
+    return [file for file in found if full or _depends_on_content(file, known.get(file.key))]
+
+
+def judge(file: FoundFile, known: Known | None, digest: Digest | None, *, full: bool) -> FileVerdict:
+    """The verdict on one file that was found."""
+    if known is None:
+        return FileVerdict(file.key, "new", "not read before")
+    if known.failed:
+        return FileVerdict(file.key, "failed", known.again or "the last attempt failed")
+    source = known.source
+    if source is None:
+        return FileVerdict(file.key, "new", known.again or "not read before")
+    if known.again is not None:
+        return FileVerdict(file.key, "changed", known.again)
+    if _same_fingerprint(file, source) and not source.racy and not full:
+        return FileVerdict(file.key, "unchanged", "same size and modification time")
+    if digest is None or digest.sha256 != source.sha256:
+        return FileVerdict(file.key, "changed", _what_changed(file, source))
+    if full or _same_fingerprint(file, source):
+        return FileVerdict(file.key, "unchanged", "same content")
+    return FileVerdict(file.key, "touched", "new modification time, same content")
+
+
+def make_plan(
+    table: str,
+    found: Sequence[FoundFile],
+    known: Mapping[str, Known],
+    digests: Mapping[str, Digest],
+    *,
+    full: bool,
+    reason: str | None,
+    live: Callable[[frozenset[int] | None], list[Member]],
+) -> TablePlan:
+    """`reason` is why everything is read again, if it is; `live` gives the members that hold rows of some
+    sources, or all members for None."""
+    verdicts = [judge(file, known.get(file.key), digests.get(file.key), full=full) for file in found]
+    if reason is not None:
+        verdicts = [_reread(verdict, reason) for verdict in verdicts]
+    here = {file.key for file in found}
+    lost = {key: one.source for key, one in known.items() if one.source is not None and key not in here}
+    vanished = tuple(source for _, source in sorted(lost.items()) if source is not None)
+    read = tuple(
+        file for file, one in zip(found, verdicts, strict=True) if one.verdict in ("new", "changed", "failed")
+    )
+    note = tuple(
+        file
+        for file, one in zip(found, verdicts, strict=True)
+        if one.verdict == "touched"
+        or (one.verdict == "unchanged" and _settles(file, known.get(file.key), digests.get(file.key), full))
+    )
+    replaced = _replaced(read, known) | {source.id for source in vanished}
+    everything = reason is not None
+    touched = live(None if everything else replaced) if everything or replaced else []
+    drop, rewrite = split_members(touched, None if everything else replaced)
+    return TablePlan(
+        table=table,
+        files=tuple(sorted([*verdicts, *map(_vanished, vanished)], key=lambda one: one.key)),
+        reason=reason,
+        read=read,
+        vanished=vanished,
+        note=note,
+        digests=digests,
+        replaced=replaced,
+        drop=drop,
+        rewrite=rewrite,
+        touches=any(one.verdict == "touched" for one in verdicts),
+    )
+
+
+def split_members(
+    members: Sequence[Member], replaced: frozenset[int] | None
+) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
+    """Those that hold nothing but rows of `replaced` (None: of anything), and those that hold more."""
+    if replaced is None:
+        return tuple(members), ()
+    drop = [m for m in members if all(source in replaced or source in m.minus for source, _ in m.sources)]
+    dropped = {member.path for member in drop}
+    return tuple(drop), tuple(member for member in members if member.path not in dropped)
+
+
+def guard_vanished(plan: TablePlan, known: Mapping[str, Known], *, allow: bool) -> None:
+    """Refuse to retract more than half of a table's sources unless asked to."""
+    before = sum(one.source is not None for one in known.values())
+    if allow or len(plan.vanished) * 2 <= before:
+        return
+    names = ", ".join(source.key for source in plan.vanished[:3])
+    raise VanishGuard(
+        f"{len(plan.vanished)} of {before} source files of {plan.table} are gone ({names}, …): "
+        "their rows would be retracted",
+        hint="check that the root is mounted and whole; if they are meant to be gone: --allow-vanish",
+        table=plan.table,
+        file=plan.vanished[0].key,
+    )
+
+
+def _depends_on_content(file: FoundFile, known: Known | None) -> bool:
+    if known is None or known.source is None or known.again is not None or known.failed:
+        return False
+    return known.source.racy or not _same_fingerprint(file, known.source)
+
+
+def _same_fingerprint(file: FoundFile, source: Source) -> bool:
+    return file.mtime_ns == source.mtime_ns and file.size == source.size
+
+
+def recorded_hash(file: FoundFile, digest: Digest | None, *, full: bool) -> str:
+    """The fingerprint as manifest/<table>.json shows it."""
+    return digest.sha256 if full and digest is not None else file.hash
+
+
+def _settles(file: FoundFile, known: Known | None, digest: Digest | None, full: bool) -> bool:
+    """A racy file whose content was compared and whose mtime has aged needs no comparison any more; a
+    fingerprint of the other kind is written anew."""
+    if known is None or known.source is None:
+        return False
+    cleared = known.source.racy and not file.racy
+    return cleared or known.source.hash != recorded_hash(file, digest, full=full)
+
+
+def _what_changed(file: FoundFile, source: Source) -> str:
+    if file.size != source.size:
+        return f"size was {source.size}, is {file.size}"
+    return "content differs"
+
+
+def _replaced(read: Iterable[FoundFile], known: Mapping[str, Known]) -> frozenset[int]:
+    found = (known.get(file.key) for file in read)
+    return frozenset(one.source.id for one in found if one is not None and one.source is not None)
+
+
+def _reread(verdict: FileVerdict, reason: str) -> FileVerdict:
+    if verdict.verdict in ("unchanged", "touched"):
+        return FileVerdict(verdict.key, "changed", reason)
+    return verdict
+
+
+def _vanished(source: Source) -> FileVerdict:
+    return FileVerdict(source.key, "vanished", "in the table, no longer in the folder")

@@ -1,0 +1,286 @@
+"""One run: for each table, the sequence of steps, and what becomes of it when one fails.
+
+A run interrupted anywhere is completed by the next one: what was committed is recorded and published,
+what was not is planned again. Tables stand alone: one that fails does not stop the others.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from lading.catalog.table import Table
+from lading.config import Config
+from lading.errors import Conflict, LadingError, SourceError
+from lading.model import Commit, FoundFile, Ingested
+from lading.pipeline.session import spark_session
+from lading.plan import TablePlan, guard_vanished
+from lading.snapshots.runs import start as start_record
+from lading.snapshots.stores.local import LocalStore
+from lading.snapshots.stores.protocol import Published
+from lading.steps.commit import commit_notes, commit_rows, drop_losers
+from lading.steps.look import Look, look
+from lading.steps.prepare import ingest_job, prepare, refuse_bad_rows, staging
+from lading.steps.publish import publish_snapshot
+from lading.steps.record import record_sources, write_table_manifest
+from lading.steps.work import Prepared, Work, new_id
+from lading.watch import Watch
+
+_ATTEMPTS = 5  # plans made anew after somebody else committed in between
+
+SILENT = Watch()
+
+
+@dataclass(frozen=True, slots=True)
+class TableReport:
+    """What one run did to one table."""
+
+    table: str
+    verdicts: dict[str, int]
+    rows_added: int = 0
+    rows_removed: int = 0
+    parts_added: int = 0
+    parts_removed: int = 0
+    rows: int = 0
+    sequence: int = 0
+    published: bool = False
+    manifest_ref: str | None = None
+    seconds: float = 0.0
+    error: LadingError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    run_id: str
+    spark_started: bool
+    tables: tuple[TableReport, ...]
+
+    @property
+    def error(self) -> LadingError | None:
+        return next((table.error for table in self.tables if table.error is not None), None)
+
+
+def plan_tables(
+    config: Config, names: Sequence[str] = (), *, full: bool = False, watch: Watch = SILENT
+) -> list[TablePlan]:
+    """What a run would do. Touches nothing."""
+    return [look(config, name, full=full, watch=watch).plan for name in _selected(config, names)]
+
+
+def run(
+    config: Config,
+    names: Sequence[str] = (),
+    *,
+    full: bool = False,
+    allow_vanish: bool = False,
+    watch: Watch = SILENT,
+) -> RunReport:
+    """Make every selected table what a rebuild from nothing would give."""
+    order = _Order(config, _new_run_id(), full, allow_vanish, watch)
+    reports = tuple(_run_table(order, name) for name in _selected(config, names))
+    return RunReport(order.run_id, order.spark_started, reports)
+
+
+@dataclass(slots=True)
+class _Order:
+    """What was asked for, and whether Spark was needed for it."""
+
+    config: Config
+    run_id: str
+    full: bool
+    allow_vanish: bool
+    watch: Watch
+    spark_started: bool = False
+
+    def session(self) -> Any:
+        self.spark_started = True
+        return spark_session(self.config.spark.master, self.config.spark.conf, self.config.cache)
+
+
+def _run_table(order: _Order, name: str) -> TableReport:
+    started = time.monotonic()
+    verdicts: dict[str, int] = {}
+    for attempt in range(_ATTEMPTS):
+        try:
+            seen = look(order.config, name, full=order.full, watch=order.watch)
+            verdicts = seen.plan.verdicts
+            guard_vanished(seen.plan, seen.ledger.known, allow=order.allow_vanish)
+            return _carry_out(order, seen, started)
+        except Conflict as error:
+            if attempt == _ATTEMPTS - 1:
+                return _failed_report(name, verdicts, error, started)
+        except LadingError as error:
+            error.table = error.table or name
+            return _failed_report(name, verdicts, error, started)
+    raise AssertionError("unreachable")
+
+
+def _carry_out(order: _Order, seen: Look, started: float) -> TableReport:
+    if seen.table is None and not seen.found:
+        return TableReport(seen.config.name, seen.plan.verdicts, seconds=time.monotonic() - started)
+    work = _begin(order, seen)
+    before = work.table.state.row_count()
+    if seen.plan.changes_rows:
+        done = _change_rows(order, work)
+    else:
+        _settle(work)
+        done = _Done(published=_publish(work))
+    work.table.checkpoint_if_due()
+    order.watch.phase(work.name, "done")
+    return _report(work, done, before, started)
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    commit: Commit | None = None
+    rows_added: int = 0
+    moved: tuple[FoundFile, ...] = ()
+    published: Published | None = None
+
+
+def _begin(order: _Order, seen: Look) -> Work:
+    table = seen.table or Table.create(order.config.table_dir(seen.config.name), seen.config.name)
+    work = Work(order.config, seen, table, order.run_id, new_id(), order.watch)
+    if seen.manifest is None and table.state.sequence == 0:
+        _record_sources(work, {})  # empty, before the first commit: "missing" then means "removed"
+    return work
+
+
+def _change_rows(order: _Order, work: Work) -> _Done:
+    with start_record(work.table.folder, work.run_id, tables=[work.name]) as record:
+        with staging(work):
+            commit, ingested, moved = _read_and_commit(order, work)
+        _record(work, {file.key: "it changed while it was being read" for file in moved})
+        published = _publish(work)
+        record.finish("succeeded", manifest_ref=published.ref if published else None)
+    work.watch.phase(work.name, "clean")
+    drop_losers(work, commit)
+    rows = sum(member.rows for member in ingested.members) if ingested else 0
+    return _Done(commit, rows, moved, published)
+
+
+def _read_and_commit(order: _Order, work: Work) -> tuple[Commit, Ingested | None, tuple[FoundFile, ...]]:
+    try:
+        work.watch.phase(work.name, "prepare")
+        prepared = prepare(work)
+        work.watch.phase(work.name, "ingest")
+        ingested = _ingest(order, work, prepared)
+        work.watch.phase(work.name, "commit")
+        commit, moved = commit_rows(work, prepared, ingested)
+    except LadingError as error:
+        _record_failure(work, error)
+        drop_losers(work, None)
+        raise
+    return commit, ingested, moved
+
+
+def _ingest(order: _Order, work: Work, prepared: Prepared) -> Ingested | None:
+    if not prepared.groups:
+        return None
+    spark = order.session()
+    from lading.pipeline.ingest import ingest  # here, so that a run with nothing to read needs no pyspark
+
+    job = ingest_job(work, prepared)
+    ingested = ingest(spark, job, lambda text: work.watch.progress(work.name, text, None, None))
+    refuse_bad_rows(work, ingested)
+    return ingested
+
+
+def _settle(work: Work) -> None:
+    """No rows change: note new fingerprints; bring manifests that a kill left behind up to the log."""
+    if work.look.plan.note:
+        work.watch.phase(work.name, "commit")
+        commit_notes(work)
+    if work.look.plan.note or work.look.ledger.behind:
+        _record(work, {})
+
+
+def _record(work: Work, failures: dict[str, str]) -> None:
+    """manifest.json first: once the source manifest shows a sequence, both have it."""
+    work.watch.phase(work.name, "record")
+    write_table_manifest(work)
+    _record_sources(work, failures)
+
+
+def _record_sources(work: Work, failures: dict[str, str]) -> None:
+    state = work.table.state
+    record_sources(
+        work.config,
+        work.look,
+        table_id=work.table.table_id,
+        sequence=state.sequence,
+        sources={key: source for key, (source, _) in state.sources().items()},
+        failures=failures,
+    )
+
+
+def _record_failure(work: Work, error: LadingError) -> None:
+    """A file that could not be read is shown as failed, and tried again by the next run. So is whatever
+    the manifest asked to be read again: writing it anew must not lose that."""
+    if work.look.ledger.reset is not None:
+        return  # the missing file is the request
+    asked = {key: known.again for key, known in work.look.ledger.known.items() if known.again is not None}
+    bad = [file.key for file in work.look.plan.read if error.file in (file.key, file.path)]
+    if asked or bad:
+        _record_sources(work, asked | dict.fromkeys(bad, error.message))
+
+
+def _publish(work: Work) -> Published | None:
+    """Also what an earlier run committed and could not publish."""
+    state = work.table.state
+    current = LocalStore(work.table.folder).load_current()
+    if state.meta.data_sequence == 0 or (
+        current is not None and current.sequence >= state.meta.data_sequence
+    ):
+        return None
+    work.watch.phase(work.name, "publish")
+    return publish_snapshot(work)
+
+
+def _report(work: Work, done: _Done, before: int, started: float) -> TableReport:
+    state = work.table.state
+    rows = state.row_count()
+    return TableReport(
+        table=work.name,
+        verdicts=work.look.plan.verdicts,
+        rows_added=done.rows_added,
+        rows_removed=before + done.rows_added - rows,
+        parts_added=len(done.commit.add) if done.commit else 0,
+        parts_removed=len(done.commit.remove) if done.commit else 0,
+        rows=rows,
+        sequence=state.sequence,
+        published=done.published is not None and done.published.outcome == "current",
+        manifest_ref=done.published.ref if done.published else None,
+        seconds=time.monotonic() - started,
+        error=_moved_error(work, done.moved),
+    )
+
+
+def _moved_error(work: Work, moved: Sequence[FoundFile]) -> LadingError | None:
+    if not moved:
+        return None
+    return SourceError(
+        f"{moved[0].key} changed while it was being read"
+        + (f", and {len(moved) - 1} more files" if len(moved) > 1 else "")
+        + "; the rows it had before stay",
+        hint="run again when the file is complete; everything else was committed",
+        table=work.name,
+        file=moved[0].key,
+    )
+
+
+def _failed_report(name: str, verdicts: dict[str, int], error: LadingError, started: float) -> TableReport:
+    return TableReport(name, verdicts, seconds=time.monotonic() - started, error=error)
+
+
+def _selected(config: Config, names: Sequence[str]) -> list[str]:
+    return [config.table(name).name for name in names] or list(config.tables)
+
+
+def _new_run_id() -> str:
+    """Sorts by time, and is short enough to be typed."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"

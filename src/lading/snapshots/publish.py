@@ -1,0 +1,105 @@
+"""Publishing in two phases: the manifest, whole and immutable, and only then the pointer.
+
+A reader between the two sees the old snapshot; there is no third state. The pointer moves by
+compare-and-swap, so of two publishers the one with the newer state wins whatever the order of their
+writes, and a rollback that holds the pointer is never undone by a run that started before it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Protocol
+
+from lading.errors import LadingError, PublishCurrentError, PublishManifestError
+from lading.format.pointer import new_swap_id
+from lading.model import SnapshotRef
+from lading.snapshots.stores.protocol import Published, is_run_id, later
+
+_ATTEMPTS = 1_000  # each lost race means that another publisher got through
+
+
+class Shelf(Protocol):
+    """The writes that a store has to offer to be published to in two phases."""
+
+    def put_manifest(self, payload: bytes, run_id: str, now: datetime | None) -> tuple[str, datetime]:
+        """Write a manifest under a fresh name that sorts last; its reference and time."""
+        ...
+
+    def load_current(self) -> SnapshotRef | None: ...
+
+    def swap_current(self, expected: SnapshotRef | None, to: SnapshotRef) -> bool:
+        """Move the pointer if it is still `expected`; False if it isn't."""
+        ...
+
+
+def publish_in_two_phases(
+    shelf: Shelf,
+    payload: bytes,
+    run_id: str,
+    *,
+    sequence: int,
+    expected: SnapshotRef | None = None,
+    now: datetime | None = None,
+) -> Published:
+    """Publish `payload`: see ManifestStore.publish."""
+    if not is_run_id(run_id):
+        raise PublishManifestError(
+            f"{run_id!r} can't be part of a folder's name", hint="use letters, digits, '-', '_' and '.'"
+        )
+    try:
+        ref, at = shelf.put_manifest(payload, run_id, now)
+    except (OSError, LadingError) as error:
+        raise PublishManifestError(
+            f"the manifest of run {run_id} could not be written: {_reason(error)}",
+            hint="readers see what they saw before; mend the cause, then: lading run",
+        ) from error
+    try:
+        return _move(shelf, SnapshotRef(ref, run_id, at, sequence), expected)
+    except PublishCurrentError:
+        raise
+    except (OSError, LadingError) as error:
+        raise PublishCurrentError(
+            f"the pointer could not be moved to {ref}: {_reason(error)}",
+            hint="the snapshot is kept, readers see the one before; mend the cause, then: lading run",
+        ) from error
+
+
+def same_pointer(one: SnapshotRef | None, other: SnapshotRef | None) -> bool:
+    """Whether both come from one move of the pointer; foreign pointers have no swap_id, only a ref."""
+    if one is None or other is None:
+        return one is other
+    return (one.swap_id, one.ref) == (other.swap_id, other.ref)
+
+
+def _move(shelf: Shelf, to: SnapshotRef, expected: SnapshotRef | None) -> Published:
+    current = shelf.load_current()
+    raced = expected is not None and not same_pointer(current, expected)
+    for _ in range(_ATTEMPTS):
+        if current is not None and current.held:
+            return Published(to.ref, "held", current)
+        if current is not None and (
+            current.sequence > to.sequence or (raced and current.sequence == to.sequence)
+        ):
+            return Published(to.ref, "superseded", current)
+        before = current.published_at if current is not None else None
+        new = SnapshotRef(
+            ref=to.ref,
+            run_id=to.run_id,
+            published_at=later(to.published_at, before),
+            sequence=to.sequence,
+            swap_id=new_swap_id(),
+        )
+        if shelf.swap_current(current, new):
+            return Published(to.ref, "current", new)
+        raced = True
+        current = shelf.load_current()
+        if same_pointer(current, new):  # it did move: only the answer was lost
+            return Published(to.ref, "current", new)
+    raise PublishCurrentError(
+        f"the pointer moved {_ATTEMPTS} times while {to.ref} was being published",
+        hint="the snapshot is kept; run again when fewer publishers are at work",
+    )
+
+
+def _reason(error: OSError | LadingError) -> str:
+    return error.message if isinstance(error, LadingError) else str(error)

@@ -1,0 +1,184 @@
+"""Manifests and the pointer in a table's own directory.
+
+The pointer is compared under a lock and replaced by a rename: readers take no lock and see the old or
+the new one. References are relative to the root, so a table can be moved; one that would leave the
+root, by `..`, as an absolute path or through a link, is refused before anything is read.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+
+from lading.errors import ManifestParseError, ManifestStoreError, PublishCurrentError
+from lading.format.pointer import POINTER_LIMIT, encode_pointer, new_swap_id, parse_pointer
+from lading.format.snapshot_file import SNAPSHOT_LIMIT
+from lading.model import SnapshotRef
+from lading.snapshots.publish import publish_in_two_phases, same_pointer
+from lading.snapshots.stores.protocol import (
+    CURRENT,
+    MANIFEST_NAME,
+    MANIFESTS,
+    Published,
+    later,
+    manifest_folder,
+    parse_folder,
+)
+from lading.storage import local
+
+
+class LocalStore:
+    """The store of the table whose directory is `root`."""
+
+    def __init__(self, root: Path, *, manifest_name: str = MANIFEST_NAME) -> None:
+        self.root = root
+        self.manifest_name = manifest_name
+
+    def publish(
+        self,
+        payload: bytes,
+        run_id: str,
+        *,
+        sequence: int,
+        expected: SnapshotRef | None = None,
+        now: datetime | None = None,
+    ) -> Published:
+        return publish_in_two_phases(self, payload, run_id, sequence=sequence, expected=expected, now=now)
+
+    def put_manifest(self, payload: bytes, run_id: str, now: datetime | None) -> tuple[str, datetime]:
+        """Write a manifest under a fresh name; one that was there is never overwritten."""
+        at = later(now, self._newest())
+        while True:
+            ref = f"{MANIFESTS}/{manifest_folder(at, run_id)}/{self.manifest_name}"
+            try:
+                local.write_new(self.root / ref, payload)
+            except FileExistsError:
+                at = later(at, at)
+            else:
+                return ref, at
+
+    def swap_current(self, expected: SnapshotRef | None, to: SnapshotRef) -> bool:
+        """Move the pointer if it is still `expected`."""
+        with local.locked(self.root / f"{CURRENT}.lock"):
+            if not same_pointer(self.load_current(), expected):
+                return False
+            local.write_atomic(self.root / CURRENT, encode_pointer(to))
+            return True
+
+    def load_current(self) -> SnapshotRef | None:
+        path = self.root / CURRENT
+        try:
+            return parse_pointer(_read(path, POINTER_LIMIT))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _unreadable(path, error) from error
+        except ManifestParseError as error:
+            error.file = str(path)
+            raise
+
+    def load_manifest(self, ref: str) -> bytes:
+        path = self.manifest_path(ref)
+        try:
+            return _read(path, SNAPSHOT_LIMIT)
+        except OSError as error:
+            raise _unreadable(path, error) from error
+
+    def manifest_path(self, ref: str) -> Path:
+        """Where the manifest `ref` lies, links resolved; ManifestStoreError if that isn't in the root."""
+        steps = ref.split("/")
+        outside = ManifestStoreError(
+            f"the manifest reference {ref!r} leaves {self.root}",
+            hint="roll back to a listed snapshot: somebody edited the pointer",
+            file=str(self.root / CURRENT),
+        )
+        if PurePosixPath(ref).is_absolute() or any(step in ("", ".", "..") for step in steps):
+            raise outside
+        try:
+            path = (self.root / ref).resolve()
+            inside = path.is_relative_to(self.root.resolve())
+        except (OSError, ValueError, RuntimeError) as error:  # a NUL, undecodable text, a loop of links
+            raise outside from error
+        if not inside:
+            raise outside
+        return path
+
+    def list_manifests(self, *, limit: int | None = None) -> list[SnapshotRef]:
+        found: list[SnapshotRef] = []
+        for name in sorted(self._folders(), reverse=True):
+            if limit is not None and len(found) >= limit:
+                break
+            parsed = parse_folder(name)
+            # A folder without a manifest is what a kill before the write leaves behind.
+            if parsed and (self.root / MANIFESTS / name / self.manifest_name).is_file():
+                at, run_id = parsed
+                found.append(SnapshotRef(f"{MANIFESTS}/{name}/{self.manifest_name}", run_id, at))
+        return found
+
+    def set_current(
+        self, ref: str, *, hold: bool = True, sequence: int = 0, now: datetime | None = None
+    ) -> SnapshotRef:
+        steps = ref.split("/")
+        parsed = parse_folder(steps[1]) if len(steps) == 3 and steps[0] == MANIFESTS else None
+        if parsed is None or not self.manifest_path(ref).is_file():
+            raise ManifestStoreError(
+                f"there is no manifest {ref!r} in {self.root}", hint="pick one of the listed snapshots"
+            )
+        try:
+            with local.locked(self.root / f"{CURRENT}.lock"):
+                at = later(now, self._moved_at())
+                to = SnapshotRef(ref, parsed[1], at, sequence, held=hold, swap_id=new_swap_id())
+                local.write_atomic(self.root / CURRENT, encode_pointer(to))
+        except OSError as error:
+            raise PublishCurrentError(
+                f"the pointer could not be moved to {ref}: {error}",
+                hint="readers see what they saw before; mend the cause and try again",
+                file=str(self.root / CURRENT),
+            ) from error
+        return to
+
+    def _moved_at(self) -> datetime | None:
+        """When the pointer moved last. A malformed pointer has no time, and may be replaced."""
+        try:
+            current = self.load_current()
+        except ManifestParseError:
+            return None
+        return current.published_at if current is not None else None
+
+    def _newest(self) -> datetime | None:
+        for name in sorted(self._folders(), reverse=True):  # as text, so by time
+            parsed = parse_folder(name)
+            if parsed:
+                return parsed[0]
+        return None
+
+    def _folders(self) -> list[str]:
+        try:
+            return os.listdir(self.root / MANIFESTS)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise _unreadable(self.root / MANIFESTS, error) from error
+
+
+def _read(path: Path, limit: int) -> bytes:
+    """The bytes of a regular file that is no link and no longer than `limit`."""
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(fd, "rb") as file:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        if status.st_size > limit:
+            raise OSError(errno.EFBIG, f"it has {status.st_size} bytes, more than {limit}")
+        return file.read()
+
+
+def _unreadable(path: Path, error: OSError) -> ManifestStoreError:
+    return ManifestStoreError(
+        f"{path} can't be read: {error.strerror or error}",
+        hint="check that it exists and its permissions; the other snapshots are listed beside it",
+        file=str(path),
+    )

@@ -1,0 +1,102 @@
+"""What every store offers, and the names that stores share.
+
+A store keeps two things: manifests, which never change once written, and one pointer, which is all
+that moves. It treats a manifest as opaque bytes and never touches a data file.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal, Protocol
+
+from lading.model import SnapshotRef
+
+CURRENT = "_CURRENT"
+MANIFESTS = "manifests"
+MANIFEST_NAME = "manifest"
+TIMESTAMP = "%Y-%m-%dT%H:%M:%S.%fZ"  # six digits always, so that text sorts as time does
+
+_FOLDER = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)_run_id=([^/]+)")
+
+Outcome = Literal["current", "superseded", "held"]
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What became of a publish. The manifest is durable in any case."""
+
+    ref: str  # the manifest written
+    outcome: Outcome  # superseded: somebody published a newer state; held: a rollback holds the pointer
+    current: SnapshotRef  # what readers see now
+
+
+class ManifestStore(Protocol):
+    """A place for one table's manifests and pointer."""
+
+    def publish(
+        self,
+        payload: bytes,
+        run_id: str,
+        *,
+        sequence: int,
+        expected: SnapshotRef | None = None,
+        now: datetime | None = None,
+    ) -> Published:
+        """Write the manifest, then move the pointer to it, unless it is held or names a newer state.
+
+        `expected` is the pointer the caller built upon: if it moved since, an equal sequence wins too.
+        PublishManifestError: nothing is visible. PublishCurrentError: durable, but not visible.
+        """
+        ...
+
+    def load_current(self) -> SnapshotRef | None:
+        """What the pointer names, None before the first publish."""
+        ...
+
+    def load_manifest(self, ref: str) -> bytes:
+        """The manifest's bytes as they were published; ManifestStoreError when they can't be read."""
+        ...
+
+    def list_manifests(self, *, limit: int | None = None) -> list[SnapshotRef]:
+        """Manifests, newest first, told by their names: no payload is read, `sequence` is 0."""
+        ...
+
+    def set_current(
+        self, ref: str, *, hold: bool = True, sequence: int = 0, now: datetime | None = None
+    ) -> SnapshotRef:
+        """Point at a manifest that is there. With `hold`, runs leave the pointer where it is now."""
+        ...
+
+
+def timestamp(at: datetime) -> str:
+    """`at` in UTC, as manifest and run folders begin."""
+    return at.astimezone(UTC).strftime(TIMESTAMP)
+
+
+def manifest_folder(at: datetime, run_id: str) -> str:
+    """`<timestamp>_run_id=<run>`."""
+    return f"{timestamp(at)}_run_id={run_id}"
+
+
+def parse_folder(name: str) -> tuple[datetime, str] | None:
+    """Time and run of a manifest folder; None for a name that isn't one."""
+    match = _FOLDER.fullmatch(name)
+    if match is None:
+        return None
+    try:
+        return datetime.strptime(match[1], TIMESTAMP).replace(tzinfo=UTC), match[2]
+    except ValueError:  # digits that are no date: not a folder of ours
+        return None
+
+
+def is_run_id(run_id: str) -> bool:
+    """Whether `run_id` can be part of a folder's name."""
+    return bool(run_id) and run_id.isprintable() and "/" not in run_id and len(run_id.encode()) <= 150
+
+
+def later(now: datetime | None, than: datetime | None) -> datetime:
+    """`now` (the clock's, if None), but always after `than`: two events never share a microsecond."""
+    at = (now or datetime.now(UTC)).astimezone(UTC)
+    return at if than is None or at > than else than + timedelta(microseconds=1)

@@ -1,0 +1,178 @@
+"""Which files a table has right now: one listing, one stat a file, nothing opened.
+
+A file that discovery misses has its rows retracted, so whatever can't be listed stops the run:
+a shorter list must never come from an error. For the same reason links are either followed inside
+the root or refused aloud.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from operator import attrgetter
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+
+from lading.errors import SourceError
+from lading.model import FoundFile
+from lading.sources.glob import ANY_FOLDERS, compile_segment, glob_segments
+
+# A file whose mtime is younger than this may change again within its clock tick.
+RACY_NS = 2_000_000_000
+
+_NameTest = Callable[[str], object]
+# A folder to go on with: its path, the prefix of the keys in it, the states inside it, and the real paths
+# of the folders above it.
+_Folder = tuple[str, str, frozenset[int], tuple[str, ...]]
+
+
+def discover(root: Path, pattern: str, *, now_ns: int) -> list[FoundFile]:
+    """Every file below `root` whose key matches the glob, sorted by key."""
+    top = os.path.abspath(root)
+    if not os.path.isdir(top):
+        raise SourceError(
+            f"the root {top} is not there or is not a folder",
+            hint="check `root` in lading.yaml, and that the disk is mounted; no rows were retracted",
+            file=top,
+        )
+    found = _Walk(top, pattern, now_ns).files()
+    found.sort(key=attrgetter("key"))
+    return found
+
+
+class _Walk:
+    """One listing. A state is an index into the glob's segments: what the next name has to match."""
+
+    def __init__(self, top: str, pattern: str, now_ns: int) -> None:
+        segments = glob_segments(pattern)
+        self._last = len(segments) - 1
+        self._tests: list[_NameTest | None] = [
+            None if segment == ANY_FOLDERS else compile_segment(segment).fullmatch for segment in segments
+        ]
+        self._top = top
+        self._real_top = os.path.realpath(top)
+        self._racy_after = now_ns - RACY_NS
+        self._found: list[FoundFile] = []
+
+    def files(self) -> list[FoundFile]:
+        pending: list[_Folder] = [(self._top, "", self._closed({0}), (self._real_top,))]
+        while pending:
+            pending += self._list(*pending.pop())
+        return self._found
+
+    def _list(
+        self, folder: str, prefix: str, states: frozenset[int], above: tuple[str, ...]
+    ) -> list[_Folder]:
+        """Take the folder's files; give back the folders to go on with."""
+        matches = self._tests[self._last] if self._last in states else None
+        folders: list[_Folder] = []
+        # Locals, not attributes: this loop runs once a file.
+        take, file = self._found.append, self._file
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    name = entry.name
+                    if entry.is_file(follow_symlinks=False):
+                        if matches is None or not matches(name):
+                            continue
+                        if not name.isascii():
+                            _check_name(entry.path)
+                        take(file(prefix + name, entry.path, entry.stat()))
+                    elif entry.is_dir(follow_symlinks=False):
+                        below = self._below(states, name)
+                        if below:
+                            _check_name(entry.path)
+                            folders.append(
+                                (entry.path, f"{prefix}{name}/", below, (*above, f"{above[-1]}/{name}"))
+                            )
+                    else:
+                        folders += self._special(entry, prefix, states, above)
+        except OSError as error:
+            raise SourceError(
+                f"{error.filename or folder} can't be listed: {error.strerror}",
+                hint="make it readable, or let the table's `path` leave it out; no rows were retracted",
+                file=folder,
+            ) from error
+        return folders
+
+    def _special(
+        self, entry: os.DirEntry[str], prefix: str, states: frozenset[int], above: tuple[str, ...]
+    ) -> list[_Folder]:
+        """Links, and things that are neither file nor folder."""
+        matches = self._tests[self._last] if self._last in states else None
+        wanted = matches is not None and bool(matches(entry.name))
+        below = self._below(states, entry.name)
+        if not wanted and not below:
+            return []
+        _check_name(entry.path)
+        real = self._inside(entry) if entry.is_symlink() else entry.path
+        stat = os.stat(real)
+        if S_ISDIR(stat.st_mode):
+            if below and real in above:
+                raise SourceError(
+                    f"{entry.path} links back to {real}, a folder that it lies in",
+                    hint="remove the link: following it would never end",
+                    file=prefix + entry.name,
+                )
+            return [(entry.path, f"{prefix}{entry.name}/", below, (*above, real))] if below else []
+        if wanted and not S_ISREG(stat.st_mode):
+            raise SourceError(
+                f"{entry.path} is neither a file nor a folder",
+                hint="move it away, or let the table's `path` leave it out",
+                file=prefix + entry.name,
+            )
+        if wanted:
+            self._found.append(self._file(prefix + entry.name, entry.path, stat))
+        return []
+
+    def _file(self, key: str, path: str, stat: os.stat_result) -> FoundFile:
+        modified = stat.st_mtime_ns
+        return FoundFile(key, path, stat.st_size, modified, modified > self._racy_after)
+
+    def _inside(self, entry: os.DirEntry[str]) -> str:
+        """Where a link leads; an error unless that exists and lies below the root."""
+        real = os.path.realpath(entry.path)
+        if real != self._real_top and not real.startswith(self._real_top.rstrip("/") + "/"):
+            raise SourceError(
+                f"{entry.path} links to {real}, outside the root {self._top}",
+                hint="copy the file into the root, or set `root` to a folder that holds both",
+                file=entry.path,
+            )
+        if not os.path.exists(real):
+            raise SourceError(
+                f"{entry.path} links to {real}, which is not there",
+                hint="remove the link or restore its target; no rows were retracted",
+                file=entry.path,
+            )
+        return real
+
+    def _below(self, states: frozenset[int], name: str) -> frozenset[int]:
+        """The states inside a folder of that name: empty when nothing there can match."""
+        following = set()
+        for state in states:
+            test = self._tests[state]
+            if test is None:
+                following.add(state)
+            elif state < self._last and test(name):
+                following.add(state + 1)
+        return self._closed(following)
+
+    def _closed(self, states: set[int]) -> frozenset[int]:
+        """`**` also matches no folder: with it, what follows it may come at once."""
+        closed = set(states)
+        for state in sorted(states):
+            while self._tests[state] is None:
+                state += 1
+                closed.add(state)
+        return frozenset(closed)
+
+
+def _check_name(path: str) -> None:
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise SourceError(
+            f"the name of {os.fsencode(path)!r} is not valid UTF-8",
+            hint="rename it: a key has to be text",
+            file=path.encode(errors="backslashreplace").decode(),
+        ) from error

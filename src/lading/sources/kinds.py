@@ -1,0 +1,177 @@
+"""What a column of text holds: the narrowest kind that every value of it has.
+
+Kinds are joined, so the answer doesn't depend on how files are cut into blocks. A kind is only given
+where nothing is lost: '00123', '+49', 19 digits among decimals and 7 digits of a second stay
+strings. And only where Spark's reader, with the same formats, reads every value of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+NULL = "null"  # nothing seen
+# Integers of more than 15 digits: bigint alone, but among doubles they would lose digits.
+LONG = "bigint beyond double"
+
+_YEAR = r"(?:000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})"
+_DATE = rf"{_YEAR}-[0-9]{{2}}-[0-9]{{2}}"
+_TIME = r"[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?"
+_ZONE = r"(?:Z|[+-](?:0[0-9]|1[0-7]):[0-5][0-9]|[+-]18:00)"
+_EXPONENT = r"[eE][+-]?[0-9]{1,4}"
+_BOOLEAN = r"(?i)\A(?:true|false)\z"
+_BIGINT = r"\A(?:0|-?[1-9][0-9]{0,18})\z"
+_DOUBLE = (
+    rf"\A-?(?:(?:(?:0|[1-9][0-9]*)\.[0-9]*|\.[0-9]+)(?:{_EXPONENT})?"
+    rf"|(?:0|[1-9][0-9]*){_EXPONENT}|0|[1-9][0-9]{{0,14}})\z"
+)
+_SAMPLE = 64
+
+
+def spark_type(kind: str) -> str:
+    return {NULL: "string", LONG: "bigint"}.get(kind, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """Classifies and joins, under the table's own date and timestamp formats if it has any."""
+
+    date_format: str | None = None
+    timestamp_format: str | None = None
+
+    @classmethod
+    def of(cls, read_options: Mapping[str, Any]) -> Kinds:
+        return cls(read_options.get("date_format"), read_options.get("timestamp_format"))
+
+    def of_text(self, values: pa.Array, *, numbers: bool = True) -> str:
+        """The kind of all the values, none of which is null. JSON has numbers of its own: `numbers=False`."""
+        if len(values) == 0:
+            return NULL
+        candidates = ["date", "timestamp_ntz", "timestamp"]
+        if numbers:
+            candidates = ["boolean", "bigint", "double", *candidates]
+        # Most columns are settled by a few values; only what survives them looks at all.
+        for block in (values.slice(0, _SAMPLE), values):
+            candidates = [kind for kind in candidates if self._all(kind, block)]
+            if not candidates:
+                return "string"
+        if candidates[0] == "bigint" and not _matches(r"\A-?[0-9]{1,15}\z", values):
+            return LONG
+        return candidates[0]
+
+    def join(self, one: str, other: str) -> str:
+        if one == other or other == NULL:
+            return one
+        if one == NULL:
+            return other
+        pair = {one, other}
+        if pair == {"bigint", "double"}:
+            return "double"
+        if pair == {"bigint", LONG}:
+            return LONG
+        # A date reads as a timestamp unless one of them has a format of its own.
+        if pair == {"date", "timestamp_ntz"} and not (self.date_format or self.timestamp_format):
+            return "timestamp_ntz"
+        return "string"
+
+    def _all(self, kind: str, values: pa.Array) -> bool:
+        if kind == "boolean":
+            return _matches(_BOOLEAN, values)
+        if kind == "bigint":
+            return _matches(_BIGINT, values) and _casts(values, pa.int64())
+        if kind == "double":
+            return _matches(_DOUBLE, values) and _finite(values)
+        if kind == "date" and self.date_format:
+            return _java_casts(self.date_format, values, pa.date32())
+        if kind == "date":
+            return _matches(rf"\A{_DATE}\z", values) and _casts(values, pa.date32())
+        zoned = kind == "timestamp"
+        target = pa.timestamp("us", "UTC" if zoned else None)
+        if self.timestamp_format:
+            return _java_casts(self.timestamp_format, values, target)
+        # A column may mix dates and timestamps, as long as nobody set a format for either.
+        plain = rf"(?:{_TIME})?" if not self.date_format else _TIME
+        return _matches(rf"\A{_DATE}{_TIME + _ZONE if zoned else plain}\z", values) and _casts(values, target)
+
+
+def _matches(pattern: str, values: pa.Array) -> bool:
+    return bool(pc.all(pc.match_substring_regex(values, pattern), min_count=0).as_py())
+
+
+def _casts(values: pa.Array, target: pa.DataType) -> bool:
+    try:
+        pc.cast(values, target)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _finite(values: pa.Array) -> bool:
+    try:
+        return bool(pc.all(pc.is_finite(pc.cast(values, pa.float64())), min_count=0).as_py())
+    except pa.ArrowInvalid:
+        return False
+
+
+_JAVA_FIELDS = {
+    "yyyy": ("year", "[0-9]{4}"),
+    "uuuu": ("year", "[0-9]{4}"),
+    "MM": ("month", "[0-9]{2}"),
+    "M": ("month", "[0-9]{1,2}"),
+    "dd": ("day", "[0-9]{2}"),
+    "d": ("day", "[0-9]{1,2}"),
+    "HH": ("hour", "[0-9]{2}"),
+    "H": ("hour", "[0-9]{1,2}"),
+    "mm": ("minute", "[0-9]{2}"),
+    "ss": ("second", "[0-9]{2}"),
+    "XXX": ("zone", _ZONE),
+} | {"S" * digits: ("fraction", f"[0-9]{{{digits}}}") for digits in range(1, 7)}
+
+
+def java_pattern(format: str) -> str | None:
+    """A regular expression with named groups for a Java date format; None for one beyond the usual."""
+    out: list[str] = []
+    seen: set[str] = set()
+    for token in re.finditer(r"'(?P<quoted>(?:[^']|'')*)'|(?P<letters>([A-Za-z])\3*)|(?P<other>.)", format):
+        quoted, letters, other = token["quoted"], token["letters"], token["other"]
+        if letters is not None:
+            if letters not in _JAVA_FIELDS or _JAVA_FIELDS[letters][0] in seen:
+                return None
+            name, digits = _JAVA_FIELDS[letters]
+            seen.add(name)
+            out.append(f"(?P<{name}>{digits})")
+        elif other is not None:
+            if other in "[]#{}'":
+                return None
+            out.append(re.escape(other))
+        else:
+            out.append(re.escape(quoted.replace("''", "'") or "'"))
+    return "".join(out) if {"year", "month", "day"} <= seen else None
+
+
+def _java_casts(format: str, values: pa.Array, target: pa.DataType) -> bool:
+    pattern = java_pattern(format)
+    if pattern is None:
+        return False
+    names = re.findall(r"\(\?P<(\w+)>", pattern)
+    if ("zone" in names) != (pa.types.is_timestamp(target) and target.tz is not None):
+        return False
+    found = pc.extract_regex(values, rf"\A{pattern}\z")
+    if found.null_count:
+        return False
+    part = {name: pc.struct_field(found, name) for name in names}
+    two = {name: pc.utf8_lpad(part[name], 2, "0") for name in ("month", "day", "hour") if name in part}
+    iso = pc.binary_join_element_wise(part["year"], two["month"], two["day"], "-")
+    if pa.types.is_date(target):
+        return set(names) == {"year", "month", "day"} and _casts(iso, target)
+    midnight = pa.array(["00"] * len(values))
+    clock = [two.get("hour", midnight), part.get("minute", midnight), part.get("second", midnight)]
+    iso = pc.binary_join_element_wise(iso, pc.binary_join_element_wise(*clock, ":"), "T")
+    if "zone" in part:
+        iso = pc.binary_join_element_wise(iso, part["zone"], "")
+    return _casts(iso, target)

@@ -1,0 +1,220 @@
+"""`manifest/<table>.json`: the people's copy of which files were read.
+
+The layout is Fairway's, key by key; lading adds keys and renames none. People read this file, edit
+it and delete it, so loading has to notice an edit. It does so for the price of a hash: `lading.files_xxh3`
+is the xxh3_64 of the `files` section's own bytes. While they match, nothing in there can ask for
+anything, and the section isn't even decoded until somebody looks at `files`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import xxhash
+
+from lading.errors import SourceError
+from lading.storage.local import write_atomic
+
+VERSION = "3.0"
+
+
+class FileEntry(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    """One file, as last tried. Without a `hash` that matches, the file is read again."""
+
+    hash: str
+    last_processed: str  # ISO-8601
+    status: str  # "success" or "failed"
+    metadata: dict[str, Any]  # {"row_count": n}
+    sha256: str | None = None
+    size: int | None = None
+    mtime_ns: int | None = None
+    racy: bool = False
+    error: str | None = None  # why it failed
+
+    @property
+    def row_count(self) -> int | None:
+        count = self.metadata.get("row_count")
+        return count if isinstance(count, int) else None
+
+
+class SourceManifest:
+    """The whole file. Made by the caller to be saved, or by `load`."""
+
+    def __init__(
+        self,
+        table_name: str,
+        files: dict[str, FileEntry],
+        *,
+        preprocessing: dict[str, Any] | None = None,
+        schema: dict[str, Any] | None = None,
+        lading: dict[str, Any] | None = None,
+    ) -> None:
+        self.version = VERSION
+        self.table_name = table_name
+        self.preprocessing = preprocessing or {}
+        self.schema = schema or {}
+        self.lading = lading or {}
+        self.as_written = True  # `load` clears it when `files` is not byte for byte what lading wrote
+        self._files: dict[str, FileEntry] | None = files
+        self._raw = msgspec.Raw()
+        # What a person or another program added, at the top and by file; it is written back.
+        self._extra: dict[str, Any] = {}
+        self._entry_extra: dict[str, dict[str, Any]] = {}
+
+    @property
+    def files(self) -> dict[str, FileEntry]:
+        if self._files is None:
+            self._files, self._entry_extra = _decode_files(self._raw)
+            self._raw = msgspec.Raw()
+        return self._files
+
+    @property
+    def table_id(self) -> str | None:
+        value = self.lading.get("table_id")
+        return value if isinstance(value, str) else None
+
+    @property
+    def sequence(self) -> int:
+        """The log sequence that this file reflects; 0 when lading has not written it."""
+        value = self.lading.get("sequence")
+        return value if isinstance(value, int) else 0
+
+    def updated(
+        self,
+        files: dict[str, FileEntry],
+        *,
+        schema: dict[str, Any] | None = None,
+        lading: dict[str, Any] | None = None,
+    ) -> SourceManifest:
+        """The same file with other entries, keeping whatever others have put into it."""
+        _ = self.files  # extras are known once the section is decoded
+        new = SourceManifest(
+            self.table_name,
+            files,
+            preprocessing=self.preprocessing,
+            schema=self.schema if schema is None else schema,
+            lading=self.lading | (lading or {}),
+        )
+        new._extra, new._entry_extra = self._extra, self._entry_extra
+        return new
+
+
+class _Top(msgspec.Struct):
+    table_name: str
+    version: str
+    preprocessing: dict[str, Any] | None = None
+    schema: dict[str, Any] | None = None
+    lading: dict[str, Any] | None = None
+
+
+_TOP_KEYS = frozenset(_Top.__struct_fields__)
+_ENTRY_KEYS = frozenset(FileEntry.__struct_fields__)
+_sections_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_files_decoder = msgspec.json.Decoder(dict[str, FileEntry])
+_encoder = msgspec.json.Encoder()
+
+
+def load(path: Path) -> SourceManifest | None:
+    """Read it; None when there is none, which means that somebody asks for the table to be read again."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise SourceError(
+            f"{path} can't be read: {error.strerror}", hint="make it readable, then run again", file=str(path)
+        ) from error
+    try:
+        manifest = _decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise SourceError(
+            f"{path} is not a source manifest: {_positioned(str(error), data)}",
+            hint="undo the edit; or delete the file, and the table's files will all be read again",
+            file=str(path),
+        ) from error
+    return manifest
+
+
+def save(path: Path, manifest: SourceManifest) -> None:
+    """Write it whole or not at all, files sorted by key, so that equal states are equal bytes."""
+    files = _encode_files(manifest.files, manifest._entry_extra)
+    tail = {
+        "preprocessing": manifest.preprocessing,
+        "schema": manifest.schema,
+        "lading": {**manifest.lading, "files_xxh3": _hash(files)},
+        **manifest._extra,
+    }
+    head = {"version": VERSION, "table_name": manifest.table_name}
+    write_atomic(path, _indented(head)[:-2] + b',\n  "files": ' + files + b"," + _indented(tail)[1:] + b"\n")
+
+
+def _decode(data: bytes) -> SourceManifest:
+    sections = _sections_decoder.decode(data)
+    raw_files = sections.pop("files", msgspec.Raw(b"{}"))
+    rest = _encoder.encode(sections)
+    top = msgspec.json.decode(rest, type=_Top)
+    if top.version != VERSION:
+        raise msgspec.ValidationError(f'`version` is "{top.version}", not "{VERSION}"')
+    manifest = SourceManifest(
+        top.table_name, {}, preprocessing=top.preprocessing, schema=top.schema, lading=top.lading
+    )
+    manifest._extra = {key: value for key, value in msgspec.json.decode(rest).items() if key not in _TOP_KEYS}
+    manifest._files, manifest._raw = None, raw_files
+    manifest.as_written = manifest.lading.get("files_xxh3") == _hash(raw_files)
+    if not manifest.as_written:
+        _ = manifest.files  # an edit may be malformed: say so now, not in the middle of a plan
+    return manifest
+
+
+def _encode_files(files: dict[str, FileEntry], extra: dict[str, dict[str, Any]]) -> bytes:
+    """The section's bytes, indented as they stand in the file."""
+    entries: dict[str, Any] = {key: files[key] for key in sorted(files)}
+    for key in extra.keys() & files.keys():
+        entries[key] = msgspec.to_builtins(files[key]) | extra[key]
+    whole = _indented({"files": entries})
+    return whole[len(b'{\n  "files": ') : -len(b"\n}")]
+
+
+def _decode_files(raw: msgspec.Raw) -> tuple[dict[str, FileEntry], dict[str, dict[str, Any]]]:
+    """Entries, and the unknown keys in them, by file."""
+    try:
+        return _files_decoder.decode(raw), {}
+    except msgspec.ValidationError:
+        # Somebody else's keys, or lading's missing: slower, and without losing either.
+        entries = msgspec.json.decode(raw, type=dict[str, dict[str, Any]])
+    extra = {
+        key: unknown
+        for key, entry in entries.items()
+        if (unknown := {name: value for name, value in entry.items() if name not in _ENTRY_KEYS})
+    }
+    return {key: _tolerant(key, entry) for key, entry in entries.items()}, extra
+
+
+def _tolerant(key: str, entry: dict[str, Any]) -> FileEntry:
+    """An entry with lading's own keys; one that lost its hash matches nothing and is read again."""
+    known: dict[str, Any] = {"hash": "", "last_processed": "", "status": "", "metadata": {}}
+    known |= {name: value for name, value in entry.items() if name in _ENTRY_KEYS and value is not None}
+    try:
+        return msgspec.convert(known, FileEntry)
+    except msgspec.ValidationError as error:
+        raise msgspec.ValidationError(f"the entry of {key!r} in `files`: {error}") from error
+
+
+def _indented(value: dict[str, Any]) -> bytes:
+    return msgspec.json.format(_encoder.encode(value), indent=2)
+
+
+def _hash(section: bytes | msgspec.Raw) -> str:
+    return xxhash.xxh3_64_hexdigest(section)
+
+
+def _positioned(message: str, data: bytes) -> str:
+    """The decoder names a byte; people look for a line."""
+    match = re.search(r"\(byte (\d+)\)", message)
+    if match is None:
+        return message
+    line = data.count(b"\n", 0, int(match[1])) + 1
+    return message.replace(match[0], f"(line {line})")

@@ -1,0 +1,73 @@
+"""The recipe: everything besides the files that decides what a table's rows are.
+
+Each commit stores its hash. Another hash means that the rows in the table were made by other rules,
+so all files are read again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lading.errors import ConfigError, TransformError
+from lading.model import Column
+
+# Raised when lading itself starts to read the same files differently.
+_READING = 1
+
+
+def recipe(
+    *,
+    columns: Sequence[Column],
+    format: str,
+    read_options: Mapping[str, Any],
+    columns_from_name: str | None,
+    order_by: str | None,
+    bucket_size: int | str | None,
+    transform_name: str | None,
+    transform_code: bytes | None,
+    per: str,
+) -> str:
+    """Hex SHA-256 over a canonical JSON of all of it; the order of read options doesn't count."""
+    facts = {
+        "reading": _READING,
+        "columns": [[column.name, column.type] for column in columns],
+        "format": format,
+        "read_options": dict(read_options),
+        "columns_from_name": columns_from_name,
+        "order_by": order_by,
+        "bucket_size": bucket_size,
+        "transform": None if transform_code is None else hashlib.sha256(transform_code).hexdigest(),
+        "transform_name": transform_name,
+        "per": per if transform_code is not None else None,
+    }
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def transform_source(project: Path, spec: str) -> tuple[Path, str, bytes]:
+    """The file, the function and the code of `transforms/x.py:clean`; never outside the project."""
+    file, _, function = spec.rpartition(":")
+    if not file or not function.isidentifier():
+        raise ConfigError(
+            f"the transform {spec!r} names no function",
+            hint="write it as `transforms/voyages.py:clean`",
+        )
+    path = (project / file).resolve()
+    if not path.is_relative_to(project.resolve()):
+        raise ConfigError(
+            f"the transform {spec!r} lies outside the project {project}",
+            hint="copy the file into the project: code from elsewhere is never run",
+            file=str(path),
+        )
+    try:
+        return path, function, path.read_bytes()
+    except OSError as error:
+        raise TransformError(
+            f"the transform {path} can't be read: {error.strerror}",
+            hint="check `transform` in lading.yaml",
+            file=str(path),
+        ) from error

@@ -1,0 +1,137 @@
+"""`schema/<table>.yaml`: a table's columns, pinned when they are first inferred and edited by people.
+
+A change of column or type in here is a change of recipe; `combined_hash` only says which files the
+inference saw, so that a schema can be reported stale.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import yaml
+
+from lading.errors import ConfigError
+from lading.model import Column
+from lading.sources.heads import RESERVED
+from lading.sources.spark_types import canonical_type
+from lading.storage.local import write_atomic
+
+_KEYS = ("generated_at", "combined_hash", "columns")
+_HEAD = """\
+# The columns of this table, pinned. Change a type here and the table is read again under it;
+# delete this file and the types are inferred again.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    columns: tuple[Column, ...]
+    generated_at: str  # ISO-8601
+    combined_hash: str  # of the source files that the inference saw
+
+
+def combined_hash(hashes: Mapping[str, str]) -> str:
+    """One hash over keys and fingerprints, in whatever order they come."""
+    sha = hashlib.sha256()
+    for key in sorted(hashes):
+        for text in (key, hashes[key]):
+            data = text.encode()
+            sha.update(len(data).to_bytes(8, "big") + data)
+    return sha.hexdigest()
+
+
+def save_schema(path: Path, schema: TableSchema) -> None:
+    tree = {
+        "generated_at": schema.generated_at,
+        "combined_hash": schema.combined_hash,
+        "columns": [{"name": column.name, "type": column.type} for column in schema.columns],
+    }
+    # Unprintable characters only survive YAML as escapes; names that people can read stay readable.
+    readable = all(column.name.isprintable() for column in schema.columns)
+    body = yaml.safe_dump(tree, sort_keys=False, allow_unicode=readable, width=1000)
+    write_atomic(path, (_HEAD + body).encode())
+
+
+def load_schema(path: Path) -> TableSchema | None:
+    """Read it; None when there is none. Errors name file, line and key."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"{path} can't be read: {error}", hint="make it readable UTF-8, then run again", file=str(path)
+        ) from error
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path}:{mark.line + 1}" if mark is not None else str(path)
+        raise ConfigError(
+            f"{where}: not valid YAML: {getattr(error, 'problem', None) or error}",
+            hint="fix the line, or delete the file to have the types inferred again",
+            file=str(path),
+        ) from error
+    return _File(path).schema(root)
+
+
+class _File:
+    """Turns nodes into values. Scalars are taken by their text: a column may be called `no` or `1`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def schema(self, root: yaml.Node | None) -> TableSchema:
+        top = self._mapping(root, "the schema", _KEYS)
+        if "columns" not in top:
+            self._fail(root, "`columns` is missing", "list the columns as `- {name: id, type: bigint}`")
+        listed = top["columns"]
+        if not isinstance(listed, yaml.SequenceNode) or not listed.value:
+            self._fail(listed, "`columns` must be a list", "list the columns as `- {name: id, type: bigint}`")
+        columns: list[Column] = []
+        for node in listed.value:
+            column = self._column(node)
+            if any(column.name == other.name for other in columns):
+                self._fail(node, f"there are two columns called {column.name!r}", "remove one of them")
+            columns.append(column)
+        return TableSchema(
+            tuple(columns), self._text(top.get("generated_at")), self._text(top.get("combined_hash"))
+        )
+
+    def _column(self, node: yaml.Node) -> Column:
+        entry = self._mapping(node, "a column", ("name", "type"))
+        for key in ("name", "type"):
+            if not isinstance(entry.get(key), yaml.ScalarNode) or not entry[key].value:
+                self._fail(entry.get(key, node), f"`{key}` is missing", "write `- {name: id, type: bigint}`")
+        name, kind = self._text(entry["name"]), self._text(entry["type"])
+        if name in RESERVED:
+            self._fail(entry["name"], f"the column name {name!r} is lading's own", "rename the column")
+        try:
+            return Column(name, canonical_type(kind))
+        except ValueError as error:
+            self._fail(entry["type"], f"`type` {kind!r} of column {name!r}: {error}", "use a Spark SQL type")
+
+    def _mapping(self, node: yaml.Node | None, what: str, keys: tuple[str, ...]) -> dict[str, yaml.Node]:
+        if not isinstance(node, yaml.MappingNode):
+            self._fail(
+                node, f"{what} must have the keys {', '.join(keys)}", "see another table's schema file"
+            )
+        found: dict[str, yaml.Node] = {}
+        for key, value in node.value:
+            if key.value not in keys:
+                self._fail(key, f"unknown key `{key.value}`", f"valid keys are {', '.join(keys)}")
+            if key.value in found:
+                self._fail(key, f"`{key.value}` is there twice", "remove one of them")
+            found[key.value] = value
+        return found
+
+    def _text(self, node: yaml.Node | None) -> str:
+        return str(node.value) if isinstance(node, yaml.ScalarNode) else ""
+
+    def _fail(self, node: yaml.Node | None, message: str, hint: str) -> NoReturn:
+        line = node.start_mark.line + 1 if node is not None else 1
+        raise ConfigError(f"{self._path}:{line}: {message}", hint=hint, file=str(self._path))

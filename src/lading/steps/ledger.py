@@ -1,0 +1,87 @@
+"""The source manifest against the log: what is known of each source file before a run. Pure.
+
+The log is the truth; the manifest is the people's copy, and may ask for more reading, never for less.
+An entry that the log recorded after the manifest's sequence is rolled forward. At or before it, an
+entry that is missing or whose hash was changed is read again. No file at all is a reset.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lading.catalog.state import TableState
+from lading.model import Source
+from lading.plan import Known
+from lading.sources.ids import source_id
+from lading.sources.manifest import FileEntry, SourceManifest
+
+SUCCESS = "success"
+FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    known: dict[str, Known] = field(default_factory=dict)
+    reset: str | None = None  # why everything is read again
+    behind: bool = False  # the manifest does not show what the log holds: it is written anew
+
+
+def make_ledger(manifest: SourceManifest | None, state: TableState | None, name: str) -> Ledger:
+    """`name` is how people know the manifest: manifest/<table>.json."""
+    if state is None or state.sequence == 0:
+        return Ledger(_never_committed(manifest), behind=manifest is None and state is not None)
+    if manifest is None:
+        reset = f"{name} is missing: everything is read again"
+        return Ledger(_from_log(state), reset, behind=True)
+    if manifest.table_id != state.meta.table_id or manifest.sequence > state.sequence:
+        return Ledger(_from_log(state), behind=True)
+    if manifest.as_written and manifest.sequence == state.sequence:
+        return Ledger(_from_entries(manifest, state))
+    return _reconciled(manifest, state, name)
+
+
+def _never_committed(manifest: SourceManifest | None) -> dict[str, Known]:
+    entries = manifest.files if manifest is not None else {}
+    return {key: _failed(entry, None) for key, entry in entries.items() if entry.status == FAILED}
+
+
+def _from_log(state: TableState) -> dict[str, Known]:
+    return {key: Known(source) for key, (source, _) in state.sources().items()}
+
+
+def _from_entries(manifest: SourceManifest, state: TableState) -> dict[str, Known]:
+    """The quick way: the file is as lading wrote it at this very sequence, so the log need not be asked."""
+    return {
+        key: Known(_source(key, entry))
+        if entry.status == SUCCESS
+        else _failed(entry, state.source(source_id(key)))
+        for key, entry in manifest.files.items()
+    }
+
+
+def _reconciled(manifest: SourceManifest, state: TableState, name: str) -> Ledger:
+    known = _never_committed(manifest)
+    for key, (source, sequence) in state.sources().items():
+        entry = manifest.files.get(key)
+        again = None
+        if sequence <= manifest.sequence:
+            if entry is None:
+                again = f"its entry was removed from {name}"
+            elif entry.status != SUCCESS:
+                known[key] = _failed(entry, source)
+                continue
+            elif entry.hash != source.hash:
+                again = f"its hash was changed in {name}"
+        known[key] = Known(source, again)
+    return Ledger(known, behind=True)
+
+
+def _failed(entry: FileEntry, source: Source | None) -> Known:
+    return Known(source, again=f"tried again: {entry.error or 'status is ' + entry.status}", failed=True)
+
+
+def _source(key: str, entry: FileEntry) -> Source:
+    return Source(
+        source_id(key), key, entry.hash, entry.sha256 or "", entry.size or 0, entry.mtime_ns or 0,
+        entry.row_count or 0, entry.racy, entry.last_processed,
+    )  # fmt: skip

@@ -1,0 +1,93 @@
+"""Durable bytes on the local file system: whole or not at all, and on disk before anyone is told.
+
+Every durable write of lading goes through this file, so a crash test has one place to interrupt.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def fsync_dir(folder: Path) -> None:
+    """Make a rename or create inside `folder` survive a power cut."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def make_dirs(folder: Path) -> None:
+    """Create `folder` and its missing parents, each of them durable in its own parent."""
+    missing = []
+    step = folder
+    while not step.is_dir():
+        missing.append(step)
+        step = step.parent
+    for step in reversed(missing):
+        step.mkdir(exist_ok=True)
+        fsync_dir(step.parent)
+
+
+def write_atomic(path: Path, data: bytes, *, temporary: str | None = None) -> None:
+    """Replace `path` by `data`: temporary file beside it, flush, fsync, rename, fsync the directory."""
+    make_dirs(path.parent)
+    beside = path.with_name(temporary or f".{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        _write_synced(beside, data)
+        os.replace(beside, path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    fsync_dir(path.parent)
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """Create `path` with `data`, never seen in part; FileExistsError if somebody was first."""
+    make_dirs(path.parent)
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        _write_synced(beside, data)
+        os.link(beside, path)  # unlike a rename, a link refuses to replace
+    finally:
+        beside.unlink(missing_ok=True)
+    fsync_dir(path.parent)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock, across processes and threads, until the block ends or the process dies."""
+    make_dirs(path.parent)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether somebody alive holds the lock `path`."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def _write_synced(path: Path, data: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())

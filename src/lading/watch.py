@@ -1,0 +1,17 @@
+"""How a run tells somebody what it is doing. The base class tells nobody.
+
+`run` and `plan_tables` call a watch; the command line shows it on a terminal and logs it. Anything
+that raises here would end the run, so a watch keeps its troubles to itself.
+"""
+
+from __future__ import annotations
+
+
+class Watch:
+    """Silent. Override what you want to hear of; calls may come from any thread."""
+
+    def phase(self, table: str, name: str) -> None:
+        """`table` enters the phase `name` (discover, plan, prepare, ingest, commit, …)."""
+
+    def progress(self, table: str, text: str, done: int | None = None, total: int | None = None) -> None:
+        """Something countable moved on inside the phase."""

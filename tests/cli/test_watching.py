@@ -1,0 +1,82 @@
+"""Progress on a terminal only, and a log that never stops a run."""
+
+import io
+import json
+import sys
+
+from rich.console import Console
+from rich.progress import Progress
+
+from lading.cli.logfile import LogFile, LogWatch, log_exception
+from lading.cli.progress import TerminalWatch, Watches, terminal_watch
+from lading.cli.screen import byte_words, plain, verdict_words
+from lading.watch import Watch
+
+
+def log_lines(project):
+    return [json.loads(line) for line in (project / "logs" / "lading.jsonl").read_text().splitlines()]
+
+
+def test_phases_are_logged_with_how_long_the_one_before_took(tmp_path):
+    watch = LogWatch(LogFile(tmp_path))
+    watch.phase("voyages", "plan")
+    watch.progress("voyages", "files", 3, 10)
+    watch.phase("voyages", "ingest")
+    first, second = log_lines(tmp_path)
+    assert (first["event"], first["table"], first["phase"]) == ("phase", "voyages", "plan")
+    assert (second["phase"], second["after"]) == ("ingest", "plan")
+    assert second["seconds"] >= 0
+    assert first["at"].endswith("+00:00")
+
+
+def test_a_log_that_cannot_be_written_warns_once_and_stops_nothing(tmp_path, capsys):
+    (tmp_path / "logs").write_text("a file where the folder should be")
+    log = LogFile(tmp_path)
+    assert log.write("a") is False
+    assert log.write("b") is False
+    assert capsys.readouterr().err.count("warning: can't write") == 1
+    assert log_exception(tmp_path, ValueError("x")) is None
+
+
+def test_no_terminal_no_progress(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with terminal_watch() as watch:
+        watch.phase("voyages", "ingest")
+        watch.progress("voyages", "stage", 1, 2)
+    assert type(watch) is Watch
+    assert sys.stderr.getvalue() == ""
+
+
+def test_what_is_quick_shows_nothing_on_a_terminal(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with terminal_watch() as watch:
+        watch.phase("voyages", "plan")
+    assert type(watch) is TerminalWatch
+    assert sys.stderr.getvalue().strip() == ""
+
+
+def test_progress_says_table_phase_and_count():
+    progress = Progress(console=Console(file=io.StringIO()))
+    watch = TerminalWatch(progress)
+    watch.phase("voyages", "ingest")
+    watch.progress("voyages", "files found", 1200)
+    assert progress.tasks[0].description == "voyages: ingest · files found 1,200"
+    watch.progress("voyages", "Spark stage", 3, 10)
+    assert (progress.tasks[0].completed, progress.tasks[0].total) == (3, 10)
+
+
+def test_several_watches_hear_the_same(tmp_path):
+    log = LogWatch(LogFile(tmp_path))
+    Watches(Watch(), log).phase("ships", "commit")
+    assert [line["phase"] for line in log_lines(tmp_path)] == ["commit"]
+
+
+def test_words_for_people():
+    assert verdict_words({"new": 2, "changed": 0, "unchanged": 1200}) == "2 new, 1,200 unchanged"
+    assert verdict_words({}) == "no files"
+    assert [byte_words(n) for n in (0, 999, 1000, 12_345_678)] == ["0 B", "999 B", "1.0 kB", "12.3 MB"]
+    assert plain("a\x1b[31m\r") == "a\\x1b[31m\\r"

@@ -1,0 +1,24 @@
+"""What tests of several folders share: one Spark session, since starting one costs seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The process's session, the one that product code finds when it asks for its own."""
+    from lading.pipeline.session import spark_session, stop_session
+
+    conf = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+    yield spark_session("local[2]", conf, tmp_path_factory.mktemp("spark-cache"), app="lading-tests")
+    stop_session()

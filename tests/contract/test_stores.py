@@ -1,0 +1,210 @@
+"""One contract for every store: what publishing, reading, listing and rolling back promise anywhere.
+
+A store joins by adding its maker to STORES. Where a store can fail halfway, its own tests say how.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from lading.errors import ManifestStoreError, PublishManifestError
+from lading.model import SnapshotRef
+from lading.snapshots.stores.local import LocalStore
+from lading.snapshots.stores.memory import MemoryStore
+from lading.snapshots.stores.protocol import ManifestStore
+
+NOW = datetime(2026, 4, 20, 15, 23, 1, 123456, tzinfo=UTC)
+
+STORES: dict[str, Callable[[Path], ManifestStore]] = {
+    "local": lambda folder: LocalStore(folder / "table"),
+    "memory": lambda folder: MemoryStore(),
+}
+
+
+@pytest.fixture(params=sorted(STORES))
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> ManifestStore:
+    return STORES[request.param](tmp_path)
+
+
+@pytest.mark.acceptance("S1")
+def test_a_new_store_has_no_pointer_and_no_manifest(store: ManifestStore) -> None:
+    assert store.load_current() is None
+    assert store.list_manifests() == []
+
+
+@pytest.mark.acceptance("S1")
+def test_what_is_published_is_current_listed_and_loaded_byte_for_byte(store: ManifestStore) -> None:
+    published = store.publish(b"payload \0\xff", "r1", sequence=3, now=NOW)
+    current = store.load_current()
+    assert published.outcome == "current" and current == published.current
+    assert current is not None
+    assert (current.ref, current.run_id, current.published_at) == (published.ref, "r1", NOW)
+    assert (current.sequence, current.held) == (3, False) and current.swap_id
+    assert store.load_manifest(published.ref) == b"payload \0\xff"
+    assert store.list_manifests() == [SnapshotRef(published.ref, "r1", NOW)]
+
+
+def test_manifests_are_listed_newest_first_up_to_the_limit(store: ManifestStore) -> None:
+    refs = [store.publish(b"%d" % n, f"r{9 - n}", sequence=n).ref for n in range(1, 6)]
+    assert [listed.ref for listed in store.list_manifests()] == refs[::-1]
+    assert [listed.ref for listed in store.list_manifests(limit=2)] == refs[:-3:-1]
+    assert store.list_manifests(limit=0) == []
+
+
+def test_publishes_in_one_microsecond_get_distinct_increasing_names(store: ManifestStore) -> None:
+    refs = [store.publish(b"%d" % n, "r1", sequence=n, now=NOW).ref for n in range(5)]
+    assert len(set(refs)) == 5 and refs == sorted(refs)
+    assert [store.load_manifest(ref) for ref in refs] == [b"0", b"1", b"2", b"3", b"4"]
+    current = store.load_current()
+    assert current is not None and current.published_at == NOW + timedelta(microseconds=4)
+
+
+def test_a_clock_that_goes_back_does_not_reorder_history(store: ManifestStore) -> None:
+    first = store.publish(b"1", "r1", sequence=1, now=NOW)
+    second = store.publish(b"2", "r2", sequence=2, now=NOW - timedelta(days=1))
+    assert second.current.published_at > first.current.published_at
+    assert [listed.run_id for listed in store.list_manifests()] == ["r2", "r1"]
+
+
+@pytest.mark.acceptance("S9")
+def test_publishing_a_run_again_adds_a_later_manifest_and_both_load(store: ManifestStore) -> None:
+    first = store.publish(b"one", "r1", sequence=1, now=NOW)
+    again = store.publish(b"two", "r1", sequence=1, now=NOW + timedelta(hours=1))
+    assert again.outcome == "current"
+    listed = store.list_manifests()
+    assert [entry.run_id for entry in listed] == ["r1", "r1"]
+    assert listed[0].published_at > listed[1].published_at
+    assert store.load_manifest(first.ref) == b"one" and store.load_manifest(again.ref) == b"two"
+
+
+def test_an_older_state_never_replaces_a_newer_one(store: ManifestStore) -> None:
+    newer = store.publish(b"new", "r2", sequence=8)
+    older = store.publish(b"old", "r1", sequence=7)
+    assert older.outcome == "superseded" and older.current == newer.current
+    assert store.load_current() == newer.current
+    assert store.load_manifest(older.ref) == b"old"
+
+
+def test_after_a_lost_race_an_equal_state_is_left_alone(store: ManifestStore) -> None:
+    base = store.publish(b"base", "r0", sequence=1).current
+    theirs = store.publish(b"theirs", "r1", sequence=2)
+    mine = store.publish(b"mine", "r2", sequence=2, expected=base)
+    assert mine.outcome == "superseded" and mine.current == theirs.current
+    newer = store.publish(b"newer", "r3", sequence=3, expected=base)
+    assert newer.outcome == "current" and store.load_current() == newer.current
+
+
+def test_a_rollback_holds_the_pointer_until_it_is_released(store: ManifestStore) -> None:
+    first = store.publish(b"1", "r1", sequence=1)
+    store.publish(b"2", "r2", sequence=2)
+    back = store.set_current(first.ref)
+    assert store.load_current() == back
+    assert (back.ref, back.run_id, back.held) == (first.ref, "r1", True)
+    held = store.publish(b"3", "r3", sequence=3)
+    assert held.outcome == "held" and held.current == back
+    assert store.load_current() == back
+    assert store.load_manifest(held.ref) == b"3"
+    released = store.set_current(held.ref, hold=False, sequence=3)
+    assert store.load_current() == released and not released.held
+    assert store.publish(b"4", "r4", sequence=4).outcome == "current"
+
+
+def test_every_move_of_the_pointer_is_later_and_has_its_own_name(store: ManifestStore) -> None:
+    first = store.publish(b"1", "r1", sequence=1, now=NOW)
+    moves = [first.current] + [store.set_current(first.ref, hold=False, now=NOW) for _ in range(3)]
+    times = [move.published_at for move in moves]
+    assert times == sorted(set(times))
+    assert len({move.swap_id for move in moves}) == 4
+
+
+@pytest.mark.parametrize(
+    "ref", ["manifests/absent/manifest", "", "/etc/hostname", "../x", "a/../../x", "manifests/\0", "\ud800"]
+)
+def test_a_reference_to_nothing_is_a_store_error_and_moves_nothing(store: ManifestStore, ref: str) -> None:
+    current = store.publish(b"1", "r1", sequence=1).current
+    for attempt in (store.load_manifest, store.set_current):
+        with pytest.raises(ManifestStoreError) as caught:
+            attempt(ref)
+        assert caught.value.hint
+    assert store.load_current() == current
+
+
+@pytest.mark.parametrize("run_id", ["", "a/b", "../x", "a\0b", "a\nb", "\ud800", "x" * 151])
+def test_a_run_id_that_is_no_name_is_refused(store: ManifestStore, run_id: str) -> None:
+    with pytest.raises(PublishManifestError):
+        store.publish(b"1", run_id, sequence=1)
+    assert store.load_current() is None and store.list_manifests() == []
+
+
+@pytest.mark.acceptance("S21")
+def test_a_payload_is_opaque_to_the_store(store: ManifestStore) -> None:
+    for payload in (b"", b"not sqlite", b"SQLite format 3\0" + bytes(range(256))):
+        assert store.load_manifest(store.publish(payload, "r1", sequence=1).ref) == payload
+
+
+@pytest.mark.acceptance("S3")
+def test_racing_publishers_end_at_the_newest_state_and_readers_see_only_whole_ones(
+    store: ManifestStore,
+) -> None:
+    store.publish(b"0", "r0", sequence=0)
+    done = threading.Event()
+    seen: list[int] = []
+    failures: list[BaseException] = []
+
+    def guarded(work: Callable[[], None]) -> threading.Thread:
+        def body() -> None:
+            try:
+                work()
+            except BaseException as error:
+                failures.append(error)
+
+        thread = threading.Thread(target=body)
+        thread.start()
+        return thread
+
+    def read() -> None:
+        while not done.is_set():
+            current = store.load_current()
+            assert current is not None
+            assert store.load_manifest(current.ref) == b"%d" % current.sequence
+            seen.append(current.sequence)
+
+    def publish(first: int) -> None:
+        for sequence in range(first, 61, 3):
+            store.publish(b"%d" % sequence, f"r{sequence}", sequence=sequence)
+
+    reader = guarded(read)
+    writers = [guarded(lambda first=first: publish(first)) for first in (1, 2, 3)]
+    for writer in writers:
+        writer.join()
+    done.set()
+    reader.join()
+    assert failures == []
+    assert seen == sorted(seen) and seen
+    current = store.load_current()
+    assert current is not None and current.sequence == 60
+    assert len(store.list_manifests()) == 61
+
+
+def test_a_rollback_is_never_undone_by_a_publisher_in_flight(store: ManifestStore) -> None:
+    first = store.publish(b"0", "r0", sequence=1)
+    failures: list[BaseException] = []
+
+    def publish() -> None:
+        try:
+            for sequence in range(2, 60):
+                store.publish(b"%d" % sequence, "r", sequence=sequence)
+        except BaseException as error:
+            failures.append(error)
+
+    writer = threading.Thread(target=publish)
+    writer.start()
+    back = store.set_current(first.ref)
+    writer.join()
+    assert failures == []
+    assert store.load_current() == back

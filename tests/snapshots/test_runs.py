@@ -1,0 +1,135 @@
+"""Run records: how a run's beginning, life and end can be told afterwards."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lading.errors import ConfigError, ManifestParseError
+from lading.snapshots import runs
+
+NOW = datetime(2026, 4, 20, 15, 23, 1, 123456, tzinfo=UTC)
+
+
+def record(handle: runs.RunHandle) -> dict:
+    return yaml.safe_load(handle.path.read_text())
+
+
+def test_a_started_run_says_so_on_disk(tmp_path: Path) -> None:
+    handle = runs.start(tmp_path, "r1", NOW, tables=["sales"], lease=timedelta(minutes=2))
+    pattern = r"runs/2026-04-20T15:23:01\.123456Z_run_id=r1_[0-9a-f]{32}/run\.yaml"
+    assert re.fullmatch(pattern, handle.path.relative_to(tmp_path).as_posix())
+    seen = record(handle)
+    assert (seen["run_id"], seen["status"], seen["tables"]) == ("r1", "running", ["sales"])
+    assert seen["started_at"] == "2026-04-20T15:23:01.123456+00:00"
+    assert seen["lease_until"] == "2026-04-20T15:25:01.123456+00:00"
+    assert seen["finished_at"] is seen["manifest_ref"] is seen["error"] is None
+    assert [path.name for path in handle.path.parent.iterdir()] == ["run.yaml"]
+
+
+def test_a_heartbeat_prolongs_the_lease_and_nothing_else(tmp_path: Path) -> None:
+    handle = runs.start(tmp_path, "r1", NOW, lease=timedelta(minutes=2))
+    before = record(handle)
+    handle.heartbeat(NOW + timedelta(minutes=1))
+    assert record(handle) == before | {"lease_until": "2026-04-20T15:26:01.123456+00:00"}
+
+
+def test_an_ended_run_has_no_lease_and_a_late_heartbeat_does_not_revive_it(tmp_path: Path) -> None:
+    handle = runs.start(tmp_path, "r1", NOW)
+    handle.finish("succeeded", manifest_ref="manifests/x/manifest", now=NOW + timedelta(hours=1))
+    handle.heartbeat()
+    seen = record(handle)
+    assert (seen["status"], seen["manifest_ref"]) == ("succeeded", "manifests/x/manifest")
+    assert seen["finished_at"] == "2026-04-20T16:23:01.123456+00:00" and seen["lease_until"] is None
+
+
+def test_the_lease_is_kept_alive_and_its_thread_ends_with_the_block(tmp_path: Path) -> None:
+    with runs.start(tmp_path, "r1", lease=timedelta(milliseconds=60)) as handle:
+        first = record(handle)["lease_until"]
+        deadline = time.monotonic() + 10
+        while record(handle)["lease_until"] == first:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        handle.finish("succeeded")
+    assert "lading-lease" not in {thread.name for thread in threading.enumerate()}
+    assert record(handle)["status"] == "succeeded"
+
+
+def test_the_thread_does_not_delay_the_end(tmp_path: Path) -> None:
+    started = time.monotonic()
+    with runs.start(tmp_path, "r1", lease=timedelta(hours=1)):
+        pass
+    assert time.monotonic() - started < 5
+
+
+def test_a_run_that_raises_has_failed_with_its_error(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), runs.start(tmp_path, "r1") as handle:
+        raise ZeroDivisionError("by zero")
+    seen = record(handle)
+    assert (seen["status"], seen["error"]) == ("failed", "ZeroDivisionError: by zero")
+
+
+def test_a_run_that_leaves_the_block_has_succeeded(tmp_path: Path) -> None:
+    with runs.start(tmp_path, "r1") as handle:
+        pass
+    assert record(handle)["status"] == "succeeded"
+
+
+def test_the_runs_own_error_is_shown_when_the_record_can_not_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError("disk full")
+
+    with pytest.raises(ZeroDivisionError) as caught, runs.start(tmp_path, "r1"):
+        monkeypatch.setattr(runs, "write_atomic", full)
+        raise ZeroDivisionError
+    assert "disk full" in caught.value.__notes__[0]
+
+
+def test_a_lease_that_can_not_be_prolonged_does_not_fail_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError("disk full")
+
+    with runs.start(tmp_path, "r1", lease=timedelta(milliseconds=30)) as handle:
+        with monkeypatch.context() as broken:
+            broken.setattr(runs, "write_atomic", full)
+            deadline = time.monotonic() + 10
+            while "disk full" not in caplog.text:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+        handle.finish("succeeded")
+    assert record(handle)["status"] == "succeeded"
+
+
+def test_the_last_run_is_the_newest_that_has_a_record(tmp_path: Path) -> None:
+    assert runs.last_run(tmp_path) is None
+    runs.start(tmp_path, "r2", NOW)
+    runs.start(tmp_path, "r1", NOW + timedelta(microseconds=1)).finish("failed", error="x")
+    (tmp_path / "runs" / "2099-01-01T00:00:00.000000Z_run_id=r3_0").mkdir()
+    (tmp_path / "runs" / "zzz").write_text("a note")
+    last = runs.last_run(tmp_path)
+    assert last is not None and (last["run_id"], last["status"], last["error"]) == ("r1", "failed", "x")
+
+
+@pytest.mark.parametrize("text", ["[1]", "a: [", "\x00", "!!python/object/apply:os.system ['true']"])
+def test_a_malformed_record_is_named_and_runs_nothing(tmp_path: Path, text: str) -> None:
+    runs.start(tmp_path, "r1").path.write_text(text)
+    with pytest.raises(ManifestParseError, match=r"run\.yaml") as caught:
+        runs.last_run(tmp_path)
+    assert caught.value.hint
+
+
+def test_a_run_id_never_leaves_the_folder(tmp_path: Path) -> None:
+    for run_id in ("../x", "a/b", ""):
+        with pytest.raises(ConfigError):
+            runs.start(tmp_path, run_id)
+    assert list(tmp_path.iterdir()) == []

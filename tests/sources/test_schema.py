@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lading.errors import ConfigError
+from lading.model import Column
+from lading.sources.schema import TableSchema, combined_hash, load_schema, save_schema
+
+_text = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1)
+_awkward = st.sampled_from(
+    ["no", "1", "on", "~", "null", "a: b", "- x", "#", "'", '"', " a ", "ÿ", "\n", "\x85"]
+)
+
+
+@settings(deadline=None)
+@given(st.lists(_text | _awkward, min_size=1, unique=True).filter(lambda names: "_source" not in names))
+def test_what_was_saved_is_loaded_whatever_the_columns_are_called(
+    tmp_path_factory: pytest.TempPathFactory, names: list[str]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "schema.yaml"
+    schema = TableSchema(
+        tuple(Column(name, "array<decimal(10,2)>") for name in names), "2024-01-15T10:00:00+00:00", "abc"
+    )
+    save_schema(path, schema)
+    assert load_schema(path) == schema
+
+
+def test_people_may_write_it_by_hand(tmp_path: Path) -> None:
+    path = tmp_path / "t.yaml"
+    path.write_text(
+        "columns:\n- {name: no, type: LONG}\n- name: 1\n  type: struct< a :integer, `b c`:dec(5) >\n"
+    )
+    schema = load_schema(path)
+    assert schema is not None
+    assert schema.columns == (Column("no", "bigint"), Column("1", "struct<a:int,`b c`:decimal(5,0)>"))
+    assert (schema.generated_at, schema.combined_hash) == ("", "")
+
+
+def test_no_file_is_none(tmp_path: Path) -> None:
+    assert load_schema(tmp_path / "t.yaml") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("", 1, "must have the keys"),
+        ("generated_at: x\n", 1, "`columns` is missing"),
+        ("columns:\n", 1, "must be a list"),
+        ("columns: []\n", 1, "must be a list"),
+        ("columns:\n- {name: a, type: bigint}\n- {name: a, type: int}\n", 3, "two columns called 'a'"),
+        ("columns:\n- {name: a, type: bigin}\n", 2, "'bigin' is not a type"),
+        ("columns:\n- {name: a, type: array<int}\n", 2, "ends too early"),
+        ("columns:\n- {name: a, type: 'decimal(50,2)'}\n", 2, "outside 1 <= p"),
+        ("columns:\n- {name: a, type: int int}\n", 2, "follows a complete type"),
+        ("columns:\n- {name: a}\n", 2, "`type` is missing"),
+        ("columns:\n- {name: a, type: int, nullable: no}\n", 2, "unknown key `nullable`"),
+        ("columns:\n- {name: a, type: int}\ncolumn: x\n", 3, "unknown key `column`"),
+        ("columns:\n- {name: _source, type: bigint}\n", 2, "lading's own"),
+        ("columns:\n- {name: a, type: int\n", 3, "not valid YAML"),
+    ],
+)
+def test_errors_name_file_line_and_key(tmp_path: Path, text: str, line: int, says: str) -> None:
+    path = tmp_path / "t.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=rf"t\.yaml:{line}: .*{says}") as caught:
+        load_schema(path)
+    assert caught.value.hint
+
+
+def test_the_combined_hash_follows_keys_and_hashes_but_not_their_order() -> None:
+    base = combined_hash({"a": "1", "b": "2"})
+    assert combined_hash({"b": "2", "a": "1"}) == base
+    assert (
+        len(
+            {
+                base,
+                combined_hash({"a": "2", "b": "1"}),
+                combined_hash({"a": "1"}),
+                combined_hash({"a1": "", "b": "2"}),
+            }
+        )
+        == 4
+    )
