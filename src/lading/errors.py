@@ -106,3 +106,7 @@ class PublishManifestError(LadingError):
 
 class PublishCurrentError(LadingError):
     """The pointer could not be moved: the snapshot is durable but invisible, run again."""
+
+
+class StorageError(LadingError):
+    """An object store did not do what it was asked to: check access and network, run again."""

@@ -154,7 +154,8 @@ def test_duplicate_rows_are_kept(shop):
 
 
 def test_types_of_parts_are_those_of_the_schema(shop):
-    columns = "i int; l bigint; f double; c decimal(10,2); d date; t timestamp; n timestamp_ntz; b boolean; s string"
+    columns = "i int; l bigint; f double; c decimal(10,2); d date; t timestamp; n timestamp_ntz"
+    columns += "; b boolean; s string"
     content = (
         "i,l,f,c,d,t,n,b,s\n1,2,1.5,3.25,2024-01-31,2024-01-31T10:00:00+01:00,2024-01-31T10:00:00,true,x\n"
     )

@@ -67,13 +67,13 @@ def test_a_missing_file_is_named(shop):
 def test_an_error_in_the_function_names_its_line(shop):
     with pytest.raises(TransformError, match="line 6: clean raised ZeroDivisionError"):
         run(shop, shop.transform("x = 1\nx / 0\nreturn df"))
-    with pytest.raises(TransformError, match="line 5: clean raised AnalysisException.*nope"):
+    with pytest.raises(TransformError, match=r"line 5: clean raised AnalysisException.*nope"):
         run(shop, shop.transform('return df.select("nope")'))
 
 
 def test_an_error_on_a_row_names_the_transform(shop):
     body = 'return df.withColumn("k", F.udf(lambda k: 1 // (k - 1), "bigint")("k"))'
-    with pytest.raises(TransformError, match="line 5: .*ZeroDivisionError"):
+    with pytest.raises(TransformError, match=r"line 5: .*ZeroDivisionError"):
         run(shop, shop.transform(body))
     with pytest.raises(TransformError, match="CAST_INVALID_INPUT"):
         run(shop, shop.transform('return df.withColumn("k", F.col("s").cast("bigint"))'))

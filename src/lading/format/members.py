@@ -92,9 +92,13 @@ class StateColumns:
 
 
 def row_of(member: Member, serial: int) -> MemberRow:
+    """A key range that is open at one end, or beyond what SQLite counts to, rules nothing out: no range."""
+    low, high = member.key_min, member.key_max
+    if not (_storable(low) and _storable(high)):
+        low = high = None
     return (
         serial, member.path, member.rows, member.bytes, member.bucket, member.tick_min, member.tick_max,
-        member.key_min, member.key_max, member.created_at, member.tier,
+        low, high, member.created_at, member.tier,
         np.asarray(member.minus, "<i8").tobytes() if member.minus else None,
     )  # fmt: skip
 
@@ -168,6 +172,13 @@ class MemberStore:
 
     def holding(self, key: Bound) -> list[Member]:
         """The members whose key range contains `key`, in key order; one without a range may hold any."""
+        open_ended = self._con.execute("SELECT id FROM members WHERE key_min IS NULL ORDER BY id").fetchall()
+        numbers = [*(row[0] for row in open_ended), *self._in_range(key)]
+        return self.members(np.asarray(numbers, np.int64))
+
+    def _in_range(self, key: Bound) -> list[int]:
+        if not _storable(key):
+            return []
         cursor = self._con.execute(
             "SELECT id, key_max, reach FROM members WHERE key_min <= ? "
             "ORDER BY key_min DESC, reach DESC, id DESC",
@@ -179,8 +190,7 @@ class MemberStore:
                 break
             if key_max >= key:
                 found.append(member)
-        open_ended = self._con.execute("SELECT id FROM members WHERE key_min IS NULL ORDER BY id")
-        return self.members(np.asarray([*(row[0] for row in open_ended), *found[::-1]], np.int64))
+        return found[::-1]
 
     def members_of(self, sources: Iterable[int]) -> list[Member]:
         """The members that hold rows of any of `sources`, found without opening a file."""
@@ -249,6 +259,10 @@ class MemberStore:
             self.source_lists.one(number), tier,
             tuple(np.frombuffer(minus, "<i8").tolist()) if minus else (),
         )  # fmt: skip
+
+
+def _storable(key: Bound | None) -> bool:
+    return key is not None and not (isinstance(key, int) and not -(2**63) <= key < 2**63)
 
 
 def _execute_all(con: sqlite3.Connection, script: str) -> None:

@@ -129,6 +129,7 @@ class PartWriter:
 
     def abort(self) -> None:
         """Drop what was written."""
+        self._writer.is_open = False  # or it would try to write a footer when it is collected
         try:
             self._sink.close()
         finally:
