@@ -46,7 +46,8 @@ def _status(config: Config, name: str) -> TableStatus:
         return TableStatus(name, pending=pending, note=note or "never run")
     state = Table.open(folder).state
     current = LocalStore(folder).load_current()
-    if note is None and (current is None or current.sequence < state.meta.data_sequence):
+    published = current.sequence if current is not None else 0
+    if note is None and published < state.meta.data_sequence:
         note = "held: rolled back" if current and current.held else "committed but not published: run again"
     return TableStatus(
         table=name,

@@ -22,7 +22,7 @@ def lookup(ctx: typer.Context, table: Table, key: Key, json: Json = False) -> No
       lading lookup voyages 4711 --json
     """
     from lading.api import open as open_table
-    from lading.cli.rows import row_json
+    from lading.cli.rows import as_is, row_json
     from lading.cli.screen import count_words, say, show_table
 
     with open_table(published_folder(config_of(ctx), table)) as reader:
@@ -39,5 +39,5 @@ def lookup(ctx: typer.Context, table: Table, key: Key, json: Json = False) -> No
     elif not hit.found:
         say(f"not found ({count_words(hit.opened, 'file')} opened)")
     else:
-        show_table(list(hit.rows[0]), (list(row.values()) for row in hit.rows))
+        show_table(list(hit.rows[0]), ([as_is(value) for value in row.values()] for row in hit.rows))
         say(f"in {hit.member} ({count_words(hit.opened, 'file')} opened)")

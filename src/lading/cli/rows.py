@@ -65,11 +65,11 @@ def print_table(scan: Scan, limit: int | None) -> int:
         records.extend(zip(*columns, strict=True))
     shown = records[:limit]
     numbers = [field.name for field in scan.schema if pt.is_integer(field.type) or pt.is_floating(field.type)]
-    show_table(scan.schema.names, ([_as_is(value) for value in row] for row in shown), right=numbers)
+    show_table(scan.schema.names, ([as_is(value) for value in row] for row in shown), right=numbers)
     return len(shown)
 
 
-def _as_is(value: Any) -> str | None:
+def as_is(value: Any) -> str | None:
     """A row's value is data: an id of 4711 is not 4,711."""
     return None if value is None else str(value)
 
