@@ -24,6 +24,14 @@ LOG_VARIABLE = "LADING_SPARK_LOG"  # the file that the script sends Java's stder
 
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
+# Under a C locale Java can't name a file `port=東京` and Spark passes over it without a word.
+_UTF8 = """\
+case "${LC_ALL:-${LC_CTYPE:-$LANG}}" in
+  *[Uu][Tt][Ff]8* | *[Uu][Tt][Ff]-8*) ;;
+  *) LC_ALL=C.UTF-8; export LC_ALL ;;
+esac
+"""
+
 _DROP_VECTOR = """\
 held=
 for argument do
@@ -103,6 +111,7 @@ def _wrapped(cache: Path, java: Path, *, drop_vector: bool) -> Path:
     text = (
         "#!/bin/sh\n"
         "# Written by lading: see lading/pipeline/java.py.\n"
+        f"{_UTF8}"
         f"{_DROP_VECTOR if drop_vector else ''}"
         f"{_TO_LOG}"
         f'exec {shlex.quote(str(java))} "$@"\n'
