@@ -16,7 +16,7 @@ $(STAMP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "lading needs Python 3.11 or newer: make PYTHON=/path/to/python"; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable '.[spark,s3]' --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[spark,s3,postgres,cel]' --group dev
 	@touch $(STAMP)
 
 # A table that stays true to its files, in two minutes.
@@ -37,9 +37,9 @@ check: install
 acceptance: install
 	$(BIN)/python scripts/acceptance.py
 
-# The property test for a long time.
+# The property test for a long time, and a Spark cluster that loses a worker.
 soak: install
-	LADING_SOAK=1 $(BIN)/python -m pytest tests/properties -q
+	LADING_SOAK=1 $(BIN)/python -m pytest tests/properties tests/cluster -q
 
 bench:
 	@echo "bench: nothing to measure yet; it comes with its own issue"

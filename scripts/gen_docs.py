@@ -35,6 +35,10 @@ Exit codes: 0 done (for `plan`: nothing to do), 1 something failed, 2 `plan` fou
 def page() -> str:
     assert app.registered_callback is not None and app.registered_callback.callback is not None
     commands = [(f"lading {one.name}", one.callback) for one in app.registered_commands if one.callback]
+    for group in app.registered_groups:
+        assert group.typer_instance is not None
+        inner = group.typer_instance.registered_commands
+        commands += [(f"lading {group.name} {one.name}", one.callback) for one in inner if one.callback]
     every = [("lading", app.registered_callback.callback), *commands]
     return "\n".join([HEAD, *(_section(name, function) for name, function in every)])
 

@@ -9,6 +9,7 @@ import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from support.servers import PostgresServer, S3Server
 
 
 @pytest.fixture(scope="session")
@@ -22,3 +23,23 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     }
     yield spark_session("local[2]", conf, tmp_path_factory.mktemp("spark-cache"), app="lading-tests")
     stop_session()
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    """S3 over HTTP, one for all tests: make a bucket of your own."""
+    from support.servers import S3Server
+
+    server = S3Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One PostgreSQL for all tests: use a prefix of your own."""
+    from support.servers import PostgresServer
+
+    server = PostgresServer()
+    yield server
+    server.close()

@@ -6,35 +6,124 @@ Nothing heavy is imported until it is used: `import lading` has to be quick.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from pathlib import Path
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from lading.errors import NotFound
+from lading.errors import LadingError
 
 if TYPE_CHECKING:
-    from lading.format.members import MemberStore
+    import pyarrow as pa
+
+    from lading.format.keys import Key
+    from lading.format.snapshot import ShardMeta
     from lading.model import SnapshotRef, Source
     from lading.readers.lookup import Hit
     from lading.readers.scan import Scan
+    from lading.reading import Opener, View
+    from lading.snapshots.history import Wanted
+    from lading.snapshots.stores.protocol import ManifestStore
+
+_T = TypeVar("_T")
 
 
 class Reader:
-    """One snapshot of one table, until `refresh`. Needs no Spark and no server."""
+    """One snapshot of one table, until `refresh`. Needs no Spark and no server; safe for many threads."""
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
-        self._root = Path(root)
-        self._ref, self._members = _open_current(self._root)
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        store: ManifestStore | str | None = None,
+        *,
+        ref: str | None = None,
+        offset: int | None = None,
+        as_of: datetime | str | None = None,
+        cache: str | os.PathLike[str] | None = None,
+        cache_bytes: int | None = None,
+        ranges_above: int | None = None,
+        fallbacks: int | None = None,
+        s3: Mapping[str, str] | None = None,
+    ) -> None:
+        from lading.reading_open import opener
+
+        self._opener: Opener = opener(
+            os.fspath(root), store, _wanted(ref, offset, as_of),
+            cache=cache, cache_bytes=cache_bytes, ranges_above=ranges_above, fallbacks=fallbacks, s3=s3,
+        )  # fmt: skip
+        self._refreshing = threading.Lock()
+        self._closed = False
+        self._view: View = self._opener.open_latest()
 
     @property
     def snapshot(self) -> SnapshotRef:
         """The snapshot that this reader sees."""
-        return self._ref
+        return self._view.ref
 
     @property
     def rows(self) -> int:
-        return int(self._members.live_rows.sum())
+        return self._using(lambda view: int(view.members.live_rows.sum()))
+
+    def get(self, key: Key, *, context: Mapping[str, Any] | None = None, decode: bool = False) -> Any:
+        """The value of `key` as it is stored, None when there is none; `decode` takes json and msgpack apart.
+
+        `context` has the columns that routing needs beside the key, where it does."""
+        while True:
+            view = self._view
+            try:
+                value = view.keys.get(key, context)
+            except LadingError:
+                if self._view is view:
+                    raise
+                continue  # of a snapshot that is no longer this reader's, and may have been cleaned away
+            except view.superseded:
+                self._moved_on_from(view)
+                continue
+            return view.decoded(value) if decode and value is not None else value
+
+    def multi_get(
+        self, keys: Iterable[Key], *, context: Mapping[str, Any] | None = None, decode: bool = False
+    ) -> dict[Key, Any]:
+        """Every key with its value, or None: all of one snapshot, whatever is published meanwhile."""
+        wanted = list(keys)
+
+        def ask(view: View) -> dict[Key, Any]:
+            found = view.keys.multi_get(wanted, context)
+            if not decode:
+                return found
+            return {key: None if value is None else view.decoded(value) for key, value in found.items()}
+
+        return self._using(ask)
+
+    def is_at_hand(self, key: Key, *, context: Mapping[str, Any] | None = None) -> bool:
+        """Whether `get` would answer from an open shard on disk: in microseconds, without the network."""
+        keys = self._view.keys
+        return keys.is_at_hand(keys.route(key, context))
+
+    def route(self, key: Key, *, context: Mapping[str, Any] | None = None) -> int:
+        """The number of the shard that holds `key`, if any does."""
+        return self._using(lambda view: view.keys.route(key, context))
+
+    def parse_key(self, text: str) -> Key:
+        """A key as a person types it: 42, abc, hex for bytes, a JSON list for a composite key."""
+        return self._using(lambda view: view.keys.parse_key(text))
+
+    def parse_context(self, texts: Mapping[str, str]) -> dict[str, Any]:
+        """What routing needs beside the key, from text to values of the declared types."""
+        return self._using(lambda view: view.keys.router.parsed_context(texts))
+
+    def shards(self) -> list[ShardMeta]:
+        """The shards that have rows, by number."""
+        return self._using(lambda view: list(view.keys.shards.values()))
+
+    def health(self, *, max_age: float | None = None, deep: bool = False) -> dict[str, Any]:
+        """Whether answers are to be had and how old they are: `status` is ok, degraded or failing.
+
+        `max_age` (seconds) makes an older snapshot degraded; `deep` hashes every shard."""
+        from lading.reading_health import health
+
+        return self._using(lambda view: health(self._opener, view, max_age=max_age, deep=deep))
 
     def scan(
         self, where: str | None = None, columns: Sequence[str] | None = None, limit: int | None = None
@@ -42,41 +131,109 @@ class Reader:
         """The rows that match, as Arrow record batches; files and row groups that can't match aren't read."""
         from lading.readers.scan import scan
 
-        return scan(self._members, where=where, columns=columns, limit=limit)
+        self._opener.need_parts()
+        return self._using(lambda view: scan(view.members, where=where, columns=columns, limit=limit))
 
     def lookup(self, key: Any) -> Hit:
         """The rows whose order value is `key`."""
         from lading.readers.lookup import lookup
 
-        return lookup(self._members, key)
+        self._opener.need_parts()
+        return self._using(lambda view: lookup(view.members, key))
 
     def sources(self) -> list[Source]:
         """The files that the rows came from; `id` is the `_source` of their rows."""
-        return [source for source, _ in self._members.sources()]
+        return self._using(lambda view: [source for source, _ in view.members.sources()])
+
+    def to_arrow(
+        self, where: str | None = None, columns: Sequence[str] | None = None, limit: int | None = None
+    ) -> pa.RecordBatchReader:
+        """The matching rows as an Arrow stream, read as it is consumed."""
+        from lading.readers.frames import to_arrow
+
+        return to_arrow(self.scan(where, columns, limit))
+
+    def to_pandas(
+        self, where: str | None = None, columns: Sequence[str] | None = None, limit: int | None = None
+    ) -> Any:
+        """The matching rows as a pandas DataFrame."""
+        from lading.readers.frames import to_pandas
+
+        return to_pandas(self.scan(where, columns, limit))
+
+    def to_polars(self, where: str | None = None, columns: Sequence[str] | None = None) -> Any:
+        """The matching rows as a polars LazyFrame: nothing is read before `collect`, and then only the
+        columns and rows that the query needs."""
+        from lading.readers.frames import to_polars
+
+        return to_polars(self.scan(where, columns))
+
+    def to_duckdb(
+        self,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+        *,
+        connection: Any = None,
+    ) -> Any:
+        """The matching rows as a DuckDB relation, read whenever it is evaluated."""
+        from lading.readers.frames import to_duckdb
+
+        return to_duckdb(self.scan(where, columns, limit), connection)
+
+    def to_spark(self, spark: Any, where: str | None = None, columns: Sequence[str] | None = None) -> Any:
+        """The matching rows of this snapshot as a Spark DataFrame, read by its tasks."""
+        from lading.spark import frame_of
+
+        self._opener.need_parts()
+        return frame_of(spark, self._opener, self.snapshot.ref, where, columns)
 
     def info(self) -> dict[str, Any]:
-        meta = self._members.meta
-        return {
-            "table": meta.table,
-            "run_id": self._ref.run_id,
-            "published_at": self._ref.published_at.isoformat(),
-            "sequence": meta.sequence,
-            "rows": self.rows,
-            "parts": self._members.count(),
-            "buckets": self._members.bucket_count(),
-            "sources": self._members.source_count(),
-            "order_by": meta.order_by,
-        }
+        from lading.reading_health import info
+
+        return self._using(info)
 
     def refresh(self) -> bool:
-        """Move on to the current snapshot; True if it is another one. Scans under way keep theirs."""
-        ref, members = _open_current(self._root)
-        moved = ref.ref != self._ref.ref
-        self._ref, self._members = ref, members
-        return moved
+        """Move on to the current snapshot; True if it is another one. Scans under way keep theirs.
+
+        A reader of an older snapshot looks for it again: `offset` counts from what is current now."""
+        with self._refreshing:
+            self._refuse_closed()
+            old = self._view
+            new = self._opener.open_latest(old)
+            if new is old:
+                return False
+            self._view = new
+        old.retire(new)
+        return new.ref.ref != old.ref.ref
 
     def close(self) -> None:
-        self._members.close()
+        """Close it for good, as soon as answers under way are given."""
+        with self._refreshing:
+            self._closed = True
+        self._view.retire()
+
+    def _using(self, ask: Callable[[View], _T]) -> _T:
+        """What `ask` says of the snapshot at hand, which stays open meanwhile."""
+        while True:
+            view = self._view
+            try:
+                with view.in_use():
+                    return ask(view)
+            except view.superseded:
+                self._moved_on_from(view)
+            except LadingError:
+                if self._view is view:
+                    raise
+
+    def _moved_on_from(self, view: View) -> None:
+        """`view` was given up: by a refresh, then there is another, or by `close`."""
+        if self._view is view:
+            self._refuse_closed()
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise LadingError("this reader is closed", hint="open the table again: lading.open")
 
     def __enter__(self) -> Reader:
         return self
@@ -87,21 +244,41 @@ class Reader:
         self.close()
 
 
-def open(path: str | os.PathLike[str]) -> Reader:
-    """Open the published snapshot of the table in `path` (`<warehouse>/<table>`)."""
-    return Reader(path)
+def open(
+    path: str | os.PathLike[str],
+    store: ManifestStore | str | None = None,
+    *,
+    ref: str | None = None,
+    offset: int | None = None,
+    as_of: datetime | str | None = None,
+    cache: str | os.PathLike[str] | None = None,
+    cache_bytes: int | None = None,
+    ranges_above: int | None = None,
+    fallbacks: int | None = None,
+    s3: Mapping[str, str] | None = None,
+) -> Reader:
+    """Open the published snapshot of the table in `path` (`<warehouse>/<table>`, or its URL on S3).
+
+    Or an older one, without moving anything: `ref` (or its run), `offset` (1 is the one before), `as_of`.
+
+    `store` is where its manifests are, if not there: a store, or the URL that `store:` in lading.yaml has.
+    `s3` is what `s3:` in lading.yaml has; left out, credentials come from the environment or the AWS files.
+
+    Shards on S3 are fetched into the folder `cache` (`$LADING_CACHE`, else `~/.cache/lading`), of at most
+    `cache_bytes`; those of more than `ranges_above` bytes are read where they lie. If the current manifest
+    is malformed, up to `fallbacks` earlier ones are tried, with a warning.
+    """
+    return Reader(
+        path, store, ref=ref, offset=offset, as_of=as_of,
+        cache=cache, cache_bytes=cache_bytes, ranges_above=ranges_above, fallbacks=fallbacks, s3=s3,
+    )  # fmt: skip
 
 
-def _open_current(root: Path) -> tuple[SnapshotRef, MemberStore]:
-    from lading.format.members import MemberStore
-    from lading.format.snapshot_file import open_snapshot_file
-    from lading.snapshots.stores.local import LocalStore
+def _wanted(ref: str | None, offset: int | None, as_of: datetime | str | None) -> Wanted:
+    from lading.snapshots.history import Wanted, parse_time
 
-    store = LocalStore(root)
-    ref = store.load_current()
-    if ref is None:
-        raise NotFound(
-            f"nothing is published in {root}",
-            hint="is the path right? `lading status` lists the tables, `lading run` publishes them",
-        )
-    return ref, MemberStore(open_snapshot_file(store.manifest_path(ref.ref)), str(root))
+    if isinstance(as_of, str):
+        as_of = parse_time(as_of)
+    if as_of is not None and as_of.tzinfo is None:
+        as_of = as_of.replace(tzinfo=UTC)
+    return Wanted(ref, offset, as_of=as_of)

@@ -14,21 +14,40 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from lading.config_archives import (
+    ArchiveLimits,
+    Preprocess,
+    archive_limits,
+    is_bucket,
+    password_file,
+    preprocess,
+)
+from lading.config_checks import checks_of, max_bad_of, on_bad_of, refuse_unplaceable
+from lading.config_gate import Gate, gate
 from lading.config_lines import Line, Problem, read_lines
-from lading.config_options import READ_OPTIONS, read_options
+from lading.config_options import format_of, read_options, spec_of
 from lading.config_section import Section
+from lading.config_serve import Serve, serve
+from lading.config_stores import PostgresNames, postgres_names, s3_options, store_url, warehouse
 from lading.errors import ConfigError, NotFound
+from lading.model import Check, OnBad, Place, Threshold
 
 FILE_NAME = "lading.yaml"
+CACHE_NAME = ".lading_cache"
 
-Format = Literal["csv", "tsv", "json", "parquet"]
+Format = Literal["csv", "tsv", "json", "parquet", "fixed_width"]
+Drift = Literal["strict", "evolve", "ignore_new"]
 
-PROJECT_KEYS = ("warehouse", "spark", "tables")
+PROJECT_KEYS = ("warehouse", "store", "s3", "postgres", "archives", "checks", "spark", "tables")
 SPARK_KEYS = ("master", "conf")
 TABLE_KEYS = (
     "root",
     "path",
+    "inside",
+    "password_file",
+    "preprocess",
     "format",
+    "spec",
     "read_options",
     "columns_from_name",
     "order_by",
@@ -36,8 +55,13 @@ TABLE_KEYS = (
     "fingerprint",
     "transform",
     "per",
+    "replace",
     "on_bad",
+    "max_bad",
+    "checks",
     "drift",
+    "gate",
+    "serve",
 )
 
 _TABLE_NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -69,8 +93,18 @@ class TableConfig:
     fingerprint: Literal["fast", "full"] = "fast"
     transform: str | None = None  # "transforms/voyages.py:clean", relative to the project
     per: Literal["file", "table"] = "file"
-    on_bad: Literal["fail"] = "fail"
-    drift: Literal["strict"] = "strict"
+    on_bad: OnBad = "fail"
+    drift: Drift = "strict"
+    url: str | None = None  # s3://bucket/prefix: then `root` is where its objects are copied to
+    inside: str | None = None  # a glob, relative to the top of each archive
+    password_file: Path | None = None
+    preprocess: Preprocess | None = None
+    replace: Literal["auto", "rewrite", "minus"] = "auto"  # what happens to parts that hold other rows too
+    gate: Gate | None = None
+    serve: Serve | None = None
+    checks: tuple[Check, ...] = ()  # the project's included
+    max_bad: Threshold | None = None  # beyond it, `on_bad: quarantine` stops the run
+    spec: str | None = None  # "specs/ships.yaml", relative to the project: where fixed-width columns are
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +112,15 @@ class Config:
     """A project: a folder with lading.yaml."""
 
     project: Path  # absolute
-    warehouse: Path  # absolute
+    warehouse: Path | Place  # absolute, or in a bucket
     cache: Path
     spark: SparkConfig
     tables: dict[str, TableConfig]
     file: Path
+    store: str | None = field(default=None, repr=False)  # a URL or an absolute path; None: with the data
+    s3: dict[str, str] = field(default_factory=dict, repr=False)  # may hold keys: never shown
+    postgres: PostgresNames = field(default_factory=PostgresNames)
+    archives: ArchiveLimits = field(default_factory=ArchiveLimits)
 
     def table(self, name: str) -> TableConfig:
         if name in self.tables:
@@ -95,8 +133,21 @@ class Config:
             file=str(self.file),
         )
 
+    def place(self, name: str) -> Path | Place:
+        """Where a table lies."""
+        warehouse = self.warehouse
+        return warehouse.below(name) if isinstance(warehouse, Place) else warehouse / name
+
     def table_dir(self, name: str) -> Path:
-        return self.warehouse / name
+        """The same, for what can be done to tables in folders only."""
+        place = self.place(name)
+        if isinstance(place, Place):
+            raise ConfigError(
+                f"{place} is in a bucket: this works on tables in a folder only",
+                hint="run, merge and all readers work there; copy the table to a folder for the rest",
+                table=name,
+            )
+        return place
 
     def source_manifest(self, name: str) -> Path:
         return self.project / "manifest" / f"{name}.json"
@@ -151,49 +202,74 @@ def _config_error(file: Path, problems: list[Problem]) -> ConfigError:
 
 def _config(project: Path, file: Path, section: Section) -> Config:
     spark = section.section("spark", SPARK_KEYS)
-    warehouse = section.checked("warehouse", _no_url("warehouses")) or "warehouse"
+    tables = _tables(project, section)
+    s3 = s3_options(section)
     return Config(
         project=project,
-        warehouse=_below(project, warehouse),
-        cache=project / ".lading_cache",
+        warehouse=warehouse(project, section, s3, project / CACHE_NAME),
+        cache=project / CACHE_NAME,
         spark=SparkConfig(master=spark.text("master") or "local[*]", conf=_spark_conf(spark)),
-        tables=_tables(project, section),
+        tables=tables,
         file=file,
+        store=store_url(project, section),
+        s3=s3,
+        postgres=postgres_names(section, len(tables)),
+        archives=archive_limits(section),
     )
 
 
 def _tables(project: Path, section: Section) -> dict[str, TableConfig]:
     tables = section.section("tables", None)
+    defaults = checks_of(section)
     if not tables.lines:
         section.complain("tables", "name at least one table")
     found = {}
     for name in tables.lines:
         if not _TABLE_NAME.fullmatch(name):
             tables.complain(name, "a table's name is lower case letters, digits and '_', a letter first")
-        found[name] = _table(project, name, tables.section(name, TABLE_KEYS))
+        found[name] = _table(project, name, tables.section(name, TABLE_KEYS), defaults)
     return found
 
 
-def _table(project: Path, name: str, section: Section) -> TableConfig:
-    format = cast(Format, section.choice("format", tuple(READ_OPTIONS), required=True))
-    root = section.checked("root", _no_url("roots")) or "."
+def _table(project: Path, name: str, section: Section, defaults: tuple[Check, ...]) -> TableConfig:
+    format = cast(Format, format_of(section))
+    root = section.checked("root", _root_problem) or "."
+    bucket = is_bucket(root)
     order_by = section.text("order_by")
     if "bucket_size" in section.lines and not order_by:
         section.complain("bucket_size", "needs order_by: rows are put into buckets by the order column")
+    on_bad, checks = on_bad_of(section), checks_of(section, defaults)
+    per = cast(Literal["file", "table"], section.choice("per", ("file", "table")))
+    refuse_unplaceable(section, checks, on_bad, per)
+    drift = cast(Drift, section.choice("drift", ("strict", "evolve", "ignore_new")))
+    if format == "fixed_width" and drift != "strict":
+        section.complain("drift", "the columns of fixed-width files are the spec's; leave it out")
     return TableConfig(
         name=name,
-        root=_below(project, root),
+        root=project / CACHE_NAME / "objects" / name if bucket else _below(project, root),
         path=section.checked("path", _glob_problem, required=True) or "",
         format=format,
+        spec=spec_of(section, format),
         read_options=read_options(section, format),
         columns_from_name=section.checked("columns_from_name", _name_pattern_problem),
         order_by=order_by,
         bucket_size=_bucket_size(section),
         fingerprint=cast(Literal["fast", "full"], section.choice("fingerprint", ("fast", "full"))),
         transform=section.checked("transform", _transform_problem),
-        per=cast(Literal["file", "table"], section.choice("per", ("file", "table"))),
-        on_bad=cast(Literal["fail"], section.choice("on_bad", ("fail",))),
-        drift=cast(Literal["strict"], section.choice("drift", ("strict",))),
+        per=per,
+        on_bad=on_bad,
+        max_bad=max_bad_of(section, on_bad),
+        checks=checks,
+        drift=drift,
+        url=root.rstrip("/") if bucket else None,
+        inside=section.checked("inside", _glob_problem),
+        password_file=password_file(section, project),
+        preprocess=preprocess(section),
+        replace=cast(
+            Literal["auto", "rewrite", "minus"], section.choice("replace", ("auto", "rewrite", "minus"))
+        ),
+        gate=gate(section),
+        serve=serve(section),
     )
 
 
@@ -233,6 +309,12 @@ def _no_url(what: str) -> Callable[[str], str | None]:
         return None if text.strip() else "is empty; name a folder"
 
     return problem
+
+
+def _root_problem(text: str) -> str | None:
+    if is_bucket(text):
+        return None if re.fullmatch(r"s3://[^/@?#]+(?:/[^?#]*)?", text) else "write it as s3://bucket/prefix"
+    return _no_url("roots other than s3://")(text)
 
 
 def _glob_problem(text: str) -> str | None:

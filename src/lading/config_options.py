@@ -1,4 +1,4 @@
-"""The read options each format has.
+"""The formats, and the read options each of them has.
 
 Only what the pipeline honours is valid: an option that Spark knows and lading would drop in silence
 is worse than an error.
@@ -6,14 +6,18 @@ is worse than an error.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from lading.config_section import Section
 
 _FLAGS = frozenset({"header", "multiline", "trim"})
 _CHARACTERS = frozenset({"delimiter", "quote", "escape", "comment"})
+_NUMBERS = frozenset({"skip"})
+_ALIASES = {"tab": "tsv"}
 _DELIMITED = (
     "header",
+    "skip",
     "delimiter",
     "quote",
     "escape",
@@ -31,7 +35,30 @@ READ_OPTIONS: dict[str, tuple[str, ...]] = {
     "tsv": _DELIMITED,
     "json": ("multiline", "date_format", "timestamp_format"),
     "parquet": (),
+    "fixed_width": ("skip", "encoding", "null", "date_format", "timestamp_format"),
 }
+
+
+def format_of(table: Section) -> str:
+    """One of `READ_OPTIONS`; `tab` is another name for `tsv`."""
+    text = table.choice("format", (*READ_OPTIONS, *_ALIASES), required=True)
+    return _ALIASES.get(text, text)
+
+
+def spec_of(table: Section, format: str) -> str | None:
+    """The file that says where the columns of fixed-width lines are."""
+    if format != "fixed_width":
+        if "spec" in table.lines:
+            table.complain("spec", "is for format: fixed_width; leave it out")
+        return None
+    return table.checked("spec", _spec_problem, required=True)
+
+
+def _spec_problem(text: str) -> str | None:
+    path = os.path.normpath(text)
+    if not text.strip() or not path.endswith((".yaml", ".yml")):
+        return "must be a YAML file of the project, such as specs/ships.yaml"
+    return "must be inside the project" if os.path.isabs(path) or path.startswith(("..", "~")) else None
 
 
 def read_options(table: Section, format: str) -> dict[str, Any]:
@@ -43,11 +70,28 @@ def read_options(table: Section, format: str) -> dict[str, Any]:
     section = table.section("read_options", READ_OPTIONS[format])
     found: dict[str, Any] = {}
     for name in READ_OPTIONS[format]:
-        value = section.flag(name) if name in _FLAGS else _text_option(section, name)
+        value = _option(section, name)
         if value is not None:
             found[name] = value
-    _report_clashes(section, found, {"delimiter": "\t" if format == "tsv" else ",", "quote": '"'})
+    if format in ("csv", "tsv"):
+        _report_clashes(section, found, {"delimiter": "\t" if format == "tsv" else ",", "quote": '"'})
     return found
+
+
+def _option(section: Section, name: str) -> Any:
+    if name in _FLAGS:
+        return section.flag(name)
+    return _line_count(section, name) if name in _NUMBERS else _text_option(section, name)
+
+
+def _line_count(section: Section, name: str) -> int | None:
+    line = section.lines.get(name)
+    if line is None:
+        return None
+    if isinstance(line.value, int) and not isinstance(line.value, bool) and 0 <= line.value <= 1_000_000:
+        return line.value or None  # 0 lines are the default: no other recipe
+    section.complain(name, "must be a number of lines, up to 1,000,000")
+    return None
 
 
 def _text_option(section: Section, name: str) -> str | None:

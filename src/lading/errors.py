@@ -6,6 +6,8 @@ Exit codes: 1 for work that failed, 3 for a config or usage error.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class LadingError(Exception):
     """The root. `message` says what happened and to what, `hint` what to do next."""
@@ -54,12 +56,22 @@ class SourceError(LadingError):
     """A root that can't be listed, two files with one key, a file that can't be read: fix the files."""
 
 
+class ArchiveRefused(SourceError):
+    """An archive that is damaged or could do harm: ask for a good one, or raise the limit that it names."""
+
+
+class PreprocessError(SourceError):
+    """A preprocess script that can't be loaded, raised, or wrote what can't be read: fix the script."""
+
+
 class SchemaDrift(SourceError):
     """A file's columns differ from the pinned schema: fix the file or the schema."""
 
 
 class BadRows(SourceError):
-    """Rows that do not fit the schema: fix them, or set `on_bad`."""
+    """Rows that do not fit the schema, or fail a check: fix them, or set `on_bad`."""
+
+    checks: tuple[Any, ...] = ()  # how the checks on rows went, if that is what failed
 
 
 class VanishGuard(SourceError):
@@ -110,3 +122,29 @@ class PublishCurrentError(LadingError):
 
 class StorageError(LadingError):
     """An object store did not do what it was asked to: check access and network, run again."""
+
+
+class CommitUnknown(StorageError):
+    """It can't be told whether a commit was made. What it refers to must stay: run again."""
+
+
+class RoutingError(LadingError):
+    """A key, or what is known beside it, that leads to no shard: correct the key or the expression."""
+
+    exit_code = 3
+
+
+class UnknownRoutingTokenError(RoutingError):
+    """A routing expression gave a token that routing_values does not list: add it, or correct the row."""
+
+
+class ShardCoverageError(LadingError):
+    """A shard that has no winner, or one that nobody asked for: run again; nothing was published."""
+
+
+class GateFailed(LadingError):
+    """A check on the whole table failed, so readers keep the snapshot they have: fix the rows, run again."""
+
+
+class ShardError(LadingError):
+    """A shard file that is missing, damaged or not the one that was published: restore it or build again."""

@@ -2,7 +2,8 @@
 
 Stages never import one another; they agree on these. Values that are stored in the log are
 msgspec structs and `array_like`, so that a commit of one member stays a few hundred bytes and
-decodes in about a microsecond: a field may be appended with a default, never moved or dropped.
+decodes in about a microsecond: a field may be appended with a default, never moved or dropped. They
+hold no cycles, so the garbage collector need not look at 100,000 of them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,29 @@ else:
 Verdict = Literal["new", "changed", "touched", "unchanged", "vanished", "failed", "quarantined"]
 
 
-class Zone(msgspec.Struct, frozen=True, array_like=True):
+Severity = Literal["error", "warn"]
+OnBad = Literal["fail", "quarantine"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A prefix in a bucket and what it takes to reach it: where a table lies that isn't in a folder."""
+
+    url: str  # s3://bucket/prefix, without credentials: safe to show
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # may hold keys: never shown
+    cache: str | None = None  # the folder for copies of what is opened more than once
+
+    def below(self, name: str) -> Place:
+        return Place(f"{self.url}/{name}", self.options, self.cache)
+
+    def __str__(self) -> str:
+        return self.url
+
+
+Root = str | Place  # what members' paths start from: a folder, or a place in a bucket
+
+
+class Zone(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """min, max and null count of one column in one member.
 
     min/max None means "unknown": the member can't be ruled out by them. A truncated string max is
@@ -37,7 +60,7 @@ class Zone(msgspec.Struct, frozen=True, array_like=True):
     nulls: int | None
 
 
-class Member(msgspec.Struct, frozen=True, array_like=True):
+class Member(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The log's entry for one live data file."""
 
     path: str  # relative to the collection, with "/"; absolute only for files added from elsewhere
@@ -61,8 +84,12 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
         gone = set(self.minus)
         return self.rows - sum(n for source, n in self.sources if source in gone)
 
+    def counts_any(self, sources: frozenset[int]) -> bool:
+        """Whether rows of any of `sources` count here: held, and not taken away by a `minus`."""
+        return any(source in sources and source not in self.minus for source, _ in self.sources)
 
-class Source(msgspec.Struct, frozen=True, array_like=True):
+
+class Source(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What the log knows of one source file whose rows are (or were found to be) in the table."""
 
     id: int  # xxh3_64 of the key, signed: the `_source` of its rows
@@ -75,9 +102,17 @@ class Source(msgspec.Struct, frozen=True, array_like=True):
     racy: bool
     processed_at: str  # ISO-8601
     archive: str | None = None
+    rejected: int = 0  # rows of it that were set aside
+    quarantine: str | None = None  # the file that holds them, relative to the table; None once dropped
+    aside: str | None = None  # why the file was set aside whole, if it was
+
+    @property
+    def set_aside(self) -> bool:
+        """Whether a rebuild might give more rows of it under other rules."""
+        return bool(self.rejected or self.aside is not None)
 
 
-class Commit(msgspec.Struct, frozen=True, omit_defaults=True):
+class Commit(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One atomic frame of the log. `sequence` is set by the log when it is appended."""
 
     commit_id: str
@@ -93,6 +128,7 @@ class Commit(msgspec.Struct, frozen=True, omit_defaults=True):
     schema: bytes | None = None  # Arrow IPC schema of the table, when it is set or changes
     order_by: str | None = None  # with `schema`: the order column
     sequence: int = 0
+    expire: tuple[str, ...] = ()  # runs given up for dead: what they planned before this may not be committed
 
     @property
     def changes_rows(self) -> bool:
@@ -109,11 +145,14 @@ class FoundFile(msgspec.Struct, frozen=True, gc=False):
     size: int
     mtime_ns: int
     racy: bool  # mtime not clearly older than the discovery
-    archive: str | None = None
+    archive: str | None = None  # the key of the archive, or of the file that a script made it from
+    fingerprint: str | None = None  # of what has one of its own: a member's SHA-256, an object's ETag
 
     @property
     def hash(self) -> str:
         """The fast fingerprint, mtime:<st_mtime>_size:<bytes>; st_mtime as `os.stat` works it out."""
+        if self.fingerprint is not None:
+            return self.fingerprint
         seconds, nanoseconds = divmod(self.mtime_ns, 1_000_000_000)
         return f"mtime:{seconds + 1e-9 * nanoseconds}_size:{self.size}"
 
@@ -125,6 +164,7 @@ class Digest:
     sha256: str
     size: int
     bad_utf8_line: int | None = None  # 1-based line of the first undecodable byte, None when clean
+    unreadable: str | None = None  # why what the bytes stand for can't be read to its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +173,60 @@ class Column:
 
     name: str
     type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """How much may be bad: a number of rows, or a share of them."""
+
+    count: int = 0
+    share: float | None = None  # 0.01 for 1%; then `count` doesn't matter
+
+    def exceeded(self, bad: int, of: int) -> bool:
+        return bad > self.count if self.share is None else bad > self.share * of
+
+    def __str__(self) -> str:
+        return str(self.count) if self.share is None else f"{self.share * 100:g}%"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that has to hold: for each row, or for the whole table."""
+
+    kind: str
+    name: str
+    key: str  # where lading.yaml says it, for messages
+    line: int
+    severity: Severity = "error"
+    threshold: Threshold = Threshold()
+    columns: tuple[str, ...] = ()
+    least: str | None = None  # range
+    most: str | None = None
+    values: tuple[str, ...] = ()
+    text: str = ""  # the regular expression, or the SQL
+    number: int = 0  # min_rows, max_rows
+    strict: bool = False  # columns: these and no others
+
+    @property
+    def on_rows(self) -> bool:
+        return self.kind in ("not_null", "range", "values", "pattern", "sql")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """How one check went: over the rows read in this run, or over the whole table."""
+
+    name: str
+    passed: bool
+    severity: Severity
+    failed: int  # rows that failed; for a check that has no rows, 0 or 1
+    message: str = ""  # what was found, for people
+    sample: tuple[str, ...] = ()
+    on_rows: bool = False
+
+    @property
+    def blocks(self) -> bool:
+        return not self.passed and self.severity == "error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +240,33 @@ class StagedGroup:
     folder: str  # absolute
     header: tuple[str, ...] | None  # the columns in file order (delimited text); None otherwise
     sources: tuple[int, ...]
+    types: tuple[str, ...] | None = None  # of `header`, in Parquet files whose types are not the schema's
+    ignored: tuple[str, ...] = ()  # columns of these files that the table leaves out
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One column of a fixed-width line, counted in characters from 0."""
+
+    name: str
+    start: int
+    length: int
+    type: str
+    trim: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What a fixed-width spec says: where the columns are, and which lines are records."""
+
+    fields: tuple[Field, ...]
+    filter: tuple[int, int, str] | None = None  # position, length, value: other lines are no records
+
+    @property
+    def width(self) -> int:
+        """Characters that a record must have."""
+        ends = [field.start + field.length for field in self.fields]
+        return max(*ends, 0, self.filter[0] + self.filter[1] if self.filter else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +274,7 @@ class IngestJob:
     """All that Spark needs to turn staged files into parts."""
 
     table: str
-    table_dir: str  # absolute: parts go to <table_dir>/bucket=…/part-….parquet
+    table_dir: Root  # parts go to <table_dir>/bucket=…/part-….parquet
     table_id: str
     run_id: str
     commit_id: str
@@ -168,6 +289,17 @@ class IngestJob:
     transform: str | None = None  # absolute path:function
     per: Literal["file", "table"] = "file"
     spark: dict[str, str] = field(default_factory=dict)
+    checks: tuple[Check, ...] = ()
+    quarantine: bool = False  # bad rows are left out, to be set aside, instead of failing the run
+    reject: dict[int, int] = field(default_factory=dict)  # row checks (as bits) that single sources broke
+
+    @property
+    def row_checks(self) -> tuple[Check, ...]:
+        return tuple(check for check in self.checks if check.on_rows)
+
+    layout: Layout | None = None  # of fixed-width lines
+    ignore_new: bool = False  # JSON keys that the schema lacks are left out instead of being an error
+    project: str | None = None  # the folder that a transform may import its own modules from
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,13 +313,25 @@ class BadRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Tally:
+    """What the checks found in the rows of one ingest, by source; `failed` by check and source."""
+
+    rows: dict[int, int] = field(default_factory=dict)  # that came to the checks
+    failed: dict[str, dict[int, int]] = field(default_factory=dict)
+    sample: dict[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)  # (source, the row)
+
+
+@dataclass(frozen=True, slots=True)
 class Ingested:
     """What an ingest wrote: parts that nobody sees until they are committed."""
 
     members: tuple[Member, ...]
     schema: bytes  # Arrow IPC schema of the parts, `_source` included
     bad_rows: int
-    bad: tuple[BadRow, ...]  # a sample, at least one when bad_rows > 0
+    bad: tuple[BadRow, ...]  # a sample of those that can't be set aside
+    tally: Tally = field(default_factory=Tally)
+    bad_sources: frozenset[int] = frozenset()  # the files of `bad_rows`
+    ignored_rows: int = 0  # JSON objects with keys that the schema lacks, left out by `ignore_new`
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,11 @@ this one truth.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from lading.errors import VanishGuard
 from lading.model import Digest, FoundFile, Member, Source, Verdict
@@ -23,6 +25,13 @@ VERDICTS: tuple[Verdict, ...] = (
     "failed",
     "quarantined",
 )
+
+# `replace: auto`: what is rewritten without the rows that leave. Everything larger gets a `minus`, so that
+# a change costs what changed, however widely its rows are spread. Decided anew with every commit.
+REWRITE_PART = 4 << 20  # bytes of a part
+REWRITE_COMMIT = 64 << 20  # bytes of all parts that one commit rewrites
+
+Replace = Literal["auto", "rewrite", "minus"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +65,9 @@ class TablePlan:
     drop: tuple[Member, ...] = ()  # parts that hold nothing else
     rewrite: tuple[Member, ...] = ()  # parts that also hold rows that stay
     touches: bool = False  # whether `note` holds more than racy files that were cleared
+    waits: bool = False  # whether there are archives that a run would open
+    subtract: tuple[Member, ...] = ()  # parts that stay, and whose rows of `replaced` no longer count
+    notes: tuple[str, ...] = ()  # for people: nothing that a run would do anything about
 
     @property
     def verdicts(self) -> dict[str, int]:
@@ -81,12 +93,16 @@ class TablePlan:
     @property
     def idle(self) -> bool:
         """Nothing that a person would call work; racy files may still be cleared."""
-        return not (self.changes_rows or self.touches)
+        return not (self.changes_rows or self.touches or self.waits)
 
 
 def to_compare(found: Iterable[FoundFile], known: Mapping[str, Known], *, full: bool) -> list[FoundFile]:
     """The files whose verdict depends on their content."""
-    return [file for file in found if full or _depends_on_content(file, known.get(file.key))]
+    return [
+        file
+        for file in found
+        if file.fingerprint is None and (full or _depends_on_content(file, known.get(file.key)))
+    ]
 
 
 def judge(file: FoundFile, known: Known | None, digest: Digest | None, *, full: bool) -> FileVerdict:
@@ -100,13 +116,38 @@ def judge(file: FoundFile, known: Known | None, digest: Digest | None, *, full: 
         return FileVerdict(file.key, "new", known.again or "not read before")
     if known.again is not None:
         return FileVerdict(file.key, "changed", known.again)
+    if file.fingerprint is not None:
+        return _judge_fingerprint(file, source)
     if _same_fingerprint(file, source) and not source.racy and not full:
-        return FileVerdict(file.key, "unchanged", "same size and modification time")
+        return _as_before(source, "same size and modification time")
     if digest is None or digest.sha256 != source.sha256:
         return FileVerdict(file.key, "changed", _what_changed(file, source))
     if full or _same_fingerprint(file, source):
-        return FileVerdict(file.key, "unchanged", "same content")
+        return _as_before(source, "same content")
     return FileVerdict(file.key, "touched", "new modification time, same content")
+
+
+def _judge_fingerprint(file: FoundFile, source: Source) -> FileVerdict:
+    """A member or an object: its fingerprint is of its content, there is no time to be touched."""
+    if file.fingerprint == source.hash:
+        return _as_before(source, "same content")
+    return FileVerdict(file.key, "changed", _what_changed(file, source))
+
+
+def _as_before(source: Source, why: str) -> FileVerdict:
+    """A file that was set aside whole stays there until it changes, or is replayed."""
+    if source.aside is None:
+        return FileVerdict(source.key, "unchanged", why)
+    return FileVerdict(source.key, "quarantined", source.aside)
+
+
+def with_waiting(plan: TablePlan, waiting: Sequence[FileVerdict]) -> TablePlan:
+    """The plan with archives that only a run may open, or that were set aside, each as one line."""
+    if not waiting:
+        return plan
+    files = tuple(sorted([*plan.files, *waiting], key=lambda one: one.key))
+    waits = any(one.verdict != "quarantined" for one in waiting)
+    return dataclasses.replace(plan, files=files, waits=waits)
 
 
 def make_plan(
@@ -118,6 +159,7 @@ def make_plan(
     full: bool,
     reason: str | None,
     live: Callable[[frozenset[int] | None], list[Member]],
+    replace: Replace = "rewrite",
 ) -> TablePlan:
     """`reason` is why everything is read again, if it is; `live` gives the members that hold rows of some
     sources, or all members for None."""
@@ -134,12 +176,16 @@ def make_plan(
         file
         for file, one in zip(found, verdicts, strict=True)
         if one.verdict == "touched"
-        or (one.verdict == "unchanged" and _settles(file, known.get(file.key), digests.get(file.key), full))
+        or (
+            one.verdict in ("unchanged", "quarantined")
+            and _settles(file, known.get(file.key), digests.get(file.key), full)
+        )
     )
     replaced = _replaced(read, known) | {source.id for source in vanished}
     everything = reason is not None
     touched = live(None if everything else replaced) if everything or replaced else []
-    drop, rewrite = split_members(touched, None if everything else replaced)
+    drop, mixed = split_members(touched, None if everything else replaced)
+    rewrite, subtract = split_mixed(mixed, replace)
     return TablePlan(
         table=table,
         files=tuple(sorted([*verdicts, *map(_vanished, vanished)], key=lambda one: one.key)),
@@ -152,6 +198,7 @@ def make_plan(
         drop=drop,
         rewrite=rewrite,
         touches=any(one.verdict == "touched" for one in verdicts),
+        subtract=subtract,
     )
 
 
@@ -164,6 +211,23 @@ def split_members(
     drop = [m for m in members if all(source in replaced or source in m.minus for source, _ in m.sources)]
     dropped = {member.path for member in drop}
     return tuple(drop), tuple(member for member in members if member.path not in dropped)
+
+
+def split_mixed(members: Sequence[Member], how: Replace) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
+    """Of parts that also hold rows that stay: those to rewrite, and those to leave with a `minus`."""
+    if how != "auto":
+        return (tuple(members), ()) if how == "rewrite" else ((), tuple(members))
+    rewrite = set()
+    total = 0
+    for member in sorted(members, key=lambda member: (member.bytes, member.path)):
+        total += member.bytes
+        if member.bytes > REWRITE_PART or total > REWRITE_COMMIT:
+            break
+        rewrite.add(member.path)
+    return (
+        tuple(member for member in members if member.path in rewrite),
+        tuple(member for member in members if member.path not in rewrite),
+    )
 
 
 def guard_vanished(plan: TablePlan, known: Mapping[str, Known], *, allow: bool) -> None:
@@ -193,7 +257,7 @@ def _same_fingerprint(file: FoundFile, source: Source) -> bool:
 
 def recorded_hash(file: FoundFile, digest: Digest | None, *, full: bool) -> str:
     """The fingerprint as manifest/<table>.json shows it."""
-    return digest.sha256 if full and digest is not None else file.hash
+    return digest.sha256 if full and digest is not None and file.fingerprint is None else file.hash
 
 
 def _settles(file: FoundFile, known: Known | None, digest: Digest | None, full: bool) -> bool:
@@ -217,7 +281,7 @@ def _replaced(read: Iterable[FoundFile], known: Mapping[str, Known]) -> frozense
 
 
 def _reread(verdict: FileVerdict, reason: str) -> FileVerdict:
-    if verdict.verdict in ("unchanged", "touched"):
+    if verdict.verdict in ("unchanged", "touched", "quarantined"):
         return FileVerdict(verdict.key, "changed", reason)
     return verdict
 

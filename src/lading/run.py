@@ -6,28 +6,27 @@ what was not is planned again. Tables stand alone: one that fails does not stop 
 
 from __future__ import annotations
 
-import secrets
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lading.catalog.table import Table
 from lading.config import Config
-from lading.errors import Conflict, LadingError, SourceError
-from lading.model import Commit, FoundFile, Ingested
+from lading.errors import BadRows, CommitUnknown, Conflict, LadingError, SourceError
+from lading.model import CheckResult, Commit, FoundFile
 from lading.pipeline.session import spark_session
 from lading.plan import TablePlan, guard_vanished
 from lading.snapshots.runs import start as start_record
-from lading.snapshots.stores.local import LocalStore
-from lading.snapshots.stores.protocol import Published
+from lading.steps.checks import as_object
 from lading.steps.commit import commit_notes, commit_rows, drop_losers
+from lading.steps.gate import Released, finish, release
 from lading.steps.look import Look, look
-from lading.steps.prepare import ingest_job, prepare, refuse_bad_rows, staging
-from lading.steps.publish import publish_snapshot
+from lading.steps.prepare import drift_notes, prepare, staging
+from lading.steps.read import read_files
 from lading.steps.record import record_sources, write_table_manifest
-from lading.steps.work import Prepared, Work, new_id
+from lading.steps.shard import refuse_unservable
+from lading.steps.work import Read, Work, new_id, new_run_id
 from lading.watch import Watch
 
 _ATTEMPTS = 5  # plans made anew after somebody else committed in between
@@ -51,6 +50,10 @@ class TableReport:
     manifest_ref: str | None = None
     seconds: float = 0.0
     error: LadingError | None = None
+    checks: tuple[CheckResult, ...] = ()  # on the rows read in this run, and on the table if it was published
+    rows_rejected: int = 0  # rows set aside in this run
+    files_rejected: int = 0  # and whole files
+    notes: tuple[str, ...] = ()  # for people: a stale schema, columns that were left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +81,11 @@ def run(
     full: bool = False,
     allow_vanish: bool = False,
     watch: Watch = SILENT,
+    replay: Collection[str] | None = None,
 ) -> RunReport:
-    """Make every selected table what a rebuild from nothing would give."""
-    order = _Order(config, _new_run_id(), full, allow_vanish, watch)
+    """Make every selected table what a rebuild from nothing would give. `replay` are files of which
+    something was set aside and that are read again, empty for all of them."""
+    order = _Order(config, new_run_id(), full, allow_vanish, watch, replay)
     reports = tuple(_run_table(order, name) for name in _selected(config, names))
     return RunReport(order.run_id, order.spark_started, reports)
 
@@ -94,6 +99,7 @@ class _Order:
     full: bool
     allow_vanish: bool
     watch: Watch
+    replay: Collection[str] | None = None
     spark_started: bool = False
 
     def session(self) -> Any:
@@ -106,7 +112,14 @@ def _run_table(order: _Order, name: str) -> TableReport:
     verdicts: dict[str, int] = {}
     for attempt in range(_ATTEMPTS):
         try:
-            seen = look(order.config, name, full=order.full, watch=order.watch)
+            seen = look(
+                order.config,
+                name,
+                full=order.full,
+                watch=order.watch,
+                act=order.session,
+                replay=order.replay,
+            )
             verdicts = seen.plan.verdicts
             guard_vanished(seen.plan, seen.ledger.known, allow=order.allow_vanish)
             return _carry_out(order, seen, started)
@@ -128,8 +141,10 @@ def _carry_out(order: _Order, seen: Look, started: float) -> TableReport:
         done = _change_rows(order, work)
     else:
         _settle(work)
-        done = _Done(published=_publish(work))
+        done = _Done(released=release(work, order.session))
     work.table.checkpoint_if_due()
+    if seen.objects is not None:
+        seen.objects.drop()
     order.watch.phase(work.name, "done")
     return _report(work, done, before, started)
 
@@ -137,13 +152,13 @@ def _carry_out(order: _Order, seen: Look, started: float) -> TableReport:
 @dataclass(frozen=True, slots=True)
 class _Done:
     commit: Commit | None = None
-    rows_added: int = 0
+    read: Read = field(default_factory=lambda: Read(None))
     moved: tuple[FoundFile, ...] = ()
-    published: Published | None = None
+    released: Released = field(default_factory=Released)
 
 
 def _begin(order: _Order, seen: Look) -> Work:
-    table = seen.table or Table.create(order.config.table_dir(seen.config.name), seen.config.name)
+    table = seen.table or Table.create(order.config.place(seen.config.name), seen.config.name)
     work = Work(order.config, seen, table, order.run_id, new_id(), order.watch)
     if seen.manifest is None and table.state.sequence == 0:
         _record_sources(work, {})  # empty, before the first commit: "missing" then means "removed"
@@ -151,43 +166,39 @@ def _begin(order: _Order, seen: Look) -> Work:
 
 
 def _change_rows(order: _Order, work: Work) -> _Done:
-    with start_record(work.table.folder, work.run_id, tables=[work.name]) as record:
-        with staging(work):
-            commit, ingested, moved = _read_and_commit(order, work)
+    with start_record(work.table.place, work.run_id, tables=[work.name]) as record:
+        try:
+            with staging(work):
+                commit, read, moved = _read_and_commit(order, work)
+        except BadRows as error:
+            checks = [as_object(one) for one in error.checks]
+            record.finish("failed", error=f"{error.kind}: {error}", checks=checks or None)
+            raise
         _record(work, {file.key: "it changed while it was being read" for file in moved})
-        published = _publish(work)
-        record.finish("succeeded", manifest_ref=published.ref if published else None)
+        released = release(work, order.session, record)
+        finish(record, released, read.checks)
     work.watch.phase(work.name, "clean")
-    drop_losers(work, commit)
-    rows = sum(member.rows for member in ingested.members) if ingested else 0
-    return _Done(commit, rows, moved, published)
+    drop_losers(work, commit, read)
+    return _Done(commit, read, moved, released)
 
 
-def _read_and_commit(order: _Order, work: Work) -> tuple[Commit, Ingested | None, tuple[FoundFile, ...]]:
+def _read_and_commit(order: _Order, work: Work) -> tuple[Commit, Read, tuple[FoundFile, ...]]:
     try:
         work.watch.phase(work.name, "prepare")
         prepared = prepare(work)
+        refuse_unservable(work, prepared.columns)
         work.watch.phase(work.name, "ingest")
-        ingested = _ingest(order, work, prepared)
+        read = read_files(work, prepared, order.session)
+        read = replace(read, notes=drift_notes(work, prepared, read.ingested))
         work.watch.phase(work.name, "commit")
-        commit, moved = commit_rows(work, prepared, ingested)
+        commit, moved = commit_rows(work, prepared, read)
+    except CommitUnknown:
+        raise  # the commit may have been made: nothing that it refers to may go
     except LadingError as error:
         _record_failure(work, error)
         drop_losers(work, None)
         raise
-    return commit, ingested, moved
-
-
-def _ingest(order: _Order, work: Work, prepared: Prepared) -> Ingested | None:
-    if not prepared.groups:
-        return None
-    spark = order.session()
-    from lading.pipeline.ingest import ingest  # here, so that a run with nothing to read needs no pyspark
-
-    job = ingest_job(work, prepared)
-    ingested = ingest(spark, job, lambda text: work.watch.progress(work.name, text, None, None))
-    refuse_bad_rows(work, ingested)
-    return ingested
+    return commit, read, moved
 
 
 def _settle(work: Work) -> None:
@@ -195,7 +206,7 @@ def _settle(work: Work) -> None:
     if work.look.plan.note:
         work.watch.phase(work.name, "commit")
         commit_notes(work)
-    if work.look.plan.note or work.look.ledger.behind:
+    if work.look.plan.note or work.look.ledger.behind or work.look.preprocessing_changed:
         _record(work, {})
 
 
@@ -215,6 +226,7 @@ def _record_sources(work: Work, failures: dict[str, str]) -> None:
         sequence=state.sequence,
         sources={key: source for key, (source, _) in state.sources().items()},
         failures=failures,
+        recipe=state.meta.recipe,
     )
 
 
@@ -225,38 +237,32 @@ def _record_failure(work: Work, error: LadingError) -> None:
         return  # the missing file is the request
     asked = {key: known.again for key, known in work.look.ledger.known.items() if known.again is not None}
     bad = [file.key for file in work.look.plan.read if error.file in (file.key, file.path)]
-    if asked or bad:
+    if asked or bad or work.look.made:
         _record_sources(work, asked | dict.fromkeys(bad, error.message))
-
-
-def _publish(work: Work) -> Published | None:
-    """Also what an earlier run committed and could not publish."""
-    state = work.table.state
-    current = LocalStore(work.table.folder).load_current()
-    if state.meta.data_sequence == 0 or (
-        current is not None and current.sequence >= state.meta.data_sequence
-    ):
-        return None
-    work.watch.phase(work.name, "publish")
-    return publish_snapshot(work)
 
 
 def _report(work: Work, done: _Done, before: int, started: float) -> TableReport:
     state = work.table.state
     rows = state.row_count()
+    ingested = done.read.ingested
+    added = sum(member.rows for member in ingested.members) if ingested else 0
     return TableReport(
         table=work.name,
         verdicts=work.look.plan.verdicts,
-        rows_added=done.rows_added,
-        rows_removed=before + done.rows_added - rows,
+        rows_added=added,
+        rows_removed=before + added - rows,
         parts_added=len(done.commit.add) if done.commit else 0,
         parts_removed=len(done.commit.remove) if done.commit else 0,
         rows=rows,
         sequence=state.sequence,
-        published=done.published is not None and done.published.outcome == "current",
-        manifest_ref=done.published.ref if done.published else None,
+        published=done.released.is_current,
+        manifest_ref=done.released.ref,
         seconds=time.monotonic() - started,
-        error=_moved_error(work, done.moved),
+        error=_moved_error(work, done.moved) or done.released.refused,
+        checks=(*done.read.checks, *done.released.checks),
+        rows_rejected=sum(one.rows for one in done.read.rejected.values()),
+        files_rejected=sum(one.whole is not None for one in done.read.rejected.values()),
+        notes=(*work.look.plan.notes, *done.read.notes),
     )
 
 
@@ -274,13 +280,9 @@ def _moved_error(work: Work, moved: Sequence[FoundFile]) -> LadingError | None:
 
 
 def _failed_report(name: str, verdicts: dict[str, int], error: LadingError, started: float) -> TableReport:
-    return TableReport(name, verdicts, seconds=time.monotonic() - started, error=error)
+    checks = error.checks if isinstance(error, BadRows) else ()
+    return TableReport(name, verdicts, seconds=time.monotonic() - started, error=error, checks=checks)
 
 
 def _selected(config: Config, names: Sequence[str]) -> list[str]:
     return [config.table(name).name for name in names] or list(config.tables)
-
-
-def _new_run_id() -> str:
-    """Sorts by time, and is short enough to be typed."""
-    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"

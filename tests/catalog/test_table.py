@@ -280,9 +280,7 @@ def _killed(*_args, **_kwargs):
 
 def _dump(table: Table):
     con = sqlite3.connect(table.folder / "manifest.db")
-    members = con.execute(
-        "SELECT id, path, rows, key_min, key_max, reach FROM members ORDER BY id"
-    ).fetchall()
+    members = con.execute("SELECT id, path, rows, key_min, key_max FROM members ORDER BY id").fetchall()
     zones = con.execute("SELECT * FROM zones").fetchall()
     return members, zones, con.execute("SELECT * FROM vectors").fetchall()
 

@@ -14,7 +14,31 @@ from lading.cli import main as cli
 from lading.cli.main import app, invoke
 from lading.errors import PipelineError
 
-COMMANDS = ("init", "plan", "run", "status", "explain", "scan", "lookup", "sources")
+COMMANDS = (
+    "init",
+    "discover-schema",
+    "plan",
+    "run",
+    "status",
+    "explain",
+    "scan",
+    "lookup",
+    "get",
+    "multiget",
+    "route",
+    "shards",
+    "health",
+    "sources",
+    "merge",
+    "history",
+    "diff",
+    "rollback",
+    "publish",
+    "runs",
+    "clean",
+    "verify",
+    "repair",
+)
 HEAVY = ("pyarrow", "pandas", "polars", "pyspark", "numpy")
 CONFIG = "tables: {voyages: {path: '*.csv', format: csv}, ships: {path: '*.json', format: json}}\n"
 

@@ -141,11 +141,20 @@ def test_every_error_is_listed_at_once(tmp_path):
         ("path: ../*.csv", "inside the root"),
         ("path: ''", "is empty"),
         ("path: voyages/", "names no file"),
-        ("root: s3://bucket/x", "aren't supported by this version"),
+        ("root: gs://bucket/x", "aren't supported by this version"),
+        ("root: s3://key:secret@bucket/x", "s3://bucket/prefix"),
+        ("inside: ../*.csv", "inside the root"),
+        ("password_file: ''", "name a file"),
+        ("preprocess: {action: ../x.py:f}", "inside the project"),
+        ("preprocess: {action: unpack}", "scripts/decode.py:process"),
+        ("preprocess: {action: unzip, scope: global}", "file by file"),
+        ("preprocess: {action: unzip, options: {a: 1}}", "unzip has none"),
+        ("preprocess: {action: x.py:f, options: {path: 1}}", "argument"),
+        ("preprocess: {action: x.py:f, where: cloud}", "driver, cluster"),
         ("fingerprint: quick", "fast, full"),
         ("per: row", "file, table"),
-        ("on_bad: quarantine", "valid: fail"),
-        ("drift: evolve", "valid: strict"),
+        ("on_bad: ignore", "valid: fail, quarantine"),
+        ("drift: loose", "valid: strict"),
         ("transform: clean", "transforms/voyages.py:clean"),
         ("transform: ../x.py:clean", "inside the project"),
         ("transform: a/../../x.py:clean", "inside the project"),
@@ -195,10 +204,20 @@ def test_parquet_has_no_read_options(tmp_path):
     )
 
 
-def test_an_object_store_warehouse_is_refused_for_now(tmp_path):
-    error = refused(tmp_path, "warehouse: s3://bucket/prefix\n" + table())
-    assert "use a folder" in error.message
-    assert error.message.startswith("lading.yaml:1: warehouse:")
+def test_a_warehouse_in_a_bucket_never_shows_its_keys(tmp_path):
+    keys = "s3: {access_key_id: sentinel, secret_access_key: sentinel, region: r}\n"
+    config = config_of(tmp_path, "warehouse: s3://bucket/prefix/\n" + keys + table())
+    place = config.place("voyages")
+    assert str(place) == "s3://bucket/prefix/voyages" and dict(place.options) == config.s3
+    assert "sentinel" not in repr(config) + repr(place) + str(place)
+    with pytest.raises(ConfigError, match="is in a bucket"):
+        config.table_dir("voyages")
+
+
+@pytest.mark.parametrize("url", ["gs://bucket/x", "s3://", "s3://key:secret@bucket/x", "s3://bucket/x?y=1"])
+def test_a_warehouse_is_a_folder_or_in_s3(tmp_path, url):
+    error = refused(tmp_path, f"warehouse: {url}\n" + table())
+    assert error.message.startswith("lading.yaml:1: warehouse:") and "secret" not in error.message
 
 
 @pytest.mark.parametrize(

@@ -1,34 +1,26 @@
 """One contract for every store: what publishing, reading, listing and rolling back promise anywhere.
 
-A store joins by adding its maker to STORES. Where a store can fail halfway, its own tests say how.
+A store joins in tests/support/places.py. Where a store can fail halfway, its own tests say how.
 """
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from support.places import Place, poll
 
 from lading.errors import ManifestStoreError, PublishManifestError
 from lading.model import SnapshotRef
-from lading.snapshots.stores.local import LocalStore
-from lading.snapshots.stores.memory import MemoryStore
 from lading.snapshots.stores.protocol import ManifestStore
 
 NOW = datetime(2026, 4, 20, 15, 23, 1, 123456, tzinfo=UTC)
-
-STORES: dict[str, Callable[[Path], ManifestStore]] = {
-    "local": lambda folder: LocalStore(folder / "table"),
-    "memory": lambda folder: MemoryStore(),
-}
-
-
-@pytest.fixture(params=sorted(STORES))
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> ManifestStore:
-    return STORES[request.param](tmp_path)
 
 
 @pytest.mark.acceptance("S1")
@@ -57,7 +49,7 @@ def test_manifests_are_listed_newest_first_up_to_the_limit(store: ManifestStore)
 
 
 def test_publishes_in_one_microsecond_get_distinct_increasing_names(store: ManifestStore) -> None:
-    refs = [store.publish(b"%d" % n, "r1", sequence=n, now=NOW).ref for n in range(5)]
+    refs = [store.publish(b"%d" % n, f"r{n}", sequence=n, now=NOW).ref for n in range(5)]
     assert len(set(refs)) == 5 and refs == sorted(refs)
     assert [store.load_manifest(ref) for ref in refs] == [b"0", b"1", b"2", b"3", b"4"]
     current = store.load_current()
@@ -72,6 +64,9 @@ def test_a_clock_that_goes_back_does_not_reorder_history(store: ManifestStore) -
 
 
 @pytest.mark.acceptance("S9")
+@pytest.mark.parametrize(
+    "place", ["local", "memory", "s3"], indirect=True
+)  # Postgres: a run has one manifest
 def test_publishing_a_run_again_adds_a_later_manifest_and_both_load(store: ManifestStore) -> None:
     first = store.publish(b"one", "r1", sequence=1, now=NOW)
     again = store.publish(b"two", "r1", sequence=1, now=NOW + timedelta(hours=1))
@@ -144,13 +139,13 @@ def test_a_run_id_that_is_no_name_is_refused(store: ManifestStore, run_id: str) 
 @pytest.mark.acceptance("S21")
 def test_a_payload_is_opaque_to_the_store(store: ManifestStore) -> None:
     for payload in (b"", b"not sqlite", b"SQLite format 3\0" + bytes(range(256))):
-        assert store.load_manifest(store.publish(payload, "r1", sequence=1).ref) == payload
+        run_id = f"r{len(payload)}"
+        assert store.load_manifest(store.publish(payload, run_id, sequence=1).ref) == payload
 
 
 @pytest.mark.acceptance("S3")
-def test_racing_publishers_end_at_the_newest_state_and_readers_see_only_whole_ones(
-    store: ManifestStore,
-) -> None:
+def test_racing_publishers_end_at_the_newest_state_and_readers_see_only_whole_ones(place: Place) -> None:
+    store = place.open()
     store.publish(b"0", "r0", sequence=0)
     done = threading.Event()
     seen: list[int] = []
@@ -168,6 +163,7 @@ def test_racing_publishers_end_at_the_newest_state_and_readers_see_only_whole_on
         return thread
 
     def read() -> None:
+        store = place.open()
         while not done.is_set():
             current = store.load_current()
             assert current is not None
@@ -175,6 +171,7 @@ def test_racing_publishers_end_at_the_newest_state_and_readers_see_only_whole_on
             seen.append(current.sequence)
 
     def publish(first: int) -> None:
+        store = place.open()
         for sequence in range(first, 61, 3):
             store.publish(b"%d" % sequence, f"r{sequence}", sequence=sequence)
 
@@ -191,14 +188,16 @@ def test_racing_publishers_end_at_the_newest_state_and_readers_see_only_whole_on
     assert len(store.list_manifests()) == 61
 
 
-def test_a_rollback_is_never_undone_by_a_publisher_in_flight(store: ManifestStore) -> None:
+def test_a_rollback_is_never_undone_by_a_publisher_in_flight(place: Place) -> None:
+    store = place.open()
     first = store.publish(b"0", "r0", sequence=1)
     failures: list[BaseException] = []
 
     def publish() -> None:
         try:
+            other = place.open()
             for sequence in range(2, 60):
-                store.publish(b"%d" % sequence, "r", sequence=sequence)
+                other.publish(b"%d" % sequence, f"r{sequence}", sequence=sequence)
         except BaseException as error:
             failures.append(error)
 
@@ -208,3 +207,90 @@ def test_a_rollback_is_never_undone_by_a_publisher_in_flight(store: ManifestStor
     writer.join()
     assert failures == []
     assert store.load_current() == back
+
+
+def test_two_publishers_and_a_roller_back_make_one_history(place: Place) -> None:
+    """Everybody's moves, told by their own answers, are one line of times; nothing acknowledged is lost."""
+    store = place.open()
+    base = store.publish(b"0", "r0", sequence=0)
+    moves: list[SnapshotRef] = [base.current]
+    kept: dict[str, bytes] = {base.ref: b"0"}
+    failures: list[BaseException] = []
+
+    def publish(first: int) -> None:
+        mine = place.open()
+        for sequence in range(first, 41, 2):
+            payload = b"%d" % sequence
+            done = mine.publish(payload, f"r{sequence}", sequence=sequence)
+            kept[done.ref] = payload
+            if done.outcome == "current":
+                moves.append(done.current)
+
+    def roll_back() -> None:
+        mine = place.open()
+        for _ in range(5):
+            held = mine.set_current(base.ref)
+            assert mine.load_current() == held  # nobody moves what is held
+            moves.append(held)
+            newest = mine.list_manifests(limit=1)[0]
+            moves.append(mine.set_current(newest.ref, hold=False))
+
+    def guarded(work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [
+        threading.Thread(target=guarded, args=(work,))
+        for work in (lambda: publish(1), lambda: publish(2), roll_back)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert len({move.swap_id for move in moves}) == len({move.published_at for move in moves}) == len(moves)
+    last = max(moves, key=lambda move: move.published_at)
+    assert store.load_current() == last
+    assert {listed.ref for listed in store.list_manifests()} == set(kept)
+    assert {ref: store.load_manifest(ref) for ref in kept} == kept
+
+
+_POLL = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from support.places import opened, poll
+
+print("polling", flush=True)
+print(poll(opened(sys.argv[2]), 1000))
+"""
+
+
+@pytest.mark.acceptance("M19", "S3")
+@pytest.mark.parametrize("place", ["local", "postgres", "s3"], indirect=True)
+def test_readers_that_poll_during_a_thousand_publishes_get_old_or_new(place: Place) -> None:
+    store = place.open()
+    store.publish(b"0" * 50, "r0", sequence=0)
+    command = [sys.executable, "-c", _POLL, str(Path(__file__).parents[1]), place.argument()]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reader:
+        try:
+            assert reader.stdout is not None and reader.stdout.readline() == "polling\n"
+            for n in range(1, 1001):
+                assert store.publish(b"%d" % n * 50, f"r{n}", sequence=n).outcome == "current"
+            distinct, _ = reader.communicate(timeout=60)
+        finally:
+            reader.kill()
+    assert reader.returncode == 0
+    assert int(distinct) > 10
+
+
+@pytest.mark.parametrize("place", ["memory"], indirect=True)
+def test_threads_that_poll_during_a_thousand_publishes_get_old_or_new(place: Place) -> None:
+    store = place.open()
+    store.publish(b"0" * 50, "r0", sequence=0)
+    with ThreadPoolExecutor(1) as pool:
+        reader = pool.submit(poll, place.open(), 1000)
+        for n in range(1, 1001):
+            assert store.publish(b"%d" % n * 50, f"r{n}", sequence=n).outcome == "current"
+        assert reader.result(60) > 1

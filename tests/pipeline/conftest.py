@@ -34,7 +34,10 @@ class Workshop:
         (group / below).mkdir(parents=True)
         for source, content in files.items():
             data = content.encode() if isinstance(content, str) else content
-            (group / below / f"s{source}.{ext}").write_bytes(data)
+            original = self.folder / "data" / f"g{self._groups}" / f"_the file {source}"
+            original.parent.mkdir(parents=True, exist_ok=True)
+            original.write_bytes(data)
+            (group / below / f"s{source}.{ext}").symlink_to(original)
         return StagedGroup(str(group), tuple(header) if header else None, tuple(files))
 
     def csv(self, *contents: str) -> list[StagedGroup]:

@@ -147,6 +147,15 @@ def test_a_task_with_little_memory_writes_the_same_rows_in_the_same_order(shop):
     ]
 
 
+def test_runs_on_disk_are_kept_where_spark_keeps_its_own(shop):
+    transform = shop.transform(
+        "import os\n@F.udf('string')\ndef where(k):\n    return os.environ['SPARK_LOCAL_DIRS']\n"
+        'return df.withColumn("d", where("k"))'
+    )
+    done = shop.ingest(shop.csv("k\n1\n"), "k bigint", transform=transform)
+    assert "/spark-cache0/spark/local/" in shop.table(done).column("d").to_pylist()[0]
+
+
 def test_a_member_tells_what_its_part_holds(shop):
     done = shop.ingest(shop.csv("k,s\n1,\n5,x\n", "k,s\n3,b\n"), "k bigint; s string", order_by="k")
     (member,) = done.members
@@ -267,7 +276,7 @@ def test_a_file_that_spark_cannot_read_is_named(shop):
     group = shop.stage({1: b"not parquet at all"}, ext="parquet")
     with pytest.raises(PipelineError) as raised:
         shop.ingest([group], "k bigint", format="parquet")
-    assert raised.value.file.endswith("s1.parquet")
+    assert raised.value.file.endswith("/_the file 1")
 
 
 def test_values_before_1582_and_beyond_year_9999_survive(shop):

@@ -128,3 +128,23 @@ def test_names_that_merely_look_like_chance_are_fine(shop, rows_of):
         'return df.where("`rand(5)` > 0").withColumn("current_stock", F.col("`rand(5)`") + 1)'
     )
     assert rows_of(run(shop, shop.transform(body)))[0]["current_stock"] == 2
+
+
+def test_modules_of_the_project_are_imported_and_travel_to_the_workers(shop, rows_of):
+    folder = shop.folder / "transforms"
+    (folder / "words").mkdir(parents=True)
+    (folder / "words" / "__init__.py").write_text("from .loud import LOUD\n")
+    (folder / "words" / "loud.py").write_text('LOUD = "!"\n')
+    (shop.folder / "top.py").write_text("import words\n\ndef louder(s):\n    return s + words.LOUD\n")
+    path = folder / "clean.py"
+    path.write_text(
+        "from pyspark.sql import functions as F\nimport top\nfrom top import louder\n\n"
+        "def twice(s):\n    return top.louder(louder(s))\n\n"
+        "def clean(df, context):\n    return df.withColumn('s', F.udf(twice, 'string')('s'))\n"
+    )
+    done = run(shop, f"{path}:clean", project=str(shop.folder))
+    assert [row["s"] for row in rows_of(done)] == ["x!!", "y!!"]
+    (folder / "words" / "loud.py").write_text('LOUD = "?"\n')
+    done = run(shop, f"{path}:clean", project=str(shop.folder))
+    assert [row["s"] for row in rows_of(done)] == ["x??", "y??"]
+    assert not list(shop.folder.rglob("__pycache__"))

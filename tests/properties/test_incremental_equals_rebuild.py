@@ -28,12 +28,16 @@ from hypothesis.stateful import (
 )
 from support.project import Project
 
+from lading import config, plan
+from lading.merge import merge_table
 from lading.watch import Watch
 
 SOAK = bool(os.environ.get("LADING_SOAK"))
 SEED = int(os.environ.get("LADING_SEED") or random.SystemRandom().randrange(2**32))
 EXAMPLES = 150 if SOAK else 10
 STEPS = 30 if SOAK else 12
+
+REWRITE_PART = plan.REWRITE_PART
 
 KEYS = ["a.csv", "b.csv", "sub/c.csv", "sub/[d] 1.csv", "_e.csv"]
 PHASES = ["discover", "plan", "prepare", "ingest", "commit", "record", "publish", "clean", "done"]
@@ -65,6 +69,7 @@ class Tables(RuleBasedStateMachine):
         self.clean = False  # whether nothing happened since the last whole run
 
     def teardown(self) -> None:
+        plan.REWRITE_PART = REWRITE_PART
         self.project.run()
         fresh = self.project.rebuilt(self.top / "fresh")
         if self.project.keys():
@@ -149,13 +154,36 @@ class Tables(RuleBasedStateMachine):
         self.project.write_recipe()
         self.clean = False
 
-    @rule(phase=st.sampled_from(PHASES))
-    def run_and_be_killed_between_phases(self, phase: str) -> None:
+    @rule(how=st.sampled_from(["auto", "rewrite", "minus"]), small=st.integers(0, 3000))
+    def change_how_rows_are_replaced(self, how: str, small: int) -> None:
+        """No part of the recipe: parts written either way have to live together."""
+        self.project.replace = how
+        self.project.write_recipe()
+        plan.REWRITE_PART = small
+
+    @rule(size=st.sampled_from([1, 5_000, 1 << 27]), phase=st.sampled_from([*PHASES, "merge", "never"]))
+    def merge(self, size: int, phase: str) -> None:
+        """Sometimes killed; it changes files and no rows."""
+        if not self.project.published():
+            return
+        before = self.project.seen()
+        with suppress(Killed):
+            merge_table(
+                config.load(self.project.folder), "events", target_size=size, watch=KillingWatch(phase)
+            )
+        assert self.project.seen() == before or not self.clean
+        self.clean = False
+
+    @rule(phase=st.sampled_from(PHASES), key=st.sampled_from(KEYS), rows=ROWS, again=st.booleans())
+    def run_and_be_killed_between_phases(self, phase: str, key: str, rows: list, again: bool) -> None:
+        self.write(key, rows)  # so that there is something to be interrupted in
         before = self.project.seen() if self.project.published() else None
         truth = self.project.truth()
         with suppress(Killed):
             self.project.run(watch=KillingWatch(phase))
         self.readers_saw_all_or_nothing(before, truth)
+        if again:
+            self.run()
 
     @rule(call=st.sampled_from(["os.fsync", "os.replace", "os.link", "os.pwrite"]), at=st.integers(1, 12))
     def run_and_be_killed_inside_a_phase(self, call: str, at: int) -> None:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from lading.errors import ConfigError, ManifestParseError
-from lading.snapshots import runs
+from lading.snapshots import run_files, runs
 
 NOW = datetime(2026, 4, 20, 15, 23, 1, 123456, tzinfo=UTC)
 
@@ -88,7 +88,7 @@ def test_the_runs_own_error_is_shown_when_the_record_can_not_be_written(
         raise OSError("disk full")
 
     with pytest.raises(ZeroDivisionError) as caught, runs.start(tmp_path, "r1"):
-        monkeypatch.setattr(runs, "write_atomic", full)
+        monkeypatch.setattr(run_files, "write_atomic", full)
         raise ZeroDivisionError
     assert "disk full" in caught.value.__notes__[0]
 
@@ -101,7 +101,7 @@ def test_a_lease_that_can_not_be_prolonged_does_not_fail_the_run(
 
     with runs.start(tmp_path, "r1", lease=timedelta(milliseconds=30)) as handle:
         with monkeypatch.context() as broken:
-            broken.setattr(runs, "write_atomic", full)
+            broken.setattr(run_files, "write_atomic", full)
             deadline = time.monotonic() + 10
             while "disk full" not in caplog.text:
                 assert time.monotonic() < deadline

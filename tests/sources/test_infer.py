@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from lading.errors import ConfigError, SchemaDrift, SourceError
 from lading.model import FoundFile
 from lading.sources import infer as infer_module
+from lading.sources import infer_delimited as delimited_module
 from lading.sources.infer import infer
 from lading.sources.kinds import Kinds
 
@@ -28,7 +29,7 @@ def _files(root: Path, *contents: bytes | str, suffix: str = "csv") -> list[Foun
 
 
 def _types(files: list[FoundFile], format: str = "csv", **options: Any) -> dict[str, str]:
-    return {column.name: column.type for column in infer(files, format=format, read_options=options)}
+    return {column.name: column.type for column in infer(files, format=format, read_options=options).columns}
 
 
 def _column(root: Path, *values: str, **options: Any) -> str:
@@ -74,7 +75,7 @@ def test_a_type_is_given_only_where_nothing_is_lost(tmp_path: Path, values: list
 def test_one_value_at_the_far_end_of_the_last_file_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(infer_module, "_BLOCK", 1 << 10)
+    monkeypatch.setattr(delimited_module, "_BLOCK", 1 << 10)
     numbers = "id,n\n" + "".join(f"{n},{n}\n" for n in range(2_000))
     files = _files(tmp_path, numbers, "n,id\n0.5,1\n", numbers + "00123,1\n")
     assert _types(files) == {"id": "string", "n": "double"}
@@ -129,13 +130,13 @@ def test_awkward_files_are_read(tmp_path: Path) -> None:
 
 
 def test_a_record_longer_than_a_block_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(infer_module, "_BLOCK", 64)
+    monkeypatch.setattr(delimited_module, "_BLOCK", 64)
     assert _types(_files(tmp_path, f"a,b\n1,{'x' * 5_000}\n2,y\n")) == {"a": "bigint", "b": "string"}
 
 
 def test_columns_from_names_come_last_as_strings(tmp_path: Path) -> None:
     files = _files(tmp_path, "a\n1\n")
-    columns = infer(files, format="csv", read_options={}, name_columns=("port", "day"))
+    columns = infer(files, format="csv", read_options={}, name_columns=("port", "day")).columns
     assert [(column.name, column.type) for column in columns] == [
         ("a", "bigint"),
         ("port", "string"),
@@ -224,16 +225,84 @@ def test_json_over_files_with_blank_lines_and_a_bom(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('{"a": 1}\n{"a": \n', "line 2"),
-        ('{"a": 1}\n\n[1]\n', "line 3.*not an object"),
+        ('{"a": \n', "line 1"),
+        ("\n[1]\n", "line 2.*not an object"),
         ('{"a": "\xff"}', "line 1"),
     ],
 )
-def test_a_file_that_is_not_json_lines_is_named_with_the_line(tmp_path: Path, text: str, says: str) -> None:
+def test_a_file_without_any_json_object_is_named_with_the_line(tmp_path: Path, text: str, says: str) -> None:
     files = _files(tmp_path, text.encode("latin-1"), suffix="json")
     with pytest.raises(SourceError, match=rf"0\.json, {says}") as caught:
         _types(files, "json")
     assert caught.value.file == "0.json"
+
+
+def test_lines_that_are_no_objects_say_nothing_of_the_types(tmp_path: Path) -> None:
+    files = _files(tmp_path, '{"a": 1}\n{"a": \n[1]\n{"a": 2}\n', suffix="json")
+    assert _types(files, "json") == {"a": "bigint"}
+    files = _files(tmp_path, '[{"a": 1}, 5]', "nonsense", suffix="json")
+    assert _types(files, "json", multiline=True) == {"a": "bigint"}
+
+
+def _because(files: list[FoundFile], format: str = "csv", **options: Any) -> dict[str, str]:
+    return infer(files, format=format, read_options=options).because
+
+
+def test_a_type_says_which_value_of_which_file_decided_it(tmp_path: Path) -> None:
+    first = "zip,n,d,e\n" + "".join(f"{i + 10},{i},2024-01-01,\n" for i in range(20_000))
+    second = "zip,n,d,e\n" + "1,1,2024-01-02,\n" * 410 + "1,2\n" + "00123,0.5,2024-01-03,\n1,1,,\n"
+    files = _files(tmp_path, first, second)
+    assert _because(files) == {
+        "zip": "string because of row 412 of 1.csv: '00123'",
+        "n": "double because of row 412 of 1.csv: '0.5'",
+        "d": "date in all 20,411 values",
+        "e": "string: no value in any file",
+    }
+    seen = infer(files, format="csv", read_options={})
+    assert (seen.files, seen.rows, seen.whole) == (2, 20_412, True)
+
+
+def test_trimmed_and_quoted_values_are_found_in_their_row(tmp_path: Path) -> None:
+    files = _files(tmp_path, "a,b\n 1 , \n,\n  , x \n")
+    assert _because(files, trim=True) == {
+        "a": "bigint in its only value",
+        "b": "string because of row 3 of 0.csv: 'x'",
+    }
+
+
+def test_json_says_which_value_decided_too(tmp_path: Path) -> None:
+    lines = ['{"a": 1, "t": "2024-01-01", "o": {"p": 1}}'] * 5000 + ['{"a": 0.5, "t": "soon", "o": null}']
+    files = _files(tmp_path, "\n".join(lines), suffix="json")
+    assert _because(files, "json") == {
+        "a": "double because of row 5,001 of 0.json: '0.5'",
+        "t": "string because of row 5,001 of 0.json: 'soon'",
+        "o": "struct: as the values are",
+    }
+
+
+def test_a_full_scan_looks_beyond_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(infer_module, "BUDGET", 8_192)
+    files = _files(tmp_path, "a\n" + "1\n" * 20_000 + "x\n")
+    head = infer(files, format="csv", read_options={})
+    assert (head.columns[0].type, head.whole) == ("bigint", False)
+    whole = infer(files, format="csv", read_options={}, full_scan=True)
+    assert (whole.columns[0].type, whole.whole) == ("string", True)
+
+
+def test_files_without_a_header_take_their_names_from_the_schema(tmp_path: Path) -> None:
+    files = _files(tmp_path, "1,x\n2,y\n")
+    found = infer(files, format="csv", read_options={"header": False}, names=("a", "b"))
+    assert [(c.name, c.type) for c in found.columns] == [("a", "bigint"), ("b", "string")]
+    with pytest.raises(SourceError, match="line 1 has 2 fields, the schema has 1 columns"):
+        infer(files, format="csv", read_options={"header": False}, names=("a",))
+
+
+def test_bytes_of_another_encoding_are_named_with_their_line(tmp_path: Path) -> None:
+    files = _files(tmp_path, b"a,b\n1,x\n2,\x81\n", "a,b\n1,y\n")
+    with pytest.raises(SourceError, match=r"0\.csv:3: bytes that are not cp1252"):
+        _types(files, encoding="cp1252")
+    tolerant = infer(files, format="csv", read_options={"encoding": "cp1252"}, tolerant=True)
+    assert [c.type for c in tolerant.columns] == ["bigint", "string"]
 
 
 def _parquet(root: Path, name: str, **columns: pa.Array) -> FoundFile:

@@ -28,13 +28,30 @@ def _locate(
         (b"id,n\r1,x\rfoo,y\r", "foo,y", 3),
         (b"id,n\n\n\nfoo,y\n", "foo,y", 4),
         (b"id,n\nfoo,yy\nfoo,y\n", "foo,y", 3),
-        (b"\xef\xbb\xbffoo,y\n", "foo,y", 1),
+        (b'id,n\n1,x\n"foo","y"\n', "foo,y", 3),
+        (b'id,n\n"fo","oy"\n"foo","y"\n', "foo,y", 3),
+        (b'id,n\n1,""\n1,\n', '1,""', 2),
         ("id,n\nñ,y\n".encode(), "ñ,y", 2),
         (b"id,n\n1,x\n", "nowhere", None),
     ],
 )
 def test_a_bad_row_is_found_by_its_text(tmp_path: Path, data: bytes, text: str, line: int | None) -> None:
     assert _locate(tmp_path, data, text) == line
+
+
+def test_lines_before_the_header_count_and_are_no_records(tmp_path: Path) -> None:
+    data = b"foo,y\n# made by hand\nid,n\nfoo,y\n"
+    assert _locate(tmp_path, data, "foo,y", skip=2) == 4
+    assert _locate(tmp_path, b"\xef\xbb\xbffoo,y\n", "foo,y", header=False) == 1
+
+
+def test_spaces_that_were_trimmed_are_no_difference(tmp_path: Path) -> None:
+    assert _locate(tmp_path, b"id,n\n foo , y\n", "foo,y", trim=True) == 2
+
+
+def test_an_element_of_an_array_is_found_where_it_starts(tmp_path: Path) -> None:
+    data = b'[\n {"a": 1},\n {"a":\n  "x"}\n]\n'
+    assert _locate(tmp_path, data, '{"a":\n  "x"}', "json", "a.json", multiline=True) == 3
 
 
 def test_other_encodings_and_compression_are_read_through(tmp_path: Path) -> None:

@@ -85,3 +85,18 @@ def test_the_combined_hash_follows_keys_and_hashes_but_not_their_order() -> None
         )
         == 4
     )
+
+
+def test_evidence_survives_and_a_changed_type_is_a_persons(tmp_path: Path) -> None:
+    path = tmp_path / "t.yaml"
+    columns = (Column("a", "bigint"), Column("b", "string"), Column("c", "array<bigint>"), Column("d", "int"))
+    because = {"a": "bigint in all 2 values", "b": "string because of row 1 of x.csv: '001'", "c": "array: x"}
+    save_schema(path, TableSchema(columns, "now", "abc", because, "2 files, 7 rows"))
+    loaded = load_schema(path)
+    assert loaded is not None
+    assert (loaded.because, loaded.looked_at) == (because, "2 files, 7 rows")
+    assert [column.name for column in columns if loaded.is_persons(column)] == ["d"]
+    path.write_text(path.read_text().replace("type: bigint", "type: decimal(9,2)"))
+    edited = load_schema(path)
+    assert edited is not None
+    assert [column.name for column in edited.columns if edited.is_persons(column)] == ["a", "d"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import os
 import re
 from pathlib import Path
@@ -149,3 +150,56 @@ def test_json_and_parquet_are_one_group_each(tmp_path: Path) -> None:
         )
     with pytest.raises(SourceError, match="can't be read as Parquet"):
         _stage(tmp_path, _files(tmp_path, {"empty.parquet": ""}), format="parquet")
+
+
+def test_lines_before_the_header_are_left_out_of_what_spark_reads(tmp_path: Path) -> None:
+    files = _files(tmp_path, {"a.csv": "made,by,hand\r\n\nid,name\n1,a\n"})
+    packed = tmp_path / "data" / "b.csv.gz"
+    packed.write_bytes(gzip.compress(b"one\ntwo\nid,name\n2,b\n"))
+    files.append(FoundFile("b.csv.gz", str(packed), 1, 1, False))
+    (group,) = _stage(tmp_path, files, read_options={"skip": 2})
+    assert group.header == ("id", "name")
+    staged = {path.name: path.read_text() for path in Path(group.folder).iterdir()}
+    assert staged == {
+        f"s{source_id('a.csv')}.csv": "id,name\n1,a\n",
+        f"s{source_id('b.csv.gz')}.csv": "id,name\n2,b\n",
+    }
+
+
+def test_fixed_width_files_reach_spark_as_utf_8(tmp_path: Path) -> None:
+    path = tmp_path / "a.dat"
+    path.write_bytes("x\nÆrø\n".encode("latin-1"))
+    options = {"format": "fixed_width", "read_options": {"encoding": "latin-1", "skip": 1}}
+    (group,) = _stage(tmp_path, [FoundFile("a.dat", str(path), 6, 1, False)], **options)
+    (link,) = Path(group.folder).iterdir()
+    assert link.read_text(encoding="utf-8") == "Ærø\n"
+
+
+def test_new_columns_are_left_out_and_named_under_ignore_new(tmp_path: Path) -> None:
+    files = _files(tmp_path, {"a.csv": "id,x,name,y\n", "b.csv": "id,name\n"})
+    one, two = _stage(tmp_path, files, drift="ignore_new")
+    assert (one.header, one.ignored) == (("id", "x", "name", "y"), ("x", "y"))
+    assert (two.header, two.ignored) == (("id", "name"), ())
+    with pytest.raises(SchemaDrift, match="column 'name' is missing"):
+        _stage(tmp_path / "2", _files(tmp_path, {"c.csv": "id,x\n"}), drift="ignore_new")
+
+
+def test_missing_columns_pass_under_evolve(tmp_path: Path) -> None:
+    (group,) = _stage(tmp_path, _files(tmp_path, {"a.csv": "name\n"}), drift="evolve")
+    assert group.header == ("name",)
+    with pytest.raises(SchemaDrift, match="column 'x' is new"):
+        _stage(tmp_path / "2", _files(tmp_path, {"b.csv": "id,name,x\n"}), drift="evolve")
+
+
+def test_parquet_files_of_an_older_type_are_read_by_it_under_evolve(tmp_path: Path) -> None:
+    found = []
+    for name, table in {
+        "a.parquet": pa.table({"id": pa.array([1], pa.int64()), "name": ["x"]}),
+        "b.parquet": pa.table({"id": ["x"], "name": ["y"], "more": [1]}),
+    }.items():
+        pq.write_table(table, tmp_path / name)
+        found.append(FoundFile(name, str(tmp_path / name), 1, 1, False))
+    columns = (Column("id", "string"), Column("name", "string"), Column("more", "bigint"))
+    one, two = _stage(tmp_path, found, format="parquet", columns=columns, drift="evolve")
+    assert (one.header, one.types) == (("id", "name"), ("bigint", "string"))
+    assert (two.header, two.types) == (None, None)

@@ -24,6 +24,7 @@ tables:
     order_by: id
     bucket_size: {bucket_size}
     transform: transform.py:apply
+    replace: {replace}
 """
 SCHEMA = """\
 columns:
@@ -43,13 +44,14 @@ Row = tuple[int, str, str | None, int]
 
 
 class Project:
-    """`data/` holds the sources; `mark` and `bucket_size` make the recipe."""
+    """`data/` holds the sources; `mark` and `bucket_size` make the recipe, `replace` is no part of it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.data = folder / "data"
         self.mark = ""
         self.bucket_size = 10
+        self.replace = "auto"
         self.data.mkdir(parents=True)
         (folder / "schema").mkdir()
         (folder / "schema" / "events.yaml").write_text(SCHEMA)
@@ -57,7 +59,8 @@ class Project:
 
     def write_recipe(self) -> None:
         (self.folder / "transform.py").write_text(TRANSFORM.replace("{mark}", self.mark))
-        (self.folder / "lading.yaml").write_text(CONFIG.format(bucket_size=self.bucket_size))
+        text = CONFIG.format(bucket_size=self.bucket_size, replace=self.replace)
+        (self.folder / "lading.yaml").write_text(text)
 
     @property
     def table(self) -> Path:
@@ -120,4 +123,5 @@ class Project:
         fresh = object.__new__(Project)
         fresh.folder, fresh.data = folder, folder / "data"
         fresh.mark, fresh.bucket_size = self.mark, self.bucket_size
+        fresh.replace = self.replace
         return fresh

@@ -13,12 +13,24 @@ def refuse_conflicts(commit: Commit, since: Iterable[Commit], recipe: str) -> No
     sources = _sources(commit)
     paths = _paths(commit)
     for other in since:
+        if commit.run_id in other.expire:
+            raise expired(commit.run_id, other.sequence)
+        if other.expire:
+            continue  # it touches nothing else
         if other.recipe != recipe or commit.recipe != recipe:
             raise _conflict(other, "changed the recipe, or this one does")
         if sources & _sources(other):
             raise _conflict(other, "read or retracted one of the same source files")
         if paths & _paths(other):
-            raise _conflict(other, "replaced one of the same parts")
+            raise _conflict(other, "added, replaced or changed one of the same members")
+
+
+def expired(run_id: str, sequence: int) -> Conflict:
+    """For a run that cleaning took for dead: files that it wrote or saw may be gone."""
+    return Conflict(
+        f"run {run_id} was given up for dead at sequence {sequence}: its lease had lapsed",
+        hint="run again: it will plan from there",
+    )
 
 
 def _sources(commit: Commit) -> set[int]:
@@ -26,7 +38,12 @@ def _sources(commit: Commit) -> set[int]:
 
 
 def _paths(commit: Commit) -> set[str]:
-    return {*commit.remove, *(path for path, _ in commit.minus), *(path for path, _ in commit.tier)}
+    return {
+        *commit.remove,
+        *(member.path for member in commit.add),
+        *(path for path, _ in commit.minus),
+        *(path for path, _ in commit.tier),
+    }
 
 
 def _conflict(other: Commit, why: str) -> Conflict:

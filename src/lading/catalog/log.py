@@ -52,13 +52,18 @@ class LogFile:
             yield
 
     def read(self, log_id: str = "", offset: int = 0) -> LogTail:
-        """The commits behind `offset` if it counts in this very log (`log_id`), else all of them."""
+        """The commits behind `offset` if it counts in this very log (`log_id`), else all of them.
+
+        Whoever noted an offset had synced the log up to there: a shorter one lost commits.
+        """
         try:
             with open(self.path, "rb") as file:
                 size = os.fstat(file.fileno()).st_size
                 head = file.read(min(size, 4096))
                 header, first = decode_header(head)
-                start = offset if header.log_id == log_id and first <= offset <= size else first
+                start = max(first, offset) if header.log_id == log_id else first
+                if size < start:
+                    raise self._truncated(size, start)
                 file.seek(start)
                 data = file.read()
         except FileNotFoundError:
@@ -74,10 +79,7 @@ class LogFile:
         try:
             size = os.fstat(fd).st_size
             if size < end:
-                raise LogCorrupt(
-                    f"{self.path} is {size} bytes long where {end} were read before",
-                    hint="somebody truncated it: restore it, or run `lading collection rebuild`",
-                )
+                raise self._truncated(size, end)
             if size > end:
                 os.ftruncate(fd, end)
             try:
@@ -89,6 +91,13 @@ class LogFile:
         finally:
             os.close(fd)
         return end + len(frame)
+
+    def _truncated(self, size: int, end: int) -> LogCorrupt:
+        return LogCorrupt(
+            f"{self.path} is {size} bytes long where {end} were read before",
+            hint="somebody truncated it: restore it, or run `lading collection rebuild`",
+            file=str(self.path),
+        )
 
 
 def _write_all(fd: int, data: bytes, offset: int) -> None:

@@ -25,8 +25,9 @@ from lading.format.table_manifest import (
     new_manifest,
     update_with_new_part,
 )
-from lading.model import Member
+from lading.model import Member, Place
 from lading.storage.local import write_atomic
+from lading.storage.place import Where, storage_of
 
 MANIFEST_NAME = "manifest.json"
 
@@ -50,13 +51,16 @@ def load_manifest(table_dir: Path) -> TableManifest | None:
     return decode_manifest(data, str(path))
 
 
-def write_manifest(table_dir: Path, manifest: TableManifest, extra: Mapping[str, Any] | None = None) -> None:
+def write_manifest(table_dir: Where, manifest: TableManifest, extra: Mapping[str, Any] | None = None) -> None:
     """Replace manifest.json, creating the table's directory if need be; OSError when it can't be.
 
     The temporary file has one fixed name, as the layout prescribes: one writer a table at a time.
     """
-    path = table_dir / MANIFEST_NAME
-    write_atomic(path, encode_manifest(manifest, extra), temporary=f"{MANIFEST_NAME}.tmp")
+    data = encode_manifest(manifest, extra)
+    if isinstance(table_dir, Place):
+        storage_of(table_dir).put(MANIFEST_NAME, data)
+    else:
+        write_atomic(table_dir / MANIFEST_NAME, data, temporary=f"{MANIFEST_NAME}.tmp")
 
 
 def manifest_of(table: str, members: Iterable[Member], *, created_at: str, updated_at: str) -> TableManifest:
@@ -93,6 +97,27 @@ def rebuild_manifest(table_dir: Path, table: str, order_by: str | None = None) -
                 part = _part_from_footer(Path(file.path), order_by)
                 update_with_new_part(manifest, int(match[1]), part)
     return manifest
+
+
+def rebuild(table_dir: Path, table: str | None = None, order_by: str | None = None) -> TableManifest:
+    """The manifest of a table whose manifest.json is lost or old; writes nothing.
+
+    From its log and checkpoint; without them from the snapshot that `_CURRENT` names; without that from
+    the part files, which can't say which of them were replaced.
+    """
+    from lading.catalog.salvage import salvaged_state
+    from lading.catalog.table import Table
+
+    name = table or os.path.basename(os.path.abspath(table_dir))
+    if Table.exists(table_dir):
+        state = Table.open(table_dir).state
+    elif (found := salvaged_state(table_dir)) is not None:
+        state = found.state
+    else:
+        return rebuild_manifest(table_dir, name, order_by)
+    meta = state.meta
+    members = state.in_order_added()
+    return manifest_of(table or meta.table, members, created_at=meta.created_at, updated_at=meta.at)
 
 
 def _within_bucket(path: str, bucket: int) -> str:

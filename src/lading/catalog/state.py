@@ -6,25 +6,27 @@ committing cost what came since the checkpoint, not what the table holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
 
+from lading.errors import LogCorrupt
 from lading.format.expression import Predicate
-from lading.format.members import MemberStore, StateColumns, StateMeta, row_of, zone_loader
+from lading.format.members import MemberStore, zone_loader
 from lading.format.prune import may_match
 from lading.format.source_lists import SourceLists
+from lading.format.state_file import StateColumns, StateMeta, row_of
 from lading.format.zones import ZoneVector, pack
-from lading.model import Bound, Commit, Member, Source
+from lading.model import Bound, Commit, Member, Root, Source
 
 
 @dataclass(slots=True)
 class TableState:
     """A `MemberSet` over a checkpoint and an overlay; `apply` moves it one commit on."""
 
-    root: str
+    root: Root
     meta: StateMeta
     base: MemberStore | None = None
     added: dict[str, tuple[int, Member]] = field(default_factory=dict)  # path -> (serial, member)
@@ -44,24 +46,22 @@ class TableState:
     def order_by(self) -> str | None:
         return self.meta.order_by
 
-    def apply(self, commit: Commit) -> None:
+    def apply(self, commits: Sequence[Commit]) -> None:
+        """Lay commits over the state, in their order."""
         serial = self.meta.next_serial
-        for path in commit.remove:
-            self._drop(path)
-        for path, tier in commit.tier:
-            self._change(path, tier=tier)
-        for path, sources in commit.minus:
-            self._subtract(path, sources)
-        for member in commit.add:
-            self.added[member.path] = (serial, member)
-            serial += 1
-        for source in commit.sources:
-            self.read[source.id] = (source, commit.sequence)
-            self.gone.discard(source.id)
-        for number in commit.gone:
-            self.read.pop(number, None)
-            self.gone.add(number)
-        self.meta = self._meta_after(commit, serial)
+        for commit in commits:
+            if commit.remove or commit.tier or commit.minus:
+                self._edit(commit)
+            for member in commit.add:
+                self.added[member.path] = (serial, member)
+                serial += 1
+            for source in commit.sources:
+                self.read[source.id] = (source, commit.sequence)
+            for number in commit.gone:
+                self.read.pop(number, None)
+                self.gone.add(number)
+        if commits:
+            self.meta = _meta_after(self.meta, commits, serial)
 
     def count(self) -> int:
         return (self.base.count() if self.base else 0) - len(self.removed) + len(self.added)
@@ -85,13 +85,8 @@ class TableState:
     def members_of(self, sources: Iterable[int]) -> list[Member]:
         """The live members that hold rows of any of `sources`."""
         wanted = frozenset(sources)
-        overlay = [
-            member
-            for _, member in self.added.values()
-            if any(number in wanted and number not in member.minus for number, _ in member.sources)
-        ]
-        old = self.base.members_of(wanted) if self.base else []
-        return self._merged([m for m in old if wanted.difference(m.minus)], overlay)
+        overlay = [member for _, member in self.added.values() if member.counts_any(wanted)]
+        return self._merged(self.base.members_of(wanted) if self.base else [], overlay)
 
     def find(self, path: str) -> tuple[Member, int] | None:
         """One live member with its zones, and its serial."""
@@ -115,6 +110,21 @@ class TableState:
         )
         kept = [(row[0], member) for row, member in rows if member.path not in self.removed]
         return [member for _, member in sorted([*kept, *self.added.values()], key=lambda pair: pair[0])]
+
+    def with_zones(self) -> list[Member]:
+        """Every live member in key order, zones included: a whole listing, for people."""
+        found = [member for _, member in self.added.values()]
+        if self.base is not None:
+            vectors = {name: self.base.zone(name) for name in self.base.columns_with_zones}
+            for number, member in enumerate(self.base.members(None)):
+                if member.path not in self.removed:
+                    zones = {
+                        name: zone
+                        for name, vector in vectors.items()
+                        if vector is not None and (zone := vector.zone(number)) is not None
+                    }
+                    found.append(msgspec.structs.replace(member, zones=zones))
+        return sorted(found, key=_in_key_order)
 
     def row_count(self) -> int:
         """Rows that a reader gets, without opening anything."""
@@ -169,24 +179,19 @@ class TableState:
                 name: ZoneVector.concat(
                     [self._old_zones(name, at), pack([m.zones.get(name) for m in members])]
                 )
-                for name in names | set(self.base.columns_with_zones())
+                for name in names | set(self.base.columns_with_zones)
             },
             SourceLists.concat(self.base.source_lists.take(at), lists),
             list(self.sources().values()),
         )
 
-    def _meta_after(self, commit: Commit, next_serial: int) -> StateMeta:
-        changes = commit.changes_rows
-        return msgspec.structs.replace(
-            self.meta,
-            sequence=commit.sequence,
-            data_sequence=commit.sequence if changes else self.meta.data_sequence,
-            at=commit.at if changes else self.meta.at,
-            recipe=commit.recipe,
-            schema=self.meta.schema if commit.schema is None else commit.schema,
-            order_by=self.meta.order_by if commit.schema is None else commit.order_by,
-            next_serial=next_serial,
-        )
+    def _edit(self, commit: Commit) -> None:
+        for path in commit.remove:
+            self._drop(path)
+        for path, tier in commit.tier:
+            self._change(path, tier=tier)
+        for path, sources in commit.minus:
+            self._change(path, minus=tuple(sorted({*self._live(path)[0].minus, *sources})))
 
     def _drop(self, path: str) -> None:
         if self.added.pop(path, None) is None:
@@ -194,18 +199,19 @@ class TableState:
 
     def _change(self, path: str, **fields: object) -> None:
         """A changed member of the base moves to the overlay, under its old serial."""
-        found = self.find(path)
-        if found is None:
-            return
-        member, serial = found
+        member, serial = self._live(path)
         if path not in self.added:
             self.removed.add(path)
         self.added[path] = (serial, msgspec.structs.replace(member, **fields))
 
-    def _subtract(self, path: str, sources: tuple[int, ...]) -> None:
+    def _live(self, path: str) -> tuple[Member, int]:
         found = self.find(path)
-        if found is not None:
-            self._change(path, minus=tuple(sorted({*found[0].minus, *sources})))
+        if found is None:
+            raise LogCorrupt(
+                f"a commit of {self.root} changes {path}, which is not a live member",
+                hint="restore manifest.log and manifest.db from one backup, or `lading collection rebuild`",
+            )
+        return found
 
     def _removed_numbers(self) -> np.ndarray:
         return np.zeros(0, np.int64) if self.base is None else self.base.numbers(self.removed)
@@ -218,4 +224,25 @@ class TableState:
         live = [member for member in base if member.path not in self.removed]
         if not overlay:
             return live
-        return sorted([*live, *overlay], key=lambda m: (m.key_min is not None, m.key_min, m.path))
+        return sorted([*live, *overlay], key=_in_key_order)
+
+
+def _in_key_order(member: Member) -> tuple[bool, object, str]:
+    """As a checkpoint numbers them: members without a key first."""
+    return (member.key_min is not None, member.key_min, member.path)
+
+
+def _meta_after(meta: StateMeta, commits: Sequence[Commit], next_serial: int) -> StateMeta:
+    last = commits[-1]
+    changing = next((commit for commit in reversed(commits) if commit.changes_rows), None)
+    pinning = next((commit for commit in reversed(commits) if commit.schema is not None), None)
+    return msgspec.structs.replace(
+        meta,
+        sequence=last.sequence,
+        data_sequence=changing.sequence if changing else meta.data_sequence,
+        at=changing.at if changing else meta.at,
+        recipe=last.recipe,
+        schema=meta.schema if pinning is None else pinning.schema,
+        order_by=meta.order_by if pinning is None else pinning.order_by,
+        next_serial=next_serial,
+    )

@@ -1,4 +1,4 @@
-"""A collection on disk: open it, read its state, commit to it, checkpoint and compact its log."""
+"""A collection on disk or in a bucket: open it, read it, commit to it, checkpoint and compact its log."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from pathlib import Path
 import msgspec
 
 from lading.catalog.checkpoint import open_checkpoint, write_checkpoint
-from lading.catalog.conflict import refuse_conflicts
+from lading.catalog.conflict import expired, refuse_conflicts
 from lading.catalog.log import LogFile
+from lading.catalog.object_log import ObjectLog, Taken
 from lading.catalog.state import TableState
 from lading.errors import Conflict, LogCorrupt
 from lading.format.frame import FORMAT_VERSION, LogHeader, encode_commit
-from lading.format.members import MemberStore, StateMeta
-from lading.model import Commit
+from lading.format.members import MemberStore
+from lading.format.state_file import StateMeta
+from lading.model import Commit, Place, Root
+from lading.storage.place import Where, folder_of, root_of
 
 CHECKPOINT_EVERY = 1000
 
@@ -23,12 +26,22 @@ CHECKPOINT_EVERY = 1000
 class Table:
     """The one handle on a collection's log; its `state` is as of the last open, refresh or commit."""
 
-    def __init__(self, folder: Path, state: TableState, header: LogHeader, end: int) -> None:
-        self.folder = folder
+    def __init__(self, place: Where, state: TableState, header: LogHeader, end: int) -> None:
+        self.place = place
         self.state = state
         self._header = header
         self._end = end
-        self._log = LogFile(folder)
+        self._log = _log_of(place)
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies, for what can be done to a table in a folder only; ConfigError for a bucket."""
+        return folder_of(self.place)
+
+    @property
+    def root(self) -> Root:
+        """What members' paths start from."""
+        return root_of(self.place)
 
     @property
     def table_id(self) -> str:
@@ -43,27 +56,27 @@ class Table:
         return 0 if self.state.base is None else self.state.base.meta.sequence
 
     @staticmethod
-    def exists(folder: Path) -> bool:
-        return LogFile(folder).exists()
+    def exists(folder: Where) -> bool:
+        return _log_of(folder).exists()
 
     @classmethod
-    def create(cls, folder: Path, name: str, *, now: datetime | None = None) -> Table:
+    def create(cls, folder: Where, name: str, *, now: datetime | None = None) -> Table:
         """Start an empty table; one that somebody else started meanwhile is opened instead."""
         created = (now or datetime.now(UTC)).isoformat()
         header = LogHeader(FORMAT_VERSION, name, uuid.uuid4().hex, uuid.uuid4().hex, created, 0)
         try:
-            LogFile(folder).create(header)
+            _log_of(folder).create(header)
         except FileExistsError:
             return cls.open(folder)
         return cls.open(folder)
 
     @classmethod
-    def open(cls, folder: Path) -> Table:
+    def open(cls, folder: Where) -> Table:
         """Checkpoint and the commits behind it. A compaction in between is noticed and looked at again."""
         for _ in range(10):
             base = open_checkpoint(folder)
             known = base.meta if base is not None else None
-            tail = LogFile(folder).read(*((known.log_id, known.log_offset) if known else ("", 0)))
+            tail = _log_of(folder).read(*((known.log_id, known.log_offset) if known else ("", 0)))
             if tail.header.base <= (known.sequence if known else 0):
                 break
             if base is not None:
@@ -80,7 +93,7 @@ class Table:
 
     def refresh(self) -> None:
         """Take in what others committed since."""
-        fresh = Table.open(self.folder)
+        fresh = Table.open(self.place)
         self.close()
         self.state, self._header, self._end = fresh.state, fresh._header, fresh._end
 
@@ -88,13 +101,31 @@ class Table:
         """Append one frame, planned from `state`. Disjoint commits that others made since are rebased
         over, anything else raises Conflict. Returns the commit with its sequence."""
         recipe = self.state.meta.recipe
-        with self._log.lock():
-            refuse_conflicts(commit, self._catch_up(), recipe)
-            self._refuse_unknown(commit)
-            commit = msgspec.structs.replace(commit, sequence=self.state.sequence + 1)
-            self._end = self._log.append(encode_commit(commit), self._end)
-        self.state.apply(commit)
-        return commit
+        while True:
+            with self._log.lock():
+                refuse_conflicts(commit, self._catch_up(), recipe)
+                self._refuse_impossible(commit)
+                commit = msgspec.structs.replace(commit, sequence=self.state.sequence + 1)
+                try:
+                    self._end = self._log.append(encode_commit(commit), self._end)
+                except Taken:  # in a bucket, where nobody waits for anybody
+                    continue
+            self.state.apply([commit])
+            return commit
+
+    def refuse_expired(self, run_id: str) -> None:
+        """Raise Conflict if cleaning gave up on the run since `state`: files that it knows may be gone."""
+        tail = self._log.read(self._header.log_id, self._end)
+        since = [one for one in tail.frames.commits if one.sequence > self.state.sequence]
+        gave_up = next((one.sequence for one in since if run_id in one.expire), None)
+        if gave_up is None and tail.header.base > self.state.sequence:
+            gave_up = tail.header.base  # compacted past `state`: it can't be told any more
+        if gave_up is not None:
+            raise expired(run_id, gave_up)
+
+    def history(self) -> list[Commit]:
+        """Every commit that the log still holds, oldest first; compaction takes them away."""
+        return _log_of(self.place).read().frames.commits
 
     def checkpoint_if_due(self) -> bool:
         if self.state.sequence - self.checkpoint_sequence < CHECKPOINT_EVERY:
@@ -109,8 +140,12 @@ class Table:
             self._write_checkpoint(self._header.log_id, self._end)
 
     def compact(self) -> None:
-        """Keep the live set, drop the history: checkpoint first, then an empty log that starts behind it.
-        Killed in between, the old log's frames lie at or below the checkpoint and are passed over."""
+        """Keep the live set, drop the history: checkpoint first, then an empty log that starts behind it (in
+        a bucket the old objects stay until they are cleaned away). Killed in between, the old log's frames
+        lie at or below the checkpoint and are passed over."""
+        if isinstance(self._log, ObjectLog):
+            self.checkpoint()
+            return
         with self._log.lock():
             self.refresh()
             header = msgspec.structs.replace(self._header, log_id=uuid.uuid4().hex, base=self.state.sequence)
@@ -126,57 +161,65 @@ class Table:
     def _catch_up(self) -> list[Commit]:
         """Apply and return what others appended since `state`; the caller holds the lock."""
         tail = self._log.read(self._header.log_id, self._end)
-        if tail.header.log_id != self._header.log_id:
-            if tail.header.base > self.state.sequence:
-                raise Conflict(
-                    f"{self.folder} was compacted in between, past sequence {self.state.sequence}",
-                    hint="run again: it will plan from there",
-                )
-            self._header = tail.header
+        if tail.header.base > self.state.sequence:
+            raise Conflict(
+                f"{self.place} was compacted in between, past sequence {self.state.sequence}",
+                hint="run again: it will plan from there",
+            )
+        self._header = tail.header
         self._end = tail.frames.end
         since = [one for one in tail.frames.commits if one.sequence > self.state.sequence]
         self._apply(since)
         return since
 
     def _apply(self, commits: list[Commit]) -> None:
-        for commit in commits:
-            if commit.sequence <= self.state.sequence:
-                continue
-            if commit.sequence != self.state.sequence + 1:
+        known = self.state.sequence
+        fresh = [commit for commit in commits if commit.sequence > known]
+        for expected, commit in enumerate(fresh, known + 1):
+            if commit.sequence != expected:
                 raise LogCorrupt(
-                    f"{self.folder} jumps from sequence {self.state.sequence} to {commit.sequence}",
+                    f"{self.place} jumps from sequence {expected - 1} to {commit.sequence}",
                     hint="restore both files from one backup, or `lading collection rebuild`",
                 )
-            self.state.apply(commit)
+        self.state.apply(fresh)
 
-    def _refuse_unknown(self, commit: Commit) -> None:
+    def _refuse_impossible(self, commit: Commit) -> None:
+        """What is changed has to be live, and what is added must not be: the log can't say it twice."""
         for path in (*commit.remove, *(p for p, _ in commit.tier), *(p for p, _ in commit.minus)):
             if not self.state.contains(path):
                 raise LogCorrupt(
-                    f"a commit names {path}, which is not a live member of {self.folder}",
+                    f"a commit names {path}, which is not a live member of {self.place}",
+                    hint="open the table again and retry",
+                )
+        leaving = set(commit.remove)
+        for member in commit.add:
+            if member.path not in leaving and self.state.contains(member.path):
+                raise LogCorrupt(
+                    f"a commit adds {member.path}, which is a live member of {self.place} already",
                     hint="open the table again and retry",
                 )
 
     def _write_checkpoint(self, log_id: str, offset: int) -> None:
         meta = msgspec.structs.replace(self.state.meta, log_id=log_id, log_offset=offset)
-        write_checkpoint(self.folder, meta, self.state.columns())
-        old, base = self.state.base, open_checkpoint(self.folder)
+        write_checkpoint(self.place, meta, self.state.columns())
+        old, base = self.state.base, open_checkpoint(self.place)
         assert base is not None
-        self.state = TableState(str(self.folder), self.state.meta, base)
+        self.state = TableState(self.root, self.state.meta, base)
         if old is not None:
             old.close()
 
 
-def _state_at(folder: Path, base: MemberStore | None, header: LogHeader) -> TableState:
+def _log_of(place: Where) -> LogFile | ObjectLog:
+    return ObjectLog(place) if isinstance(place, Place) else LogFile(place)
+
+
+def _state_at(folder: Where, base: MemberStore | None, header: LogHeader) -> TableState:
     if base is not None:
         if base.meta.table_id != header.table_id:
             raise LogCorrupt(
                 f"{folder}: manifest.db and manifest.log are of different tables",
                 hint="restore both from one backup, or run `lading collection rebuild`",
             )
-        return TableState(str(folder), msgspec.structs.replace(base.meta, log_id="", log_offset=0), base)
-    meta = StateMeta(
-        table=header.table, table_id=header.table_id, created_at=header.created_at, sequence=0,
-        data_sequence=0, at=header.created_at, recipe="", schema=b"", order_by=None, next_serial=0,
-    )  # fmt: skip
-    return TableState(str(folder), meta)
+        meta = msgspec.structs.replace(base.meta, log_id="", log_offset=0)
+        return TableState(root_of(folder), meta, base)
+    return TableState(root_of(folder), StateMeta.before_the_first_commit(header))

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lading.cli.session import Json, config_of
 from lading.config import Config, TableConfig
 from lading.errors import NotFound
+
+if TYPE_CHECKING:
+    from lading.plan import TablePlan
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="A path, or a key as `lading plan` shows it.")]
 
@@ -86,7 +90,9 @@ def _answer(config: Config, table: TableConfig, keys: list[str]) -> _Answer:
         (plan,) = plan_tables(config, [table.name], watch=watch)
     verdict = next((one for one in plan.files if one.key in keys), None)
     if verdict is None:
-        return _Answer(table.name, keys[0], None, _why_not(table, keys[0]))
+        whole = (_archive(config, table, key, plan) for key in keys)
+        packed = next((answer for answer in whole if answer is not None), None)
+        return packed or _Answer(table.name, keys[0], None, _why_not(table, keys[0]))
     manifest = load_manifest(config.source_manifest(table.name))
     entry = manifest.files.get(verdict.key) if manifest else None
     recorded = None
@@ -94,6 +100,20 @@ def _answer(config: Config, table: TableConfig, keys: list[str]) -> _Answer:
         when = {"status": entry.status, "last_processed": entry.last_processed}
         recorded = {**when, "hash": entry.hash, "rows": entry.row_count, "error": entry.error}
     return _Answer(table.name, verdict.key, verdict.verdict, verdict.reason, recorded)
+
+
+def _archive(config: Config, table: TableConfig, key: str, plan: TablePlan) -> _Answer | None:
+    """An archive, or what a script works on: what becomes of the files that come out of it."""
+    from lading.cli.screen import count_words, verdict_words
+    from lading.sources.archives import made_name, relative_path
+
+    start = made_name(key, relative_path(config.project, table.root, key, table.url)) + "/"
+    verdicts: Counter[str] = Counter(one.verdict for one in plan.files if one.key.startswith(start))
+    if not verdicts:
+        return None
+    verdict = "unchanged" if set(verdicts) == {"unchanged"} else "changed"
+    reason = f"{count_words(verdicts.total(), 'file')} of it: {verdict_words(verdicts)}"
+    return _Answer(table.name, key, verdict, reason)
 
 
 def _why_not(table: TableConfig, key: str) -> str:

@@ -10,16 +10,36 @@ from typing import Annotated
 
 import typer
 
+from lading.cli import collection as _collection
+from lading.cli.cache import cache_clear, cache_status
+from lading.cli.clean import clean
+from lading.cli.diff import diff
+from lading.cli.discover_schema import discover_schema
 from lading.cli.explain import explain
 from lading.cli.failures import interrupted, lading_failure, unexpected, usage_failure
+from lading.cli.get import get
+from lading.cli.groups import group
+from lading.cli.health import health
+from lading.cli.history import history
 from lading.cli.init import init
 from lading.cli.lookup import lookup
+from lading.cli.manifest import manifest_query, manifest_reset, manifest_show
+from lading.cli.merge import merge
+from lading.cli.multiget import multiget
 from lading.cli.plan import plan
+from lading.cli.publish import publish
+from lading.cli.quarantine import quarantine_drop, quarantine_list, quarantine_replay, quarantine_show
+from lading.cli.repair import repair
+from lading.cli.rollback import rollback
+from lading.cli.route import route
 from lading.cli.run import run
+from lading.cli.runs import runs
 from lading.cli.scan import scan
 from lading.cli.session import Session, session_of
+from lading.cli.shards import shards
 from lading.cli.sources import sources
 from lading.cli.status import status
+from lading.cli.verify import verify
 from lading.errors import LadingError
 
 # The class above every wrong command line. Reached through a public name because typer has moved its
@@ -32,10 +52,31 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for _command in (init, plan, run, status, explain, scan, lookup, sources):
+for _command in (
+    init, discover_schema, plan, run, status, explain, scan, lookup, get, multiget, route, shards, health,
+    sources, merge,
+    history, diff, rollback, publish, runs, clean, verify, repair,
+):  # fmt: skip
     # A key may be negative: -5 is a key and not an option.
-    _settings = {"ignore_unknown_options": True} if _command is lookup else None
-    app.command(_command.__name__, context_settings=_settings)(_command)
+    _settings = {"ignore_unknown_options": True} if _command in (lookup, get, multiget, route) else None
+    app.command(_command.__name__.replace("_", "-"), context_settings=_settings)(_command)
+
+_GROUPS = {
+    "manifest": group(
+        "What was read, and asking for more.", show=manifest_show, query=manifest_query, reset=manifest_reset
+    ),
+    "collection": _collection.GROUP,
+    "quarantine": group(
+        "What was set aside.",
+        list=quarantine_list,
+        show=quarantine_show,
+        replay=quarantine_replay,
+        drop=quarantine_drop,
+    ),
+    "cache": group("What was extracted or copied.", status=cache_status, clear=cache_clear),
+}
+for _name, _group in _GROUPS.items():
+    app.add_typer(_group, name=_name)
 
 
 def _print_version(wanted: bool) -> None:

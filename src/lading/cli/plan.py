@@ -50,14 +50,18 @@ def _plan_object(plan: TablePlan) -> dict[str, Any]:
         "parts_to_rewrite": plan.parts_to_rewrite,
         "rows_to_rewrite": plan.rows_to_rewrite,
         "bytes_to_rewrite": plan.bytes_to_rewrite,
+        "parts_to_subtract": len(plan.subtract),
         "idle": plan.idle,
         "reason": plan.reason,
+        "notes": list(plan.notes),
     }
 
 
 def _show(plan: TablePlan) -> None:
-    from lading.cli.screen import byte_words, count_words, say, show_table, verdict_words
+    from lading.cli.screen import byte_words, count_words, note, say, show_table, verdict_words
 
+    for text in plan.notes:
+        note(f"{plan.table}: {text}")
     if plan.idle:
         say(f"{plan.table}: nothing to do ({verdict_words(plan.verdicts)})")
         return
@@ -68,6 +72,8 @@ def _show(plan: TablePlan) -> None:
         parts = count_words(plan.parts_to_rewrite, "part")
         rows = count_words(plan.rows_to_rewrite, "row")
         say(f"  rewrites {parts} ({rows}, {byte_words(plan.bytes_to_rewrite)})")
+    if plan.subtract:
+        say(f"  takes rows out of {count_words(len(plan.subtract), 'part')} without rewriting them")
     work = [file for file in plan.files if file.verdict != "unchanged"]
     show_table(("  verdict", "file", "why"), ((f"  {f.verdict}", f.key, f.reason) for f in work[:_SHOWN]))
     if len(work) > _SHOWN:

@@ -43,13 +43,22 @@ def run(
       lading run voyages --json
       lading run --spark-master spark://host:7077
     """
+    config = config_of(ctx, tables)
+    run_and_report(
+        config, tables or [], json=json, spark_master=spark_master, full=full, allow_vanish=allow_vanish
+    )
+
+
+def run_and_report(
+    config: Config, tables: list[str], *, json: bool, spark_master: str | None, **options: Any
+) -> None:
+    """One run, its report printed; the exit code says whether all went well."""
     from lading.cli.failures import error_object
     from lading.cli.screen import print_json
 
-    config = config_of(ctx, tables)
     if spark_master is not None:
         config = dataclasses.replace(config, spark=dataclasses.replace(config.spark, master=spark_master))
-    report = _logged_run(config, tables or [], full=full, allow_vanish=allow_vanish)
+    report = _logged_run(config, tables, options)
     errors = [table.error for table in report.tables if table.error is not None]
     if json:
         result = _report_object(report)
@@ -60,17 +69,17 @@ def run(
         raise typer.Exit(max(error.exit_code for error in errors))
 
 
-def _logged_run(config: Config, tables: list[str], *, full: bool, allow_vanish: bool) -> RunReport:
+def _logged_run(config: Config, tables: list[str], options: dict[str, Any]) -> RunReport:
     from lading.cli.logfile import LogFile, LogWatch
     from lading.cli.progress import Watches, terminal_watch
     from lading.run import run as run_tables
 
     log = LogFile(config.project)
-    log.write("run started", tables=tables or list(config.tables), full=full, allow_vanish=allow_vanish)
+    log.write("run started", tables=tables or list(config.tables), **options)
     try:
         with terminal_watch() as screen:
             watch = Watches(screen, LogWatch(log))
-            report = run_tables(config, tables, full=full, allow_vanish=allow_vanish, watch=watch)
+            report = run_tables(config, tables, watch=watch, **options)
     except LadingError as error:
         log.write("run failed", level="error", kind=error.kind, message=error.message, table=error.table)
         raise
@@ -91,6 +100,7 @@ def _report_object(report: RunReport) -> dict[str, Any]:
 
 def _table_object(table: TableReport) -> dict[str, Any]:
     from lading.cli.failures import error_object
+    from lading.steps.checks import as_object
 
     found = {
         "table": table.table,
@@ -104,6 +114,10 @@ def _table_object(table: TableReport) -> dict[str, Any]:
         "published": table.published,
         "manifest_ref": table.manifest_ref,
         "seconds": round(table.seconds, 3),
+        "rows_rejected": table.rows_rejected,
+        "files_rejected": table.files_rejected,
+        "checks": [as_object(check) for check in table.checks],
+        "notes": list(table.notes),
     }
     return {**found, "error": error_object(table.error)} if table.error is not None else found
 
@@ -131,7 +145,25 @@ def _show(report: RunReport) -> None:
             right=("rows added", "rows removed", "rows", "seconds"),
         )
     for table in report.tables:
+        _show_findings(table)
         if table.error is not None:
             print_error(table.error)
     if not report.spark_started and worked:
         say("No file had to be read: Spark was not started.")
+
+
+def _show_findings(table: TableReport) -> None:
+    """What the checks found and what was set aside; nothing when all is well."""
+    from lading.cli.screen import count_words, note
+
+    for text in table.notes:
+        note(f"{table.table}: {text}")
+    for check in table.checks:
+        if not check.passed:
+            word = "warning" if check.severity == "warn" else "failed"
+            note(f"{word}: {table.table}: check {check.name!r}: {check.message}")
+            for one in check.sample[:1]:
+                note(f"  such as {one[:200]}")
+    if table.rows_rejected or table.files_rejected:
+        rows, files = count_words(table.rows_rejected, "row"), count_words(table.files_rejected, "whole file")
+        note(f"{table.table}: {rows} and {files} set aside; see `lading quarantine show {table.table}`")

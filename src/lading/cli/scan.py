@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lading.cli.session import Table, config_of, published_folder
+from lading.cli.session import AsOf, Offset, Ref, Table, config_of, open_published
+
+if TYPE_CHECKING:
+    from lading.readers.scan import Scan
 
 _TABLE_ROWS = 50  # a person's screenful; the other formats give every row
 
@@ -41,6 +45,9 @@ def scan(
     limit: Limit = None,
     format: As = Format.table,
     stats: Stats = False,
+    ref: Ref = None,
+    offset: Offset = None,
+    as_of: AsOf = None,
 ) -> None:
     """Print rows of a table.
 
@@ -52,26 +59,38 @@ def scan(
       lading scan voyages --where "tonnes > 900 and port = 'hamburg'" --limit 20
       lading scan voyages --columns ship,tonnes --format csv > ships.csv
       lading scan voyages --format arrow --stats > voyages.arrows
+      lading scan voyages --as-of 2024-03-01 --limit 5
     """
-    from lading.api import open as open_table
+    with open_published(config_of(ctx), table, ref=ref, offset=offset, as_of=as_of) as reader:
+        print_scan(reader.scan, where, columns, limit, format, stats)
+
+
+def print_scan(
+    scan: Callable[..., Scan],
+    where: str | None,
+    columns: str | None,
+    limit: int | None,
+    format: Format,
+    stats: bool,
+) -> None:
+    """Print what `scan` finds: `Reader.scan` or `Collection.scan`."""
     from lading.cli.rows import print_table, write_arrow, write_csv, write_jsonl
     from lading.cli.screen import note
 
     names = [name.strip() for name in columns.split(",")] if columns is not None else None
     shown = _TABLE_ROWS if limit is None and format is Format.table else limit
-    with open_table(published_folder(config_of(ctx), table)) as reader:
-        # One row more than is shown tells whether there is more.
-        asked = shown + 1 if shown is not None and limit is None else shown
-        found = reader.scan(where=where, columns=names, limit=asked)
-        if format is Format.table:
-            rows = print_table(found, shown)
-            if limit is None and rows < found.rows:
-                note(f"the first {_TABLE_ROWS} rows; --limit N shows N, --format jsonl shows all")
-        else:
-            sys.stdout.flush()
-            write = {Format.jsonl: write_jsonl, Format.csv: write_csv, Format.arrow: write_arrow}[format]
-            rows = write(found, sys.stdout.buffer)
-            sys.stdout.buffer.flush()
+    # One row more than is shown tells whether there is more.
+    asked = shown + 1 if shown is not None and limit is None else shown
+    found = scan(where=where, columns=names, limit=asked)
+    if format is Format.table:
+        rows = print_table(found, shown)
+        if limit is None and rows < found.rows:
+            note(f"the first {_TABLE_ROWS} rows; --limit N shows N, --format jsonl shows all")
+    else:
+        sys.stdout.flush()
+        write = {Format.jsonl: write_jsonl, Format.csv: write_csv, Format.arrow: write_arrow}[format]
+        rows = write(found, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
     if stats:
         figures = {"files_total": found.files_total, "files_scanned": found.files_scanned, "rows": rows}
         groups = {"row_groups_total": found.row_groups_total, "row_groups_scanned": found.row_groups_scanned}

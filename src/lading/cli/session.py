@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lading.config import FILE_NAME, Config, load
 from lading.errors import ConfigError
+from lading.model import Place
+
+if TYPE_CHECKING:
+    from lading.api import Reader
 
 POINTER_NAME = "_CURRENT"
 
@@ -40,10 +44,37 @@ def config_of(ctx: typer.Context, tables: Sequence[str] | None = None) -> Config
     return config
 
 
-def published_folder(config: Config, name: str) -> Path:
-    """Where `name` lies; a table that lading.yaml no longer has can still be read."""
-    dropped = name.isidentifier() and (config.table_dir(name) / POINTER_NAME).is_file()
-    return config.table_dir(name if dropped else config.table(name).name)
+def known_table(ctx: typer.Context, name: str) -> Config:
+    """The config, once `name` is known to be a table of it or of the warehouse: one that lading.yaml no
+    longer has can still be looked after."""
+    config = config_of(ctx)
+    if name not in config.tables and not _is_in_warehouse(config, name):
+        config.table(name)
+    return config
+
+
+def open_published(
+    config: Config, name: str, *, ref: str | None = None, offset: int | None = None, as_of: str | None = None
+) -> Reader:
+    """A reader of `name`; a table that lading.yaml no longer has can still be read."""
+    from lading.api import open as open_table
+    from lading.steps.store import store_of
+
+    place = config.place(name)
+    published = isinstance(place, Place) or config.store is not None or (place / POINTER_NAME).is_file()
+    if name not in config.tables and not (published and _is_in_warehouse(config, name)):
+        config.table(name)
+    return open_table(
+        str(place), store_of(config, name), ref=ref, offset=offset, as_of=as_of, s3=config.s3 or None,
+        cache=config.cache / "shards",
+    )  # fmt: skip
+
+
+def _is_in_warehouse(config: Config, name: str) -> bool:
+    from lading.catalog.table import Table as LogTable
+
+    place = config.place(name)
+    return name.isidentifier() and (place.is_dir() if isinstance(place, Path) else LogTable.exists(place))
 
 
 def _table_names(incomplete: str) -> list[str]:
@@ -60,4 +91,11 @@ Tables = Annotated[
     ),
 ]
 Table = Annotated[str, typer.Argument(metavar="TABLE", help="The table's name.", autocompletion=_table_names)]
+Ref = Annotated[str | None, typer.Option("--ref", metavar="REF", help="This snapshot, or that of this run.")]
+Offset = Annotated[
+    int | None, typer.Option("--offset", metavar="N", min=0, help="N snapshots before what readers see.")
+]
+AsOf = Annotated[
+    str | None, typer.Option("--as-of", metavar="TIME", help="What was published last at that time (UTC).")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for scripts.")]

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import typer
 
-from lading.cli.session import Json, Table, config_of, published_folder
+from lading.cli.session import AsOf, Json, Offset, Ref, Table, config_of, open_published
 
 
-def sources(ctx: typer.Context, table: Table, json: Json = False) -> None:
+def sources(
+    ctx: typer.Context,
+    table: Table,
+    json: Json = False,
+    ref: Ref = None,
+    offset: Offset = None,
+    as_of: AsOf = None,
+) -> None:
     """List the files that rows came from.
 
     `source` is the `_source` of their rows.
@@ -16,11 +23,11 @@ def sources(ctx: typer.Context, table: Table, json: Json = False) -> None:
     Example:
       lading sources voyages
       lading sources voyages --json
+      lading sources voyages --offset 1
     """
-    from lading.api import open as open_table
     from lading.cli.screen import print_json, show_table
 
-    with open_table(published_folder(config_of(ctx), table)) as reader:
+    with open_published(config_of(ctx), table, ref=ref, offset=offset, as_of=as_of) as reader:
         found = reader.sources()
     if json:
         rows = [

@@ -52,6 +52,10 @@ def _status_object(one: TableStatus) -> dict[str, Any]:
         "last_run": one.last_run,
         "pending": one.pending,
         "note": one.note,
+        "refused": list(one.refused),
+        "checks": list(one.checks),
+        "rows_rejected": one.rows_rejected,
+        "files_rejected": one.files_rejected,
     }
 
 
@@ -69,14 +73,23 @@ def _show(found: list[TableStatus]) -> None:
                 one.parts,
                 one.buckets,
                 _published(one),
-                (one.last_run or {}).get("status"),
+                (one.last_run or {}).get("state"),
                 _pending(one),
-                one.note,
+                _notes(one),
             )
             for one in found
         ),
         right=numbers,
     )
+
+
+def _notes(one: TableStatus) -> str:
+    failed = [str(check.get("name")) for check in one.checks if not check.get("passed")]
+    notes = [one.note] if one.note else []
+    notes += [f"checks that fail: {', '.join(failed)}"] if failed and not one.refused else []
+    if one.rows_rejected or one.files_rejected:
+        notes.append(f"set aside: {one.rows_rejected:,} rows, {one.files_rejected:,} files")
+    return "; ".join(notes)
 
 
 def _published(one: TableStatus) -> str:

@@ -28,6 +28,9 @@ _PREFIX = struct.Struct("<4sII")
 _CRC = struct.Struct("<I")
 _OVERHEAD = _PREFIX.size + _CRC.size
 
+_crc32c = google_crc32c.value
+_prefix_at = _PREFIX.unpack_from
+_crc_at = _CRC.unpack_from
 _encode = msgspec.msgpack.Encoder().encode
 _decode_commit = msgspec.msgpack.Decoder(Commit).decode
 
@@ -67,34 +70,70 @@ def decode_header(data: bytes) -> tuple[LogHeader, int]:
             "manifest.log does not start with a valid header (offset 0)",
             hint="restore manifest.log from a backup, or run `lading collection rebuild`",
         )
-    header = msgspec.msgpack.decode(payload, type=LogHeader)
-    if header.version != FORMAT_VERSION:
+    version = msgspec.msgpack.decode(payload).get("version")
+    if version != FORMAT_VERSION:
         raise LogCorrupt(
-            f"manifest.log has format version {header.version}, this lading reads {FORMAT_VERSION}",
+            f"manifest.log has format version {version}, this lading reads {FORMAT_VERSION}",
             hint="open it with the version of lading that wrote it",
         )
-    return header, _OVERHEAD + len(payload)
+    return msgspec.msgpack.decode(payload, type=LogHeader), _OVERHEAD + len(payload)
 
 
 def decode_frames(data: bytes, start: int, *, offset: int = 0) -> Frames:
     """The whole frames of `data` from `start`; `offset` is where `data` begins in the file, for errors."""
-    commits: list[Commit] = []
+    payloads: list[bytes] = []
     position = start
     size = len(data)
     while position < size:
         payload = _payload_at(data, position, _FRAME_MAGIC)
         if payload is None:
             _refuse_if_followed(data, position, offset)
-            return Frames(commits, position, torn=True)
-        commits.append(_commit(payload, offset + position))
+            break
+        payloads.append(payload)
         position += _OVERHEAD + len(payload)
-    return Frames(commits, position, torn=False)
+    return Frames(_commits(payloads, offset + start), position, torn=position < size)
+
+
+@dataclass(frozen=True, slots=True)
+class Salvage:
+    """What can be read of a damaged log: the commits before the damage, and how many lie behind it."""
+
+    header: LogHeader | None
+    commits: list[Commit]
+    behind: int
+
+
+def salvage(data: bytes) -> Salvage:
+    """Everything up to the first byte that can't be trusted. Never raises: this is for damaged logs."""
+    try:
+        header, position = decode_header(data)
+    except (LogCorrupt, msgspec.DecodeError):
+        header, position = None, 0
+    commits: list[Commit] = []
+    whole = True
+    behind = 0
+    while position < len(data):
+        payload = _payload_at(data, position, _FRAME_MAGIC)
+        if payload is None:
+            whole = False
+            position = data.find(_FRAME_MAGIC, position + 1)
+            if position < 0:
+                break
+            continue
+        position += _OVERHEAD + len(payload)
+        if whole:
+            try:
+                commits.append(_decode_commit(payload))
+                continue
+            except msgspec.DecodeError:
+                whole = False
+        behind += 1
+    return Salvage(header, commits, behind)
 
 
 def _frame(magic: bytes, payload: bytes) -> bytes:
     head = magic + _CRC.pack(len(payload))
-    crc = google_crc32c.value
-    return head + _CRC.pack(crc(head)) + payload + _CRC.pack(crc(payload))
+    return head + _CRC.pack(_crc32c(head)) + payload + _CRC.pack(_crc32c(payload))
 
 
 def _payload_at(data: bytes, position: int, magic: bytes) -> bytes | None:
@@ -102,16 +141,12 @@ def _payload_at(data: bytes, position: int, magic: bytes) -> bytes | None:
     body = position + _PREFIX.size
     if body > len(data):
         return None
-    found, length, crc = _PREFIX.unpack_from(data, position)
-    if found != magic or google_crc32c.value(data[position : position + 8]) != crc:
-        return None
+    found, length, crc = _prefix_at(data, position)
     end = body + length
-    if end + _CRC.size > len(data):
+    if found != magic or end + _CRC.size > len(data) or _crc32c(data[position : position + 8]) != crc:
         return None
     payload = data[body:end]
-    if google_crc32c.value(payload) != _CRC.unpack_from(data, end)[0]:
-        return None
-    return payload
+    return payload if _crc32c(payload) == _crc_at(data, end)[0] else None
 
 
 def _refuse_if_followed(data: bytes, position: int, offset: int) -> None:
@@ -126,11 +161,12 @@ def _refuse_if_followed(data: bytes, position: int, offset: int) -> None:
         candidate = data.find(_FRAME_MAGIC, candidate + 1)
 
 
-def _commit(payload: bytes, offset: int) -> Commit:
+def _commits(payloads: list[bytes], offset: int) -> list[Commit]:
+    """All of them at once: what a log holds behind its checkpoint decides how quickly it opens."""
     try:
-        return _decode_commit(payload)
+        return [_decode_commit(payload) for payload in payloads]
     except msgspec.DecodeError as error:
         raise LogCorrupt(
-            f"manifest.log holds a commit at offset {offset} that can't be decoded: {error}",
+            f"manifest.log holds a commit behind offset {offset} that can't be decoded: {error}",
             hint="it was written by another version of lading: open it with that one",
         ) from error

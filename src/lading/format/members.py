@@ -1,136 +1,79 @@
-"""A table's state as SQLite tables: what a checkpoint and a snapshot have in common.
+"""A table's state, read where it lies: the members that a checkpoint or a snapshot holds.
 
-Members are rows, numbered in key order and found by key range through an index. What a scan asks of
-all of them at once (zones, row counts, source lists) is kept as vectors, one blob each, so that
-pruning is one comparison over an array and nothing is decoded member by member.
-
-`reach` is the greatest key_max up to and including a row: walking back from the last member that
-starts at or before a key, the first row whose reach is below the key ends the search, however the
-ranges overlap.
+Nothing is decoded as a whole. What is read is checked against its checksum (state_file.py), so that a
+damaged file is an error and never a wrong answer.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from lading.errors import LadingError, LogCorrupt, ManifestParseError
 from lading.format.expression import Predicate
 from lading.format.prune import may_match
 from lading.format.source_lists import SourceLists
+from lading.format.state_file import (
+    STATE_VERSION,
+    MemberRow,
+    StateMeta,
+    path_hash,
+    row_crc,
+    storable,
+    vector_crc,
+)
 from lading.format.zones import ZoneVector, pack
-from lading.model import Bound, Member, Source
+from lading.model import Bound, Member, Root, Source
 
-_TABLES = """
-CREATE TABLE lading(name TEXT PRIMARY KEY, value) WITHOUT ROWID;
-CREATE TABLE members(
-  id INTEGER PRIMARY KEY, serial INTEGER NOT NULL, path TEXT NOT NULL, rows INTEGER NOT NULL,
-  bytes INTEGER NOT NULL, bucket INTEGER NOT NULL, tick_min INTEGER NOT NULL, tick_max INTEGER NOT NULL,
-  key_min, key_max, reach, created_at TEXT NOT NULL, tier INTEGER NOT NULL, minus BLOB);
-CREATE TABLE zones("column" TEXT PRIMARY KEY, vector BLOB NOT NULL);
-CREATE TABLE vectors(name TEXT PRIMARY KEY, vector BLOB NOT NULL);
-CREATE TABLE sources(
-  id INTEGER PRIMARY KEY, key TEXT NOT NULL, hash TEXT NOT NULL, sha256 TEXT NOT NULL, size INTEGER NOT NULL,
-  mtime_ns INTEGER NOT NULL, rows INTEGER NOT NULL, racy INTEGER NOT NULL, processed_at TEXT NOT NULL,
-  archive TEXT, sequence INTEGER NOT NULL);
-"""
-_INDEXES = """
-CREATE INDEX members_by_key ON members(key_min, reach);
-CREATE UNIQUE INDEX members_by_path ON members(path);
-"""
-_MEMBER = "serial, path, rows, bytes, bucket, tick_min, tick_max, key_min, key_max, created_at, tier, minus"
-_SOURCE = "id, key, hash, sha256, size, mtime_ns, rows, racy, processed_at, archive, sequence"
-
-# A member as its row: the columns of _MEMBER.
-MemberRow = tuple[int, str, int, int, int, int, int, Bound | None, Bound | None, str, int, bytes | None]
+_MEMBER = (
+    "id, serial, path, rows, bytes, bucket, tick_min, tick_max, key_min, key_max, created_at, tier, "
+    "minus, crc"
+)
+_SOURCE = (
+    "id, key, hash, sha256, size, mtime_ns, rows, racy, processed_at, archive, rejected, quarantine, aside, "
+    "sequence, crc"
+)
 
 
-class StateMeta(msgspec.Struct, frozen=True, kw_only=True):
-    """What a state says of itself; one row a field in the table `lading`."""
-
-    table: str
-    table_id: str
-    created_at: str
-    sequence: int  # of the last commit
-    data_sequence: int  # of the last commit that changed rows
-    at: str  # when that last commit was made
-    recipe: str
-    schema: bytes  # Arrow IPC schema, b"" before the first commit
-    order_by: str | None
-    next_serial: int
-    log_id: str = ""  # checkpoint only: the log that `log_offset` counts in
-    log_offset: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class StateColumns:
-    """A whole state, ready to be written; every vector follows `members` in order."""
-
-    members: list[MemberRow]
-    zones: dict[str, ZoneVector]
-    source_lists: SourceLists
-    sources: list[tuple[Source, int]]  # with the sequence that recorded them
-
-    def in_key_order(self) -> StateColumns:
-        """Sorted by key (members without one first), then path, so that equal states dump alike."""
-        rows = self.members
-        order = sorted(range(len(rows)), key=lambda i: (rows[i][7] is not None, rows[i][7], rows[i][1]))
-        if order == list(range(len(rows))):
-            return self
-        at = np.asarray(order, np.int64)
-        return StateColumns(
-            [rows[i] for i in order],
-            {name: vector.take(at) for name, vector in self.zones.items()},
-            self.source_lists.take(at),
-            self.sources,
-        )
-
-
-def row_of(member: Member, serial: int) -> MemberRow:
-    """A key range that is open at one end, or beyond what SQLite counts to, rules nothing out: no range."""
-    low, high = member.key_min, member.key_max
-    if not (_storable(low) and _storable(high)):
-        low = high = None
-    return (
-        serial, member.path, member.rows, member.bytes, member.bucket, member.tick_min, member.tick_max,
-        low, high, member.created_at, member.tier,
-        np.asarray(member.minus, "<i8").tobytes() if member.minus else None,
-    )  # fmt: skip
-
-
-def write_state(con: sqlite3.Connection, meta: StateMeta, state: StateColumns) -> None:
-    """Fill an empty database with a state; the caller commits or serialises it."""
-    _execute_all(con, _TABLES)
-    con.executemany("INSERT INTO lading VALUES (?, ?)", sorted(msgspec.structs.asdict(meta).items()))
-    state = state.in_key_order()
-    con.executemany(f"INSERT INTO members VALUES (?{', ?' * 13})", _numbered(state.members))
-    con.executemany(
-        "INSERT INTO zones VALUES (?, ?)",
-        ((name, vector.to_blob()) for name, vector in sorted(state.zones.items())),
+def _damaged_snapshot(what: str) -> LadingError:
+    return ManifestParseError(
+        f"the snapshot is damaged: {what}",
+        hint="roll back to an earlier snapshot (lading rollback TABLE --offset 1), or: lading repair",
     )
-    con.executemany("INSERT INTO vectors VALUES (?, ?)", _vectors(state).items())
-    con.executemany(
-        f"INSERT INTO sources VALUES (?{', ?' * 10})",
-        sorted((*msgspec.structs.astuple(source), sequence) for source, sequence in state.sources),
-    )
-    _execute_all(con, _INDEXES)
 
 
 class MemberStore:
     """A state that lies in a SQLite database; a `MemberSet` for readers."""
 
-    def __init__(self, con: sqlite3.Connection, root: str) -> None:
+    def __init__(
+        self,
+        con: sqlite3.Connection,
+        root: Root,
+        damaged: Callable[[str], LadingError] = _damaged_snapshot,
+    ) -> None:
+        """`damaged` makes the error for content that fails its checks; the database belongs to `self`."""
         self._con = con
+        self._damaged = damaged
         self.root = root
 
     @cached_property
     def meta(self) -> StateMeta:
-        return msgspec.convert(dict(self._con.execute("SELECT name, value FROM lading")), StateMeta)
+        fields = dict(self._query("SELECT name, value FROM lading"))
+        crc = fields.pop("crc", None)
+        if fields.get("version") != STATE_VERSION:
+            raise self._damaged(f"its version is {fields.get('version')}, this lading reads {STATE_VERSION}")
+        named = all(isinstance(name, str) for name in fields)
+        if not named or crc != row_crc(sorted(fields.items())):
+            raise self._damaged("what it says of itself fails its checksum")
+        with self._sound("what it says of itself"):
+            return msgspec.convert(fields, StateMeta)
 
     @property
     def schema(self) -> bytes:
@@ -145,25 +88,35 @@ class MemberStore:
 
     @cached_property
     def rows(self) -> np.ndarray:
-        return self._vector("rows")
+        return self._numbers("rows")
 
     @cached_property
     def live_rows(self) -> np.ndarray:
         """Rows a member without those that a `minus` takes away."""
-        return self._vector("live_rows")
+        live = self._numbers("live_rows")
+        if len(live) != self.count():
+            raise self._damaged("the vector live_rows doesn't fit the members")
+        return live
 
     @cached_property
     def source_lists(self) -> SourceLists:
-        return SourceLists(
-            self._vector("source_offsets"), self._vector("source_ids"), self._vector("source_rows")
-        )
+        offsets, ids, rows = (self._numbers(f"source_{name}") for name in ("offsets", "ids", "rows"))
+        fits = len(offsets) == self.count() + 1 and len(ids) == len(rows) == offsets[-1]
+        if not fits or offsets[0] != 0 or (np.diff(offsets) < 0).any():
+            raise self._damaged("the lists of sources don't fit the members")
+        return SourceLists(offsets, ids, rows)
 
+    @cached_property
     def columns_with_zones(self) -> list[str]:
-        return [name for (name,) in self._con.execute('SELECT "column" FROM zones ORDER BY "column"')]
+        vector = self._vector("columns")
+        with self._sound("the list of columns"):
+            return msgspec.msgpack.decode(vector, type=list[str])
 
     def zone(self, column: str) -> ZoneVector | None:
-        row = self._con.execute('SELECT vector FROM zones WHERE "column" = ?', (column,)).fetchone()
-        return None if row is None else ZoneVector.from_blob(row[0])
+        if column not in self.columns_with_zones:
+            return None
+        rows = self._query('SELECT rowid, crc FROM zones WHERE "column" = ?', (column,))
+        return self._zone_vector(column, self._checked("zones", column, rows))
 
     def candidates(self, where: Predicate | None) -> list[Member]:
         if where is None:
@@ -172,141 +125,217 @@ class MemberStore:
 
     def holding(self, key: Bound) -> list[Member]:
         """The members whose key range contains `key`, in key order; one without a range may hold any."""
-        open_ended = self._con.execute("SELECT id FROM members WHERE key_min IS NULL ORDER BY id").fetchall()
-        numbers = [*(row[0] for row in open_ended), *self._in_range(key)]
-        return self.members(np.asarray(numbers, np.int64))
+        keys = self._keys
+        if keys.kind == "none":  # no member has a key, or keys of several types: the ranges alone decide
+            return [member for member in self.members(None) if _may_hold(member, key)]
+        without = 0 if keys.has_min is None else len(keys) - int(np.count_nonzero(keys.has_min))
+        found = self.members(np.arange(without))
+        if storable(key):
+            found += self._in_range(key, without)[::-1]
+        return found
 
-    def _in_range(self, key: Bound) -> list[int]:
-        if not _storable(key):
-            return []
-        cursor = self._con.execute(
-            "SELECT id, key_max, reach FROM members WHERE key_min <= ? "
-            "ORDER BY key_min DESC, reach DESC, id DESC",
-            (key,),
-        )
+    def _in_range(self, key: Bound, first: int) -> list[Member]:
+        keys = self._keys
         found = []
-        for member, key_max, reach in cursor:
-            if reach < key:
+        last = bisect_right(range(len(keys)), key, lo=first, key=lambda i: _plain(keys.mins[i]))
+        for number in range(last - 1, first - 1, -1):
+            if _plain(keys.maxs[number]) < key:
                 break
-            if key_max >= key:
+            [member] = self.members(np.asarray([number]))
+            if _may_hold(member, key):
                 found.append(member)
-        return found[::-1]
+        return found
 
     def members_of(self, sources: Iterable[int]) -> list[Member]:
-        """The members that hold rows of any of `sources`, found without opening a file."""
-        return self.members(self.source_lists.holders(sources))
+        """The members in which rows of any of `sources` count, found without opening a file."""
+        wanted = frozenset(sources)
+        return [m for m in self.members(self.source_lists.holders(wanted)) if m.counts_any(wanted)]
 
     def members(self, ids: np.ndarray | None) -> list[Member]:
         """Members by number (all of them for None), in key order, without their zones."""
-        return [self._member(number, row) for number, row in self._rows(ids)]
+        if ids is None:
+            return [self._member(number, row) for number, row in enumerate(self.member_rows())]
+        return [self._member(number, self._row(number)) for number in ids.tolist()]
 
     def by_path(self, path: str) -> tuple[Member, int] | None:
         """One member with its zones, and its serial."""
-        row = self._con.execute(f"SELECT id, {_MEMBER} FROM members WHERE path = ?", (path,)).fetchone()
-        if row is None:
+        number = self._number(path)
+        if number is None:
             return None
         zones = {}
-        for name in self.columns_with_zones():
+        for name in self.columns_with_zones:
             vector = self.zone(name)
-            zone = vector.zone(row[0]) if vector is not None else None
+            zone = vector.zone(number) if vector is not None else None
             if zone is not None:
                 zones[name] = zone
-        return msgspec.structs.replace(self._member(row[0], row[1:]), zones=zones), row[1]
+        row = self._row(number)
+        return msgspec.structs.replace(self._member(number, row), zones=zones), row[0]
 
     def contains(self, path: str) -> bool:
-        return self._con.execute("SELECT 1 FROM members WHERE path = ?", (path,)).fetchone() is not None
+        return self._number(path) is not None
 
     def numbers(self, paths: Iterable[str]) -> np.ndarray:
-        """The numbers of the members with these paths; a path that isn't here is left out."""
-        find = "SELECT id FROM members WHERE path = ?"
-        rows = (self._con.execute(find, (path,)).fetchone() for path in paths)
-        return np.fromiter((row[0] for row in rows if row is not None), np.int64)
+        """The numbers of the members with these paths, each of which is here."""
+        found = []
+        for path in paths:
+            number = self._number(path)
+            if number is None:
+                raise self._damaged(f"{path} was taken from it and is not in it")
+            found.append(number)
+        return np.asarray(found, np.int64)
 
     def member_rows(self) -> list[MemberRow]:
-        return self._con.execute(f"SELECT {_MEMBER} FROM members ORDER BY id").fetchall()
+        rows = self._query(f"SELECT {_MEMBER} FROM members ORDER BY id")
+        if [row[0] for row in rows] != list(range(self.count())):
+            raise self._damaged("members are missing")
+        return [self._sealed(row)[1:] for row in rows]
 
     def sources(self) -> list[tuple[Source, int]]:
         """Every source with the sequence that recorded it, by key."""
-        return [_source(row) for row in self._con.execute(f"SELECT {_SOURCE} FROM sources ORDER BY key")]
+        rows = self._query(f"SELECT {_SOURCE} FROM sources ORDER BY id")
+        if [row[0] for row in rows] != self._source_index.tolist():
+            raise self._damaged("sources are missing")
+        whole = [self._sealed(row) for row in rows]
+        with self._sound("a source"):
+            return sorted(map(_source, whole), key=lambda pair: pair[0].key)
 
     def source(self, number: int) -> tuple[Source, int] | None:
-        row = self._con.execute(f"SELECT {_SOURCE} FROM sources WHERE id = ?", (number,)).fetchone()
-        return None if row is None else _source(row)
+        rows = self._query(f"SELECT {_SOURCE} FROM sources WHERE id = ?", (number,))
+        if rows:
+            whole = self._sealed(rows[0])
+            with self._sound("a source"):
+                return _source(whole)
+        at = int(np.searchsorted(self._source_index, number))
+        if at < len(self._source_index) and self._source_index[at] == number:
+            raise self._damaged(f"source {number} is missing")
+        return None
 
     def source_count(self) -> int:
-        return int(self._con.execute("SELECT count(*) FROM sources").fetchone()[0])
+        return len(self._source_index)
 
     def bucket_count(self) -> int:
-        return int(self._con.execute("SELECT count(DISTINCT bucket) FROM members").fetchone()[0])
+        return len({row[4] for row in self.member_rows()})
 
     def close(self) -> None:
         self._con.close()
 
-    def _vector(self, name: str) -> np.ndarray:
-        row = self._con.execute("SELECT vector FROM vectors WHERE name = ?", (name,)).fetchone()
-        return np.frombuffer(row[0], "<i8")
+    @cached_property
+    def _keys(self) -> ZoneVector:
+        return self._zone_vector("keys", self._vector("keys"))
 
-    def _rows(self, ids: np.ndarray | None) -> list[tuple[int, MemberRow]]:
-        if ids is None:
-            return list(enumerate(self.member_rows()))
-        find = f"SELECT {_MEMBER} FROM members WHERE id = ?"
-        return [(number, self._con.execute(find, (number,)).fetchone()) for number in ids.tolist()]
+    @cached_property
+    def _source_index(self) -> np.ndarray:
+        return self._numbers("sources")
+
+    @cached_property
+    def _path_index(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._numbers("path_hashes"), self._numbers("path_members")
+
+    def _number(self, path: str) -> int | None:
+        hashes, members = self._path_index
+        wanted = path_hash(path)
+        at = int(np.searchsorted(hashes, wanted))
+        while at < len(hashes) and hashes[at] == wanted:
+            if self._row(int(members[at]))[1] == path:
+                return int(members[at])
+            at += 1
+        return None
+
+    def _row(self, number: int) -> MemberRow:
+        rows = self._query(f"SELECT {_MEMBER} FROM members WHERE id = ?", (number,))
+        if not rows or rows[0][0] != number:
+            raise self._damaged(f"member {number} is missing")
+        row: MemberRow = self._sealed(rows[0])[1:]
+        return row
 
     def _member(self, number: int, row: MemberRow) -> Member:
         _, path, rows, size, bucket, tick_min, tick_max, key_min, key_max, created_at, tier, minus = row
+        numbers = (rows, size, bucket, tick_min, tick_max, tier)
+        if type(path) is not str or any(type(one) is not int for one in numbers):
+            raise self._damaged(f"member {number} has a value of another type")
+        if minus is not None and (type(minus) is not bytes or len(minus) % 8):
+            raise self._damaged(f"member {number} has no list of sources where one should be")
         return Member(
             path, rows, size, bucket, tick_min, tick_max, key_min, key_max, created_at, {},
             self.source_lists.one(number), tier,
             tuple(np.frombuffer(minus, "<i8").tolist()) if minus else (),
         )  # fmt: skip
 
+    def _numbers(self, name: str) -> np.ndarray:
+        vector = self._vector(name)
+        with self._sound(f"the vector {name}"):
+            return np.frombuffer(vector, "<i8")
 
-def _storable(key: Bound | None) -> bool:
-    return key is not None and not (isinstance(key, int) and not -(2**63) <= key < 2**63)
+    def _vector(self, name: str) -> bytes:
+        rows = self._query("SELECT rowid, crc FROM vectors WHERE name = ?", (name,))
+        return self._checked("vectors", name, rows)
 
+    def _zone_vector(self, name: str, blob: bytes) -> ZoneVector:
+        with self._sound(f"the vector {name}"):
+            vector = ZoneVector.from_blob(blob)
+        if len(vector) != self.count():
+            raise self._damaged(f"the vector {name} doesn't fit the members")
+        return vector
 
-def _execute_all(con: sqlite3.Connection, script: str) -> None:
-    """Unlike `executescript`, without committing what the caller has under way."""
-    for statement in script.strip().split(";\n"):
-        con.execute(statement)
+    @contextmanager
+    def _sound(self, what: str) -> Iterator[None]:
+        """A checksum tells damage, not malice: content that is no content is the same error."""
+        try:
+            yield
+        except (ValueError, TypeError, OverflowError, LogCorrupt, msgspec.MsgspecError) as error:
+            raise self._damaged(f"{what} can't be read: {error}") from error
 
+    def _checked(self, table: str, name: str, rows: list[Any]) -> bytes:
+        for number, crc in rows:
+            vector = self._blob(table, number)
+            if vector_crc(name, vector) == crc:
+                return vector
+        raise self._damaged(f"the vector {name} is missing or fails its checksum")
 
-def _numbered(rows: list[MemberRow]) -> Iterable[tuple[object, ...]]:
-    reach: Bound | None = None
-    for number, row in enumerate(rows):
-        key_max = row[8]
-        if key_max is not None and (reach is None or key_max > reach):  # type: ignore[operator]
-            reach = key_max
-        yield (number, *row[:9], reach, *row[9:])
+    def _blob(self, table: str, number: int) -> bytes:
+        """A vector, read straight into its place: fetched as a value it would be copied twice."""
+        try:
+            with self._con.blobopen(table, "vector", number, readonly=True) as blob:
+                return blob.read()
+        except (sqlite3.Error, OverflowError, MemoryError) as error:
+            raise self._damaged(str(error)) from error
 
+    def _sealed(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        """A row without its checksum, which has to be right."""
+        content = row[:-1]
+        if row_crc(content) != row[-1]:
+            raise self._damaged(f"row {row[0]} fails its checksum")
+        return content
 
-def _vectors(state: StateColumns) -> dict[str, bytes]:
-    rows = np.fromiter((row[2] for row in state.members), np.int64, len(state.members))
-    live = rows.copy()
-    for number, row in enumerate(state.members):
-        if row[11] is not None:
-            gone = np.isin(
-                np.asarray([s for s, _ in state.source_lists.one(number)]), np.frombuffer(row[11], "<i8")
-            )
-            counts = np.asarray([n for _, n in state.source_lists.one(number)])
-            live[number] -= int(counts[gone].sum())
-    lists = state.source_lists
-    named: dict[str, np.ndarray] = {
-        "rows": rows,
-        "live_rows": live,
-        "source_offsets": lists.offsets,
-        "source_ids": lists.ids,
-        "source_rows": lists.rows,
-    }
-    return {name: np.ascontiguousarray(vector, "<i8").tobytes() for name, vector in named.items()}
-
-
-def _source(row: tuple[Any, ...]) -> tuple[Source, int]:
-    *fields, sequence = row
-    fields[7] = bool(fields[7])  # racy: SQLite has no booleans
-    return Source(*fields), sequence
+    def _query(self, sql: str, parameters: tuple[object, ...] = ()) -> list[Any]:
+        try:
+            return self._con.execute(sql, parameters).fetchall()
+        except (sqlite3.Error, UnicodeError, OverflowError, MemoryError) as error:
+            raise self._damaged(str(error)) from error
 
 
 def zone_loader(members: Sequence[Member]) -> Callable[[str], ZoneVector | None]:
     """Zones of members that aren't in a database yet, column by column."""
     return lambda column: pack([member.zones.get(column) for member in members])
+
+
+def _may_hold(member: Member, key: Bound) -> bool:
+    low, high = member.key_min, member.key_max
+    if low is None or high is None:
+        return True
+    try:
+        return bool(low <= key <= high)  # type: ignore[operator]
+    except TypeError:  # of another type: the range says nothing about it
+        return True
+
+
+def _plain(value: Any) -> Any:
+    return value.as_py() if hasattr(value, "as_py") else value.item()
+
+
+def _source(row: tuple[Any, ...]) -> tuple[Source, int]:
+    *fields, sequence = row
+    if type(fields[1]) is not str:
+        raise TypeError("a key that is no text")
+    fields[7] = bool(fields[7])  # racy: SQLite has no booleans
+    return Source(*fields), sequence

@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import Protocol
 
 from lading.format.expression import Predicate
-from lading.model import Bound, Member
+from lading.model import Bound, Member, Root
 
 
 class MemberSet(Protocol):
     """The live members of one table at one moment."""
 
     @property
-    def root(self) -> str:
-        """The directory that relative member paths start from."""
+    def root(self) -> Root:
+        """What relative member paths start from: a directory, or a place in a bucket."""
 
     @property
     def schema(self) -> bytes:

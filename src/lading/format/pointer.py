@@ -21,7 +21,7 @@ CONTENT_TYPE = "application/x-sqlite3"
 POINTER_FORMAT = 1
 POINTER_LIMIT = 64 * 1024  # bytes; a real one has about 350
 
-_HINT = "roll back to a listed snapshot, or publish again: lading run"
+MALFORMED = "lading repair puts the pointer back; or roll back to a snapshot that lading history lists"
 
 
 class Pointer(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,11 +64,11 @@ def encode_pointer(to: SnapshotRef) -> bytes:
 def decode_pointer(data: bytes) -> Pointer:
     """The pointer in `data`, every field checked. A time without a zone is UTC."""
     if len(data) > POINTER_LIMIT:
-        raise ManifestParseError(f"_CURRENT has {len(data)} bytes, more than {POINTER_LIMIT}", hint=_HINT)
+        raise ManifestParseError(f"_CURRENT has {len(data)} bytes, more than {POINTER_LIMIT}", hint=MALFORMED)
     try:
         pointer = msgspec.json.decode(data, type=Pointer)
     except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError) as error:
-        raise ManifestParseError(f"_CURRENT is malformed: {error}", hint=_HINT) from error
+        raise ManifestParseError(f"_CURRENT is malformed: {error}", hint=MALFORMED) from error
     if pointer.format_version != POINTER_FORMAT:
         raise ManifestParseError(
             f"_CURRENT has format_version {pointer.format_version}, not {POINTER_FORMAT}",
@@ -77,7 +77,7 @@ def decode_pointer(data: bytes) -> Pointer:
     if pointer.manifest_content_type != CONTENT_TYPE:
         raise ManifestParseError(
             f"_CURRENT names a manifest of type {pointer.manifest_content_type!r}, not {CONTENT_TYPE!r}",
-            hint=_HINT,
+            hint=MALFORMED,
         )
     return msgspec.structs.replace(pointer, updated_at=_utc(pointer.updated_at))
 
@@ -98,4 +98,4 @@ def _utc(time: datetime) -> datetime:
     try:
         return time.astimezone(UTC)
     except OverflowError as error:
-        raise ManifestParseError(f"_CURRENT has an impossible time: {time}", hint=_HINT) from error
+        raise ManifestParseError(f"_CURRENT has an impossible time: {time}", hint=MALFORMED) from error

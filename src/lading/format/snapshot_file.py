@@ -18,7 +18,7 @@ from lading.errors import ManifestParseError, ManifestStoreError
 MAGIC = b"SQLite format 3\0"
 SNAPSHOT_LIMIT = 1 << 30  # bytes of one manifest
 FIELD_LIMIT = 16 << 20  # bytes of one field of build_meta or shards
-HINT = "roll back to an earlier snapshot, or publish again: lading run"
+HINT = "roll back to an earlier snapshot (lading rollback TABLE --offset 1), or: lading repair"
 
 _WORK = 200_000_000  # SQLite instructions that one statement on build_meta or shards may take
 _TABLES = ("build_meta", "shards")

@@ -22,18 +22,26 @@ _PATIENCE = 60.0  # seconds that the figures of a finished job may take to arriv
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """How many bad rows there were, and a few: (source id, text)."""
+    """How many bad rows there were, a few of them as (source id, text), and the sources of all, if they
+    were asked for."""
 
     count: int
     sample: tuple[tuple[int, str], ...]
+    sources: frozenset[int] = frozenset()
 
 
 class BadRowProbe:
     """Watches a frame for rows whose `text` is not null and lets the others pass."""
 
-    def __init__(self, frame: DataFrame, text: Column) -> None:
+    def __init__(self, frame: DataFrame, text: Column, *, sources: bool = False) -> None:
         row = F.when(text.isNotNull(), F.struct(F.col(SOURCE).alias("source"), text.alias("text")))
-        self._figures = [F.count(text).alias("rows"), F.min(row).alias("least"), F.max(row).alias("most")]
+        self._figures = [
+            F.count(text).alias("rows"),
+            F.min(row).alias("least"),
+            F.max(row).alias("most"),
+        ]
+        if sources:
+            self._figures.append(F.collect_set(F.when(text.isNotNull(), F.col(SOURCE))).alias("sources"))
         self._frame = frame
         self._observation = Observation(f"lading-{uuid4().hex}")
         self.passed = frame.observe(self._observation, *self._figures).where(text.isNull())
@@ -46,7 +54,22 @@ class BadRowProbe:
         found = {
             (row["source"], row["text"]) for row in (figures["least"], figures["most"]) if row is not None
         }
-        return Seen(int(figures["rows"]), tuple(sorted(found)))
+        return Seen(int(figures["rows"]), tuple(sorted(found)), frozenset(figures.get("sources") or ()))
+
+
+class RowCount:
+    """Counts the rows of a frame for which a flag is set, and takes the flag off."""
+
+    def __init__(self, frame: DataFrame, flag: str) -> None:
+        self._frame = frame
+        self._figure = F.count(F.when(F.col(flag), F.lit(1))).alias("rows")
+        self._observation = Observation(f"lading-{uuid4().hex}")
+        self.passed = frame.observe(self._observation, self._figure).drop(flag)
+
+    def seen(self) -> int:
+        """Call it when the job that read the frame is done."""
+        figures = _arrived(self._observation)
+        return int((figures or self._frame.agg(self._figure).collect()[0].asDict())["rows"])
 
 
 def _arrived(observation: Observation) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ exceeds a limit is cut through.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lading.model import Member
+from lading.model import Member, Root
 from lading.pipeline.parts import ROW_GROUP, SOURCE, Origin, PartWriter
 from lading.pipeline.sorting import value_ends, value_starts
 
@@ -34,15 +34,25 @@ class Cutter:
     """Takes sorted tables, ascending from one to the next, and writes parts."""
 
     def __init__(
-        self, table_dir: str, schema: pa.Schema, origin: Origin, bucket_size: int | None, limits: Limits
+        self,
+        table_dir: Root,
+        schema: pa.Schema,
+        origin: Origin,
+        bucket_size: int | None,
+        limits: Limits,
+        *,
+        bucket: int = 0,
+        replaces: Sequence[str] = (),
     ) -> None:
+        """Without a `bucket_size` everything goes to `bucket`; `replaces` as in PartWriter."""
         self._table_dir = table_dir
         self._schema = schema
         self._origin = origin
         self._bucket_size = bucket_size
         self._limits = limits
         self._part: PartWriter | None = None
-        self._bucket = 0
+        self._bucket = self._home = bucket
+        self._replaces = replaces
         self._members: list[Member] = []
 
     def add(self, table: pa.Table) -> None:
@@ -67,7 +77,7 @@ class Cutter:
 
     def _by_bucket(self, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         if self._bucket_size is None or not self._origin.order_by:
-            yield 0, table
+            yield self._home, table
             return
         buckets = ticks(table.column(self._origin.order_by)) // self._bucket_size
         starts = [0, *(np.flatnonzero(np.diff(buckets)) + 1).tolist(), len(buckets)]
@@ -83,7 +93,9 @@ class Cutter:
             if self._part is not None and not self._fits(rows, self._part):
                 self._end_part()
             if self._part is None:
-                self._part = PartWriter(self._table_dir, self._bucket, self._schema, self._origin)
+                self._part = PartWriter(
+                    self._table_dir, self._bucket, self._schema, self._origin, replaces=self._replaces
+                )
             self._part.write(rows)
 
     def _fits(self, rows: pa.Table, part: PartWriter) -> bool:

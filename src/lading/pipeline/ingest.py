@@ -10,25 +10,30 @@ import math
 import os
 import re
 from collections.abc import Callable
+from typing import Any
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import ArithmeticException, DateTimeException, NumberFormatException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 from pyspark.sql import types as st
 
 from lading.errors import ConfigError, LadingError, PipelineError, TransformError
-from lading.model import BadRow, Ingested, IngestJob, Member
+from lading.model import BadRow, Ingested, IngestJob, Member, Tally
 from lading.pipeline.arrow_types import arrow_schema, is_nested
-from lading.pipeline.badrows import BadRowProbe, Seen
+from lading.pipeline.badrows import BadRowProbe, RowCount, Seen
 from lading.pipeline.blame import misfit, missing_key
 from lading.pipeline.buckets import bucket_column, bucket_ticks
+from lading.pipeline.checks import failed_checks
 from lading.pipeline.cutting import Limits
+from lading.pipeline.gateway import Py4JError
 from lading.pipeline.parts import SOURCE, Origin
 from lading.pipeline.progress import reported
-from lading.pipeline.read import RAW, quoted, read
+from lading.pipeline.read import read
+from lading.pipeline.read_json import NEW_KEYS
+from lading.pipeline.read_values import RAW, quoted
 from lading.pipeline.session import quiet_pandas
 from lading.pipeline.sorting import TIE
+from lading.pipeline.tally import CHECKED, FAILED, CheckSpec, rejecting, summed, write_checked
 from lading.pipeline.task import RESULT, TaskSpec, decoded, write_parts
 from lading.pipeline.transform import transformed
 
@@ -42,12 +47,17 @@ _STAGED_LINK = re.compile(r"/[^\s'\"]*/s-?\d+(?:\.\w+)+")
 
 def ingest(spark: SparkSession, job: IngestJob, tick: Callable[[str], None] | None = None) -> Ingested:
     """Write the job's rows as parts that nobody sees yet, and say which rows didn't fit."""
-    rows = read(spark, job)
-    readable = BadRowProbe(rows, F.col(RAW))
+    ignoring = job.ignore_new and job.format == "json" and bool(job.groups)
+    rows = read(spark, job, flag_new_keys=ignoring)
+    ignored = RowCount(rows, NEW_KEYS) if ignoring else None
+    readable = BadRowProbe(ignored.passed if ignored else rows, F.col(RAW), sources=job.quarantine)
     frame = _with_source(transformed(spark, job, readable.passed.drop(RAW)))
     schema = arrow_schema(frame.schema)
     width = _bucket_width(job, frame)
-    keyed = BadRowProbe(frame, _text_if_null(frame, job.order_by)) if job.order_by else None
+    keyed = None
+    if job.order_by:
+        keyed = BadRowProbe(frame, _text_if_null(frame, job.order_by), sources=job.quarantine)
+    failed = failed_checks(spark, frame, job)
     tied = _with_tie(keyed.passed if keyed else frame)
     spec = TaskSpec(
         table_dir=job.table_dir,
@@ -62,13 +72,24 @@ def ingest(spark: SparkSession, job: IngestJob, tick: Callable[[str], None] | No
         return Ingested((), spec.schema, 0, ())
     try:
         with reported(spark, tick):
-            members = _written(_spread(spark, job, tied, width), spec)
+            rows = tied if failed is None else tied.withColumn(FAILED, failed)
+            members, tally = _written(_spread(spark, job, rows, width), spec, job)
             unread, unkeyed = readable.seen(), keyed.seen() if keyed else Seen(0, ())
-        bad = [misfit(spark, job, source, text) for source, text in unread.sample]
-        bad += [missing_key(spark, job, source, text) for source, text in unkeyed.sample]
+            ignored_rows = ignored.seen() if ignored else 0
+        bad = _blamed(spark, job, unread, unkeyed)
     except (PySparkException, Py4JError) as error:
-        raise _explained(error, job) from error
-    return Ingested(members, spec.schema, unread.count + unkeyed.count, _distinct(bad))
+        raise explained(error, job) from error
+    count = unread.count + unkeyed.count
+    sources = unread.sources | unkeyed.sources
+    return Ingested(members, spec.schema, count, bad, tally, sources, ignored_rows)
+
+
+def _blamed(spark: SparkSession, job: IngestJob, unread: Seen, unkeyed: Seen) -> tuple[BadRow, ...]:
+    """A sample of the rows that fail the run. A row that no file gave can't be set aside with one."""
+    bad = [] if job.quarantine else [misfit(spark, job, source, text) for source, text in unread.sample]
+    if not job.quarantine or job.per == "table":
+        bad += [missing_key(spark, job, source, text) for source, text in unkeyed.sample]
+    return _distinct(bad)
 
 
 def _with_source(frame: DataFrame) -> DataFrame:
@@ -132,20 +153,33 @@ def _spread(spark: SparkSession, job: IngestJob, frame: DataFrame, width: int | 
     return frame.repartition(tasks, bucket)
 
 
-def _written(frame: DataFrame, spec: TaskSpec) -> tuple[Member, ...]:
+def _written(frame: DataFrame, spec: TaskSpec, job: IngestJob) -> tuple[tuple[Member, ...], Tally]:
     # mapInArrow looks columns up by their names as they are, and trips over dots and backticks.
     frame = frame.toDF(*(f"c{number}" for number in range(len(frame.columns))))
+    checks = CheckSpec(
+        tuple(check.name for check in job.row_checks),
+        rejecting(job.row_checks) if job.quarantine else 0,
+        job.reject,
+    )
     with quiet_pandas():
-        written = frame.mapInArrow(lambda batches: write_parts(batches, spec), RESULT).collect()
-    members = [decoded(bytes(row["member"])) for row in written]
-    return tuple(sorted(members, key=lambda member: (member.bucket, member.tick_min, member.path)))
+        if checks.names:
+            found = frame.mapInArrow(lambda batches: write_checked(batches, spec, checks), CHECKED).collect()
+        else:
+            found = frame.mapInArrow(lambda batches: write_parts(batches, spec), RESULT).collect()
+    members = [decoded(bytes(row["member"])) for row in found if row["member"] is not None]
+    tally = summed(bytes(row["tally"]) for row in found if checks.names and row["tally"] is not None)
+    return tuple(sorted(members, key=_by_key)), tally
+
+
+def _by_key(member: Member) -> tuple[int, Any, str]:
+    return (member.bucket, 0 if member.key_min is None else member.key_min, member.path)
 
 
 def _distinct(bad: list[BadRow]) -> tuple[BadRow, ...]:
     return tuple(dict.fromkeys(bad))
 
 
-def _explained(error: Exception, job: IngestJob) -> LadingError:
+def explained(error: Exception, job: IngestJob) -> LadingError:
     text = str(error).strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
     path = job.transform.rpartition(":")[0] if job.transform else None

@@ -1,17 +1,21 @@
 """Writes parts: the one place where a Parquet file of a table comes into being.
 
 A part is written under a hidden name, synced, renamed and only then spoken of, so a listed part is
-whole. Its name carries a token of the run in its first 48 bits: what a killed run leaves behind can
-be told from other runs' parts by name alone. While it is written, everything that the log wants to
-know of it (zones, sources, key and tick range) is gathered, so nobody has to open it again for that.
+whole; one for a bucket is written here and uploaded under its name when it is complete. Its name
+carries a token of the run in its first 48 bits: what a killed run leaves behind can be told from other
+runs' parts by name alone. While it is written, everything that the log wants to know of it (zones,
+sources, key and tick range) is gathered, so nobody has to open it again for that.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import tempfile
 import uuid
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,8 +28,9 @@ import xxhash
 
 from lading.format.bounds import merge_zones, to_bound, zone_of
 from lading.format.table_manifest import bucket_key
-from lading.model import Bound, Member, Zone
+from lading.model import Bound, Member, Place, Root, Zone
 from lading.storage.local import fsync_dir, make_dirs
+from lading.storage.place import storage_of
 
 SOURCE = "_source"
 ROW_GROUP = 131_072  # rows: what a lookup has to decode at most
@@ -67,19 +72,30 @@ def has_ticks(type: pa.DataType) -> bool:
 class PartWriter:
     """One part under construction: `write` sorted rows, then `close`, or `abort` to leave nothing."""
 
-    def __init__(self, table_dir: str, bucket: int, schema: pa.Schema, origin: Origin) -> None:
+    def __init__(
+        self,
+        table_dir: Root,
+        bucket: int,
+        schema: pa.Schema,
+        origin: Origin,
+        *,
+        path: str | None = None,
+        replaces: Sequence[str] = (),
+    ) -> None:
+        """`path`, relative to the table, is for who wants a name of their own; `replaces` are the members
+        whose rows it holds, for who has nothing left but the files."""
         self._origin = origin
+        self._replaces = replaces
         self._schema = schema
         self._bucket = bucket
-        self._folder = Path(table_dir) / f"bucket={bucket_key(bucket)}"
-        self._name = part_name(origin.run_id)
-        self._beside = self._folder / f".{self._name}.tmp"
+        self._path = path or f"bucket={bucket_key(bucket)}/{part_name(origin.run_id)}"
+        self._root = table_dir
+        self._beside = _beside(table_dir, self._path)
         self._order_type = schema.field(origin.order_by).type if origin.order_by else None
         self._zones = {field.name: _ZoneSum() for field in schema}
         self._keys: list[Bound] = []  # least and greatest of the rows so far
         self.rows = 0
         self.sources: Counter[int] = Counter()
-        make_dirs(self._folder)
         self._sink = pa.OSFile(str(self._beside), "wb")
         self._writer = pq.ParquetWriter(
             self._sink,
@@ -102,9 +118,10 @@ class PartWriter:
         self.rows += table.num_rows
         for name, zones in self._zones.items():
             zones.add(zone_of(table.column(name)), table.num_rows)
-        counts = pc.value_counts(table.column(SOURCE))
-        sources, rows = counts.field("values").to_pylist(), counts.field("counts").to_pylist()
-        self.sources.update(dict(zip(sources, rows, strict=True)))
+        if SOURCE in table.schema.names:
+            counts = pc.value_counts(table.column(SOURCE))
+            sources, rows = counts.field("values").to_pylist(), counts.field("counts").to_pylist()
+            self.sources.update(dict(zip(sources, rows, strict=True)))
         if self._origin.order_by:
             # Not the zone's ends: those may be cut short, and a lookup needs them exact.
             ends = pc.min_max(table.column(self._origin.order_by))
@@ -118,14 +135,12 @@ class PartWriter:
             self._writer.add_key_value_metadata(self._footer())
             self._writer.close()
             self._sink.close()
-            _fsync(self._beside)
-            path = self._folder / self._name
-            os.rename(self._beside, path)
+            size = self._beside.stat().st_size
+            self._place()
         except BaseException:
             self.abort()
             raise
-        fsync_dir(self._folder)
-        return self._member(path)
+        return self._member(size)
 
     def abort(self) -> None:
         """Drop what was written."""
@@ -135,21 +150,32 @@ class PartWriter:
         finally:
             self._beside.unlink(missing_ok=True)
 
+    def _place(self) -> None:
+        """Give the complete file its name."""
+        if isinstance(self._root, Place):
+            storage_of(self._root).upload(self._path, self._beside)
+            self._beside.unlink()
+            return
+        _fsync(self._beside)
+        os.rename(self._beside, Path(self._root) / self._path)
+        fsync_dir(self._beside.parent)
+
     def _footer(self) -> dict[str, str]:
-        return {
+        replaces = {"lading.replaces": json.dumps(list(self._replaces))} if self._replaces else {}
+        return replaces | {
             "lading.table_id": self._origin.table_id,
             "lading.run_id": self._origin.run_id,
             "lading.commit_id": self._origin.commit_id,
             "lading.order_by": self._origin.order_by or "",
         }
 
-    def _member(self, path: Path) -> Member:
+    def _member(self, size: int) -> Member:
         key_min, key_max = self._keys or (None, None)
         ticking = self._order_type is not None and has_ticks(self._order_type) and bool(self._keys)
         return Member(
-            path=f"{self._folder.name}/{self._name}",
+            path=self._path,
             rows=self.rows,
-            bytes=path.stat().st_size,
+            bytes=size,
             bucket=self._bucket,
             tick_min=int(key_min) if ticking else 0,  # type: ignore[arg-type]
             tick_max=int(key_max) if ticking else 0,  # type: ignore[arg-type]
@@ -184,6 +210,19 @@ class _ZoneSum:
             return Zone(None, None, self._only_nulls)
         nulls = None if self._zone.nulls is None else self._zone.nulls + self._only_nulls
         return Zone(self._zone.min, self._zone.max, nulls)
+
+
+def _beside(root: Root, path: str) -> Path:
+    """Where a part is written until it is complete."""
+    if isinstance(root, Place):
+        # Where Spark keeps its own: big enough for a shuffle.
+        folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
+        handle, name = tempfile.mkstemp(prefix="lading-", suffix=f"-{path.rpartition('/')[2]}", dir=folder)
+        os.close(handle)
+        return Path(name)
+    final = Path(root) / path
+    make_dirs(final.parent)
+    return final.with_name(f".{final.name}.tmp")
 
 
 def _token(run_id: str) -> int:

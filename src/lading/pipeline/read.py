@@ -1,32 +1,40 @@
 """Staged files as one DataFrame: the pinned columns, `_source`, and the text of what doesn't fit.
 
 Spark maps a CSV file's columns by position and turns what it can't parse into nulls, so files are read
-a group of equal headers at a time, with the schema in the file's own order, and Spark is made to hand
-over the raw text of every row that it found malformed. `_source` is in the link's name: no join.
+a group of equal headers at a time, every field as text; values are made of the texts by rules of our own
+(read_values.py). Spark hands over the raw text of rows that have too few or too many fields; that of
+others is put together from their fields. `_source` is in the link's name: no join.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
-from typing import Any
 
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 
 from lading.errors import ConfigError
 from lading.model import Column, IngestJob, StagedGroup
 from lading.pipeline.parts import SOURCE
-from lading.pipeline.read_json import json_rows
-
-RAW = "__lading_raw"  # the text of a bad row; null in good ones
-
-# Spark's own default would read '12:30' as that time today.
-TIMESTAMP_FORMAT = "yyyy-MM-dd[['T'][' ']HH:mm[:ss[.SSSSSSSSS]][XXX][XX][X]]"
-DATE_FORMAT = "yyyy-MM-dd"
+from lading.pipeline.read_fixed import fixed_rows
+from lading.pipeline.read_json import NEW_KEYS, json_rows
+from lading.pipeline.read_json_array import elements
+from lading.pipeline.read_values import (
+    DATE_FORMAT,
+    RAW,
+    TIMESTAMP_FORMAT,
+    Texts,
+    any_of,
+    quoted,
+    text_name,
+    typed_rows,
+)
 
 _GLOB = re.compile(r"([\[\]{}*?,\\])")
+# What Spark is to take for null, so that it can tell a field with nothing in it from one with "" in it.
+_NOTHING = "\ue000lading: nothing\ue001"
 _JAVA_CHARSETS = {
     "utf-8-sig": "UTF-8",
     "utf-16-le": "UTF-16LE",
@@ -36,8 +44,9 @@ _JAVA_CHARSETS = {
 }
 
 
-def read(spark: SparkSession, job: IngestJob) -> DataFrame:
-    """All groups of the job in one frame: the columns of the schema, in its order, `_source` and `RAW`."""
+def read(spark: SparkSession, job: IngestJob, *, flag_new_keys: bool = False) -> DataFrame:
+    """All groups of the job in one frame: the columns of the schema, in its order, `_source` and `RAW`;
+    and whether a JSON object has keys that the schema lacks, if asked for."""
     reserved = {SOURCE, RAW}.intersection(column.name for column in job.columns)
     if reserved:
         raise ConfigError(
@@ -45,7 +54,7 @@ def read(spark: SparkSession, job: IngestJob) -> DataFrame:
             hint="rename it in the files, or select around it with another format",
             table=job.table,
         )
-    frames = [_group(spark, job, group) for group in job.groups]
+    frames = [_group(spark, job, group, flag_new_keys) for group in job.groups]
     if not frames:
         return spark.createDataFrame([], f"{ddl(job.columns)}, `{SOURCE}` bigint, `{RAW}` string")
     together = frames[0]
@@ -59,19 +68,17 @@ def ddl(columns: tuple[Column, ...]) -> str:
     return ", ".join(f"{quoted(column.name)} {column.type}" for column in columns)
 
 
-def quoted(name: str) -> str:
-    """A column's name as Spark's parser takes it, dots and all."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 def file_columns(job: IngestJob, group: StagedGroup) -> tuple[Column, ...]:
-    """The columns that the files of a group hold, in the order they hold them."""
+    """The columns that the files of a group hold, in the order they hold them; one that the table leaves
+    out is text."""
     by_name = {column.name: column for column in job.columns if column.name not in job.name_columns}
-    return tuple(by_name[name] for name in group.header) if group.header else tuple(by_name.values())
+    if not group.header:
+        return tuple(by_name.values())
+    return tuple(by_name.get(name, Column(name, "string")) for name in group.header)
 
 
-def parse_options(job: IngestJob) -> dict[str, str]:
-    """How Spark has to parse the values of this job's files."""
+def json_options(job: IngestJob) -> dict[str, str]:
+    """How Spark has to parse the values of JSON."""
     given = job.read_options
     timestamp = given.get("timestamp_format")
     options = {
@@ -80,34 +87,33 @@ def parse_options(job: IngestJob) -> dict[str, str]:
         "enableDateTimeParsingFallback": "false",
         "dateFormat": given.get("date_format", DATE_FORMAT),
         "timestampFormat": timestamp or TIMESTAMP_FORMAT,
+        "allowSingleQuotes": "false",
+        "maxStringLen": str(2**31 - 1),  # Jackson's own limit, 20 MB, would make good rows bad
     }
-    if timestamp:
-        options["timestampNTZFormat"] = timestamp
-    if job.format == "json":
-        options["allowSingleQuotes"] = "false"
-        return options
-    return options | _delimited_options(job.format, given)
+    return options | ({"timestampNTZFormat": timestamp} if timestamp else {})
 
 
-def _delimited_options(format: str, given: dict[str, Any]) -> dict[str, str]:
+def delimited_options(job: IngestJob) -> dict[str, str]:
+    """How Spark has to take delimited text apart. What its fields mean is not Spark's to say."""
+    given = job.read_options
     trim = "true" if given.get("trim") else "false"
     charset = _java_charset(given.get("encoding", "utf-8"))
     # Spark finds line ends by bytes, which only a reader of whole files gets right in wide encodings.
     multiline = given.get("multiline") or charset.upper().startswith(("UTF-16", "UTF-32"))
     options = {
-        "sep": given.get("delimiter", "\t" if format == "tsv" else ","),
+        "mode": "PERMISSIVE",
+        "columnNameOfCorruptRecord": RAW,
+        "sep": given.get("delimiter", "\t" if job.format == "tsv" else ","),
         "quote": given.get("quote", '"'),
         "escape": given.get("escape", '"'),  # RFC 4180; Spark's own default, a backslash, breaks `""`
         "encoding": charset,
         "multiLine": "true" if multiline else "false",
         "ignoreLeadingWhiteSpace": trim,
         "ignoreTrailingWhiteSpace": trim,
+        "nullValue": _NOTHING,
+        "emptyValue": "",
     }
-    if "null" in given:
-        options["nullValue"] = given["null"]
-    if "comment" in given:
-        options["comment"] = given["comment"]
-    return options
+    return options | ({"comment": given["comment"]} if "comment" in given else {})
 
 
 def _java_charset(name: str) -> str:
@@ -121,16 +127,50 @@ def text_lines(spark: SparkSession, group: StagedGroup, *, whole: bool = False) 
     return lines.withColumn(SOURCE, _source_id(lines))
 
 
-def _group(spark: SparkSession, job: IngestJob, group: StagedGroup) -> DataFrame:
+def text_schema(count: int) -> str:
+    """The schema of so many fields, all of them text, and of what Spark can't take apart."""
+    return ", ".join(f"`{text_name(number)}` string" for number in range(count)) + f", `{RAW}` string"
+
+
+def delimited_rows(rows: DataFrame, job: IngestJob, columns: tuple[Column, ...]) -> DataFrame:
+    """Values for the fields of `rows`, which has `text_schema` and whatever else is to be kept."""
+    texts = [F.col(text_name(number)) for number in range(len(columns))]
+    # Spark refuses a query that needs nothing but the raw text, such as that of a transform which keeps
+    # no column of the file: the text is tied to a column, of which it takes nothing.
+    tied = F.concat_ws("", F.col(RAW), F.substr(texts[0], F.lit(1), F.lit(0)))
+    malformed = F.when(F.col(RAW).isNotNull(), tied)
+    record = F.to_csv(F.struct(*texts), _written(job))
+    if delimited_options(job)["encoding"].upper() not in ("UTF-8", "ISO8859-1"):
+        # Java puts this character where bytes are none of the encoding's; of UTF-8 the digest has seen to it.
+        undecodable = [F.contains(text, F.lit("\ufffd")) for text in texts]
+        malformed = malformed.when(F.coalesce(any_of(undecodable), F.lit(False)), record)
+    return typed_rows(rows, columns, Texts.of(job), malformed=malformed, record=record)
+
+
+def _written(job: IngestJob) -> dict[str, str]:
+    """How a record is written down again, once its fields are all there is of it."""
+    read = delimited_options(job)
+    kept = {name: read[name] for name in ("sep", "quote", "escape")}
+    spaces = {"ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"}
+    return kept | spaces | {"nullValue": "", "emptyValue": read["quote"] * 2}
+
+
+def _group(spark: SparkSession, job: IngestJob, group: StagedGroup, flag_new_keys: bool) -> DataFrame:
     columns = file_columns(job, group)
-    if job.format == "json":
-        whole = bool(job.read_options.get("multiline"))
-        lines = text_lines(spark, group, whole=whole)
-        rows = json_rows(lines, columns, parse_options(job), whole=whole, raw=RAW)
+    if job.format == "parquet":
+        rows = _parquet(spark, group, columns)
+    elif job.format == "json":
+        rows = _json(spark, job, group, columns)
+    elif job.format == "fixed_width":
+        rows = fixed_rows(text_lines(spark, group), job)
     else:
-        rows = _columnar(spark.read, job, columns, _escaped(group.folder))
-        rows = rows.withColumn(SOURCE, _source_id(rows))
-    return rows.select(*(_as_pinned(column, job) for column in job.columns), SOURCE, RAW)
+        reader = spark.read.schema(text_schema(len(columns))).options(**delimited_options(job))
+        header = "true" if job.read_options.get("header", True) else "false"
+        fields = reader.option("header", header).option("enforceSchema", "true").csv(_escaped(group.folder))
+        rows = delimited_rows(fields.withColumn(SOURCE, _source_id(fields)), job, columns)
+    here = {column.name for column in columns}
+    flag = [NEW_KEYS] if flag_new_keys else []
+    return rows.select(*(_as_pinned(column, job, here) for column in job.columns), SOURCE, RAW, *flag)
 
 
 def _escaped(folder: str) -> str:
@@ -138,16 +178,24 @@ def _escaped(folder: str) -> str:
     return _GLOB.sub(r"\\\1", folder)
 
 
-def _columnar(reader: DataFrameReader, job: IngestJob, columns: tuple[Column, ...], folder: str) -> DataFrame:
-    if job.format == "parquet":
-        return reader.schema(ddl(columns)).parquet(folder).withColumn(RAW, F.lit(None).cast("string"))
-    header = "true" if job.read_options.get("header", True) else "false"
-    reader = reader.schema(f"{ddl(columns)}, `{RAW}` string").options(**parse_options(job))
-    rows = reader.option("header", header).option("enforceSchema", "true").csv(folder)
-    # Spark refuses a query that needs nothing but the raw text, such as that of a transform which keeps
-    # no column of the file: the text is tied to a column, of which it takes nothing.
-    nothing = F.substr(F.col(quoted(columns[0].name)).cast("string"), F.lit(1), F.lit(0))
-    return rows.withColumn(RAW, F.when(F.col(RAW).isNotNull(), F.concat_ws("", F.col(RAW), nothing)))
+def _parquet(spark: SparkSession, group: StagedGroup, columns: tuple[Column, ...]) -> DataFrame:
+    held = columns
+    if group.header and group.types:  # an older schema's types: read as they are, then widened
+        held = tuple(Column(name, kind) for name, kind in zip(group.header, group.types, strict=True))
+    rows = spark.read.schema(ddl(held)).parquet(_escaped(group.folder))
+    rows = rows.withColumn(SOURCE, _source_id(rows)).withColumn(RAW, F.lit(None).cast("string"))
+    wider = {c.name: c.type for c, file in zip(columns, held, strict=True) if c.type != file.type}
+    for name, kind in wider.items():
+        rows = rows.withColumn(name, F.col(quoted(name)).cast(kind))
+    return rows
+
+
+def _json(spark: SparkSession, job: IngestJob, group: StagedGroup, columns: tuple[Column, ...]) -> DataFrame:
+    whole = bool(job.read_options.get("multiline"))
+    lines = text_lines(spark, group, whole=whole)
+    if whole:
+        lines = elements(lines)
+    return json_rows(lines, columns, json_options(job), raw=RAW, ignore_new=job.ignore_new)
 
 
 def _source_id(frame: DataFrame) -> SparkColumn:
@@ -156,6 +204,9 @@ def _source_id(frame: DataFrame) -> SparkColumn:
     return F.substring_index(F.substr(name, F.lit(2)), ".", 1).cast("bigint")
 
 
-def _as_pinned(column: Column, job: IngestJob) -> SparkColumn:
-    found = F.col(quoted(column.name))
-    return found.cast(column.type).alias(column.name) if column.name in job.name_columns else found
+def _as_pinned(column: Column, job: IngestJob, here: set[str]) -> SparkColumn:
+    if column.name in job.name_columns:
+        return F.col(quoted(column.name)).cast(column.type).alias(column.name)
+    if column.name not in here:
+        return F.lit(None).cast(column.type).alias(column.name)
+    return F.col(quoted(column.name))

@@ -1,8 +1,9 @@
 """JSON objects as rows, strictly: one object a line, no key that the schema lacks, no value forced.
 
 Spark's own JSON reader stops at the end of the first value on a line and drops the rest in silence,
-ignores unknown keys, takes the last of two equal keys, and reads a number as a timestamp. So lines are
-read as text and parsed by expressions, which leaves the raw text at hand for whatever doesn't fit.
+ignores unknown keys, takes the last of two equal keys, reads a number as a timestamp, and rounds decimals.
+So lines are read as text and parsed by expressions, which leaves the raw text at hand for whatever
+doesn't fit.
 """
 
 from __future__ import annotations
@@ -13,86 +14,90 @@ from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 from pyspark.sql import types as st
 
 from lading.model import Column
+from lading.pipeline.read_json_leaves import Leaves, as_read, comma_in, has_leaf, text_leaves
+from lading.pipeline.read_values import any_of
 
 _TEXT = "value"  # what Spark's text reader calls its column
+_LINE = "__lading_line"
+NEW_KEYS = "__lading_new_keys"  # whether an object has keys that are left out
+_PARSED = "__lading_json"
 _BYTE_ORDER_MARK = "\ufeff"
 
 
 def json_rows(
-    lines: DataFrame, columns: tuple[Column, ...], options: dict[str, str], *, whole: bool, raw: str
+    lines: DataFrame, columns: tuple[Column, ...], options: dict[str, str], *, raw: str, ignore_new: bool
 ) -> DataFrame:
     """`lines` with the columns of the schema and `raw` (the text of a bad line) instead of the text."""
     text = F.ltrim(F.col(_TEXT), F.lit(_BYTE_ORDER_MARK))
     kept = [name for name in lines.columns if name != _TEXT]
-    lines = lines.select(*(F.col(_quoted(name)) for name in kept), text.alias(_TEXT))
-    if whole:
-        lines = lines.withColumn(_TEXT, F.explode(_elements(F.col(_TEXT), options)))
-    lines = lines.where(F.col(_TEXT).rlike(r"\S"))
+    lines = lines.select(*(F.col(_quoted(name)) for name in kept), text.alias(_LINE))
+    lines = lines.where(F.col(_LINE).rlike(r"\S"))
     schema = st.StructType([st.StructField(c.name, st.DataType.fromDDL(c.type)) for c in columns])
-    parsed = lines.withColumn("__lading_json", _parsed(F.col(_TEXT), schema, options, raw))
-    found = {c.name: _value(c, schema[c.name].dataType, options) for c in columns}
-    bad = _is_bad(F.col(_TEXT), schema, raw)
-    for column in columns:
-        if isinstance(schema[column.name].dataType, st.TimestampType):
-            bad = bad | (_field(column.name).isNotNull() & found[column.name].isNull())
+    parsed = lines.withColumn(_PARSED, _parsed(F.col(_LINE), schema, options, raw))
+    leaves = Leaves(options["timestampFormat"])
+    bad = [_is_bad(F.col(_LINE), schema, raw, ignore_new=ignore_new)]
+    if has_leaf(schema, st.DecimalType):
+        as_text = F.from_json(F.col(_LINE), text_leaves(schema), options)  # type: ignore[arg-type]
+        bad += [leaf for leaf in [comma_in(as_text, schema)] if leaf is not None]
+    for field in schema:
+        misfit = leaves.misfit(_field(field.name), field.dataType)
+        bad += [misfit] if misfit is not None else []
+    new_keys = []
+    if ignore_new:
+        unknown = unknown_keys(F.col(_LINE), schema)
+        assert unknown is not None
+        new_keys = [F.coalesce(unknown, F.lit(False)).alias(NEW_KEYS)]
     return parsed.select(
         *(F.col(_quoted(name)) for name in kept),
-        *(value.alias(name) for name, value in found.items()),
-        F.when(bad, F.make_valid_utf8(F.col(_TEXT))).alias(raw),
+        *(leaves.value(_field(field.name), field.dataType).alias(field.name) for field in schema),
+        F.when(any_of(bad), F.make_valid_utf8(F.col(_LINE))).alias(raw),
+        *new_keys,
     )
 
 
-def unknown_keys(text: SparkColumn, type: st.DataType) -> SparkColumn | None:
-    """Whether a JSON text has a key, at any depth, that `type` lacks or that occurs twice."""
+def unknown_keys(text: SparkColumn, type: st.DataType, *, ignore_new: bool = False) -> SparkColumn | None:
+    """Whether a JSON text has a key, at any depth, that occurs twice or, unless `ignore_new`, that `type`
+    lacks."""
     if isinstance(type, st.StructType):
         keys = F.json_object_keys(text)
         names = F.array(*(F.lit(name) for name in type.names)).cast("array<string>")
-        found = (F.size(F.array_except(keys, names)) > 0) | (F.size(F.array_distinct(keys)) < F.size(keys))
+        found = F.size(F.array_distinct(keys)) < F.size(keys)
+        if not ignore_new:
+            found = found | (F.size(F.array_except(keys, names)) > 0)
         for field in type:
-            inner = unknown_keys(F.get_json_object(text, _path(field.name)), field.dataType)
-            found = found if inner is None else found | F.coalesce(inner, F.lit(False))
+            inner = F.get_json_object(text, _path(field.name))
+            unknown = unknown_keys(inner, field.dataType, ignore_new=ignore_new)
+            found = found if unknown is None else found | F.coalesce(unknown, F.lit(False))
         return found
     if isinstance(type, st.ArrayType):
         elements = F.from_json(text, "array<string>")
-        return _any_unknown(elements, type.elementType)
+        return _any_unknown(elements, type.elementType, ignore_new)
     if isinstance(type, st.MapType):
-        return _any_unknown(F.map_values(F.from_json(text, "map<string,string>")), type.valueType)
+        values = F.map_values(F.from_json(text, "map<string,string>"))
+        return _any_unknown(values, type.valueType, ignore_new)
     return None
 
 
-def _any_unknown(elements: SparkColumn, type: st.DataType) -> SparkColumn | None:
+def _any_unknown(elements: SparkColumn, type: st.DataType, ignore_new: bool) -> SparkColumn | None:
     if unknown_keys(F.lit(""), type) is None:
         return None
 
     def has_unknown(one: SparkColumn) -> SparkColumn:
-        found = unknown_keys(one, type)
+        found = unknown_keys(one, type, ignore_new=ignore_new)
         return F.lit(False) if found is None else F.coalesce(found, F.lit(False))
 
     return F.exists(elements, has_unknown)
 
 
-def _elements(text: SparkColumn, options: dict[str, str]) -> SparkColumn:
-    """The objects of a file that is one array, or one object; the whole text if it is neither."""
-    array = F.when(_ends_once(text), F.from_json(text, "array<string>", options))
-    listed = F.ltrim(F.regexp_replace(text, r"^\s+", "")).startswith("[")
-    return F.coalesce(F.when(listed, array), F.array(text))
-
-
 def _parsed(text: SparkColumn, schema: st.StructType, options: dict[str, str], raw: str) -> SparkColumn:
     """The line as the value of a key, so that whatever follows it on the line is an error."""
-    as_read = [
-        st.StructField(f.name, st.StringType() if isinstance(f.dataType, st.TimestampType) else f.dataType)
-        for f in schema
-    ]
-    wrapper = st.StructType(
-        [st.StructField("v", st.StructType(as_read)), st.StructField(raw, st.StringType())]
-    )
+    wrapper = st.StructType([st.StructField("v", as_read(schema)), st.StructField(raw, st.StringType())])
     return F.from_json(F.concat(F.lit('{"v":'), text, F.lit("}")), wrapper, options)
 
 
-def _is_bad(text: SparkColumn, schema: st.StructType, raw: str) -> SparkColumn:
-    whole = F.col("__lading_json")
-    unknown = unknown_keys(text, schema)
+def _is_bad(text: SparkColumn, schema: st.StructType, raw: str, *, ignore_new: bool) -> SparkColumn:
+    whole = F.col(_PARSED)
+    unknown = unknown_keys(text, schema, ignore_new=ignore_new)
     assert unknown is not None
     fits = whole.isNotNull() & whole[raw].isNull() & whole["v"].isNotNull() & _ends_once(text)
     return ~F.coalesce(fits & F.is_valid_utf8(text) & ~unknown, F.lit(False))
@@ -104,13 +109,7 @@ def _ends_once(text: SparkColumn) -> SparkColumn:
 
 
 def _field(name: str) -> SparkColumn:
-    return F.col("__lading_json")["v"].getField(name)
-
-
-def _value(column: Column, type: st.DataType, options: dict[str, str]) -> SparkColumn:
-    if isinstance(type, st.TimestampType):
-        return F.try_to_timestamp(_field(column.name), F.lit(options["timestampFormat"]))
-    return _field(column.name)
+    return F.col(_PARSED)["v"].getField(name)
 
 
 def _path(name: str) -> str:

@@ -14,16 +14,16 @@ from functools import partial
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from lading.model import Member
+from lading.model import Member, Root
 from lading.pipeline.parts import ROW_GROUP, SOURCE, Origin, PartWriter
+from lading.storage.parquet import open_parquet, row_batches
 
 _THREADS = 4
 
 
 def rewrite_members(
-    table_dir: str,
+    table_dir: Root,
     members: Sequence[Member],
     drop: frozenset[int],
     *,
@@ -42,15 +42,15 @@ def rewrite_members(
         return [member for member in rewritten if member is not None]
 
 
-def _rewrite(table_dir: str, drop: frozenset[int], origin: Origin, member: Member) -> Member | None:
+def _rewrite(table_dir: Root, drop: frozenset[int], origin: Origin, member: Member) -> Member | None:
     leave_out = pa.array(sorted(drop | set(member.minus)), pa.int64())
-    with pq.ParquetFile(os.path.join(table_dir, member.path)) as file:
+    with open_parquet(table_dir, member.path, member.bytes) as file:
         schema = file.schema_arrow.remove_metadata()
-        kept = _row_groups(_kept_batches(file, leave_out), schema)
+        kept = _row_groups(_kept_batches(row_batches(table_dir, file, ROW_GROUP // 2), leave_out), schema)
         first = next(kept, None)
         if first is None:
             return None
-        writer = PartWriter(table_dir, member.bucket, schema, origin)
+        writer = PartWriter(table_dir, member.bucket, schema, origin, replaces=[member.path])
         try:
             writer.write(first)
             for table in kept:
@@ -61,8 +61,8 @@ def _rewrite(table_dir: str, drop: frozenset[int], origin: Origin, member: Membe
     return msgspec.structs.replace(writer.close(), tier=member.tier)
 
 
-def _kept_batches(file: pq.ParquetFile, leave_out: pa.Array) -> Iterator[pa.RecordBatch]:
-    for batch in file.iter_batches(batch_size=ROW_GROUP // 2):
+def _kept_batches(batches: Iterator[pa.RecordBatch], leave_out: pa.Array) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
         kept = batch.filter(pc.invert(pc.is_in(batch.column(SOURCE), value_set=leave_out)))
         if kept.num_rows:
             yield kept

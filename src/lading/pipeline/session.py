@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lading.errors import ConfigError, MissingExtra, PipelineError
+from lading.pipeline.gateway import Py4JError
 from lading.pipeline.java import LOG_VARIABLE, java_home
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _started(master: str, conf: dict[str, str], cache: Path, app: str) -> SparkS
     try:
         with _environment(master, cache, log):
             return builder.getOrCreate()
-    except (PySparkException, OSError, RuntimeError) as error:
+    except (PySparkException, Py4JError, OSError, RuntimeError) as error:
         raise PipelineError(
             f"Spark could not start on {master!r}: {_first_line(error)}",
             hint=f"its own messages are in {log}",
@@ -163,9 +164,10 @@ def _environment(master: str, cache: Path, log: Path) -> Iterator[None]:
     """What the JVM and its workers inherit: a Java, this Python, and a way to import this package."""
     wanted = {"JAVA_HOME": str(java_home(cache)), LOG_VARIABLE: str(log)}
     if master.startswith("local"):
-        package_root = str(Path(__file__).resolve().parents[2])
-        paths = [package_root, *filter(None, [os.environ.get("PYTHONPATH")])]
-        wanted["PYTHONPATH"] = os.pathsep.join(paths)
+        package_root = Path(__file__).resolve().parents[2]
+        if package_root.name not in ("site-packages", "dist-packages"):  # a checkout: workers must find it
+            paths = [str(package_root), *filter(None, [os.environ.get("PYTHONPATH")])]
+            wanted["PYTHONPATH"] = os.pathsep.join(paths)
         wanted["PYSPARK_PYTHON"] = wanted["PYSPARK_DRIVER_PYTHON"] = sys.executable
     else:
         wanted["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
@@ -183,4 +185,6 @@ def _environment(master: str, cache: Path, log: Path) -> Iterator[None]:
 
 
 def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    lines = (str(error).strip() or type(error).__name__).splitlines()
+    # The gateway's own first line only says which call failed; Java's follows a colon.
+    return next((line[2:] for line in lines if line.startswith(": ")), lines[0])

@@ -9,6 +9,7 @@ the leading column, and inside one value only if that value alone is too much.
 from __future__ import annotations
 
 import math
+import os
 import tempfile
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +31,7 @@ _RUN_BATCH = 65_536
 
 def sort_keys(schema: pa.Schema, order_by: str | None) -> list[str]:
     """The columns to sort by, in order."""
-    leading = [name for name in (order_by, SOURCE) if name is not None]
+    leading = [name for name in (order_by, SOURCE) if name is not None and name in schema.names]
     rest = sorted(
         field.name
         for field in schema
@@ -95,7 +96,9 @@ class Runs:
     """Sorted runs in a temporary folder, memory-mapped when they are read back."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="lading-runs-")
+        # Where Spark keeps its own: inside the cache, and big enough for a shuffle.
+        spark_folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
+        self._folder = tempfile.TemporaryDirectory(prefix="lading-runs-", dir=spark_folder)
         self._paths: list[Path] = []
 
     def __len__(self) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import msgspec
 import pyarrow as pa
 
-from lading.model import Member
+from lading.model import Member, Root
 from lading.pipeline.cutting import Cutter, Limits
 from lading.pipeline.parts import Origin
 from lading.pipeline.sorting import TIE, Runs, in_order, merged, sort_keys, value_ends
@@ -27,20 +27,30 @@ _SLICE = 1 << 20  # rows gathered at a time: bounds the copy that sorting needs
 class TaskSpec:
     """All that a task has to know; travels to the workers."""
 
-    table_dir: str
+    table_dir: Root
     origin: Origin
     schema: bytes  # Arrow IPC schema of the parts
     tie: bool  # whether rows carry a hash of their nested columns behind the data columns
     bucket_size: int | None  # ticks; None: everything in bucket 0
     memory: int  # bytes of rows held before a sorted run goes to disk
     limits: Limits
+    bucket: int = 0  # where everything goes without a bucket_size
+    replaces: tuple[str, ...] = ()  # members whose rows these are, when parts are made from parts
 
 
 def write_parts(batches: Iterator[pa.RecordBatch], spec: TaskSpec) -> Iterator[pa.RecordBatch]:
     """Turn a task's rows into parts; yields their members, encoded."""
-    cutter = Cutter(spec.table_dir, _schema(spec), spec.origin, spec.bucket_size, spec.limits)
+    cutter = Cutter(
+        spec.table_dir,
+        _schema(spec),
+        spec.origin,
+        spec.bucket_size,
+        spec.limits,
+        bucket=spec.bucket,
+        replaces=spec.replaces,
+    )
     try:
-        for table in _sorted_tables(batches, spec):
+        for table in _sorted_rows(batches, spec):
             cutter.add(table)
         members = cutter.finish()
     except BaseException:
@@ -56,35 +66,45 @@ def decoded(row: bytes) -> Member:
     return msgspec.msgpack.decode(row, type=Member)
 
 
-def _sorted_tables(batches: Iterator[pa.RecordBatch], spec: TaskSpec) -> Iterator[pa.Table]:
+def _sorted_rows(batches: Iterator[pa.RecordBatch], spec: TaskSpec) -> Iterator[pa.Table]:
     """The task's rows in order, a table at a time, without the hash column."""
     rows_schema = _schema(spec)
     if spec.tie:
         rows_schema = rows_schema.append(pa.field(TIE, pa.int64()))
     keys = sort_keys(rows_schema, spec.origin.order_by)
     plain = _schema(spec).names
+    # Parts of an unordered table may overlap: no merging.
+    merge = spec.origin.order_by is not None
+    for table in sorted_tables(batches, rows_schema, keys, spec.memory, merge=merge):
+        yield table.select(plain)
+
+
+def sorted_tables(
+    batches: Iterator[pa.RecordBatch], schema: pa.Schema, keys: list[str], memory: int, *, merge: bool = True
+) -> Iterator[pa.Table]:
+    """Rows in the order of `keys`, a table at a time; what exceeds `memory` goes to disk in sorted runs.
+    Without `merge` each run is sorted by itself."""
     runs = Runs()
     try:
         held: list[pa.RecordBatch] = []
         size = rows = 0
         for batch in batches:
-            held.append(pa.RecordBatch.from_arrays(batch.columns, names=rows_schema.names).cast(rows_schema))
+            held.append(pa.RecordBatch.from_arrays(batch.columns, names=schema.names).cast(schema))
             size += batch.nbytes
             rows += batch.num_rows
-            if size >= spec.memory:
+            if size >= memory:
                 full, held, size = held, [], 0
-                if spec.origin.order_by is None:  # parts of an unordered table may overlap: no merging
-                    yield from (table.select(plain) for table in _sorted(full, keys))
-                else:
+                if merge:
                     runs.add(_sorted(full, keys))
+                else:
+                    yield from _sorted(full, keys)
         if not len(runs):
-            yield from (table.select(plain) for table in _sorted(held, keys))
+            yield from _sorted(held, keys)
             return
         runs.add(_sorted(held, keys))
         tables = runs.tables()
         row_bytes = max(1, sum(table.nbytes for table in tables) // max(1, rows))
-        for table in merged(tables, keys, max(1, spec.memory // 2 // row_bytes)):
-            yield table.select(plain)
+        yield from merged(tables, keys, max(1, memory // 2 // row_bytes))
     finally:
         runs.close()
 

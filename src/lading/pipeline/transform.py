@@ -1,16 +1,20 @@
 """A user's transform: a function in a file, from DataFrame to DataFrame.
 
 The file is run afresh for each ingest, by path, under a name of its own, so an edited transform takes
-effect at once and two projects never share one. Functions that it hands to Spark travel by value,
-since Spark's workers can't import it.
+effect at once and two projects never share one. Modules of the project that it imports, from beside it
+or from the project's top, are run afresh too. Functions that it hands to Spark travel by value, theirs
+included, since Spark's workers can't import them.
 """
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -25,6 +29,8 @@ from lading.errors import TransformError
 from lading.model import IngestJob
 from lading.pipeline.determinism import nondeterministic
 from lading.pipeline.parts import SOURCE
+
+_PREFIX = "lading_transform_"  # of the names that transforms have as modules
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +47,51 @@ def transformed(spark: SparkSession, job: IngestJob, frame: DataFrame) -> DataFr
     if job.transform is None:
         return frame
     path, _, name = job.transform.rpartition(":")
-    function = _load(path, name, job.table)
-    try:
-        result = function(frame, Context(job.table, job.run_id, spark))
-    except Exception as error:
-        raise _failed(
-            f"{name} raised {type(error).__name__}: {_first_line(error)}", path, job, error
-        ) from error
+    with _own_modules(path, job.project) as imported:
+        function = _load(path, name, job.table)
+        for module in imported():
+            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+        try:
+            result = function(frame, Context(job.table, job.run_id, spark))
+        except Exception as error:
+            raise _failed(
+                f"{name} raised {type(error).__name__}: {_first_line(error)}", path, job, error
+            ) from error
     _check(result, job, path, name)
     return result  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _own_modules(path: str, project: str | None) -> Iterator[Callable[[], list[ModuleType]]]:
+    """The transform's own modules can be imported meanwhile, behind everything that is installed, and are
+    forgotten afterwards. No bytecode is left in the project: an edit within a second must count. Gives a
+    function that lists those imported so far."""
+    roots = list(dict.fromkeys([os.path.dirname(path), project or os.path.dirname(path)]))
+    before, quiet = set(sys.modules), sys.dont_write_bytecode
+    sys.path.extend(roots)
+    sys.dont_write_bytecode = True
+    importlib.invalidate_caches()
+
+    def imported() -> list[ModuleType]:
+        return [
+            sys.modules[name] for name in set(sys.modules) - before if _lies_below(sys.modules[name], roots)
+        ]
+
+    try:
+        yield imported
+    finally:
+        sys.dont_write_bytecode = quiet
+        for root in roots:
+            sys.path.remove(root)
+            sys.path_importer_cache.pop(root, None)
+        for module in imported():
+            del sys.modules[module.__name__]  # what isn't there is pickled by value
+
+
+def _lies_below(module: ModuleType, roots: list[str]) -> bool:
+    file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), "")
+    inside = any(str(file).startswith(f"{root}{os.sep}") for root in roots)
+    return inside and "site-packages" not in str(file) and not module.__name__.startswith(_PREFIX)
 
 
 def _load(path: str, name: str, table: str) -> Callable[..., Any]:
@@ -72,7 +114,7 @@ def _is_own(value: object, module: ModuleType) -> bool:
 
 
 def _run_file(path: str, table: str) -> ModuleType:
-    module = ModuleType(f"lading_transform_{xxhash.xxh3_64_hexdigest(path.encode())}")
+    module = ModuleType(f"{_PREFIX}{xxhash.xxh3_64_hexdigest(path.encode())}")
     module.__file__ = path
     sys.modules[module.__name__] = module  # dataclasses and pickling look their module up
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]

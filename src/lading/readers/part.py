@@ -6,7 +6,6 @@ the same to both.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -15,15 +14,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lading.errors import PartError
+from lading.format.conform import conformed
 from lading.format.footer import FooterZones
 from lading.format.predicate import Predicate, columns_of
 from lading.format.prune import may_match
-from lading.model import Member
+from lading.model import Member, Root
 from lading.readers.filter import apply, to_arrow, without_sources
+from lading.storage.parquet import open_parquet, row_batches, shown_path
 
 _SOURCE = "_source"
 _BATCH_ROWS = 128 * 1024
-_HINT = "`lading verify` lists what is damaged; `lading run --full` builds the table again from its sources"
+_HINT = (
+    "`lading verify` (`lading collection check` for a collection) lists what is damaged; "
+    "`lading run --full` builds a table again from its sources"
+)
 
 
 @dataclass
@@ -45,44 +49,46 @@ class Wanted:
     tally: Tally = field(default_factory=Tally)
 
 
-def read_part(root: str, member: Member, wanted: Wanted) -> Iterator[pa.RecordBatch]:
+def read_part(root: Root, member: Member, wanted: Wanted) -> Iterator[pa.RecordBatch]:
     """The matching rows of one member, batch by batch; only row groups that may hold any are read."""
     path = _inside(root, member.path)
     needed = _needed(wanted, member)
     keep = None if wanted.where is None else to_arrow(wanted.where, needed)
     keep = without_sources(keep, _SOURCE, member.minus)
-    with _opened(path) as file:
+    with _opened(root, member, path) as file:
         wanted.tally.files += 1
-        for batch in _batches(file, path, needed, wanted):
+        for batch in _batches(root, file, path, needed, wanted):
             kept = batch if keep is None else apply(batch, keep)
             if kept.num_rows:
                 yield kept.select(list(wanted.columns))
 
 
-def _opened(path: str) -> pq.ParquetFile:
+def _opened(root: Root, member: Member, path: str) -> pq.ParquetFile:
     try:
-        return pq.ParquetFile(path, memory_map=False)
+        return open_parquet(root, member.path, member.bytes)
     except (OSError, pa.ArrowException) as error:
         raise _unreadable(path, error) from error
 
 
-def _batches(file: pq.ParquetFile, path: str, needed: pa.Schema, wanted: Wanted) -> Iterator[pa.RecordBatch]:
+def _batches(
+    root: Root, file: pq.ParquetFile, path: str, needed: pa.Schema, wanted: Wanted
+) -> Iterator[pa.RecordBatch]:
     groups = _groups(file.metadata, wanted)
     if not groups:
         return
     own = file.schema_arrow.names
     # A part older than all of these columns still has as many rows as any of its own says.
     columns = [name for name in needed.names if name in own] or own[:1]
-    batches = file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=columns)
+    batches = row_batches(root, file, _BATCH_ROWS, groups=groups, columns=columns)
     while (batch := _next(batches, path)) is not None:
-        yield _conformed(batch, needed, path)
+        yield conformed(batch, needed, path, _HINT)
 
 
-def _inside(root: str, path: str) -> str:
+def _inside(root: Root, path: str) -> str:
     # An absolute path is one that somebody added from elsewhere; a relative one never leaves the root.
     if ".." in path.split("/"):
         raise PartError(f"the member path {path} leads out of {root}", hint=_HINT, file=path)
-    return os.path.join(root, path)
+    return shown_path(root, path)
 
 
 def _needed(wanted: Wanted, member: Member) -> pa.Schema:
@@ -110,32 +116,6 @@ def _next(batches: Iterator[pa.RecordBatch], path: str) -> pa.RecordBatch | None
         return next(batches, None)
     except (OSError, pa.ArrowException) as error:
         raise _unreadable(path, error) from error
-
-
-def _conformed(batch: pa.RecordBatch, schema: pa.Schema, path: str) -> pa.RecordBatch:
-    """The batch with exactly these columns: what it lacks is null, what has another type is converted."""
-    arrays = []
-    for column in schema:
-        at = batch.schema.get_field_index(column.name)
-        if at < 0:
-            arrays.append(pa.nulls(batch.num_rows, column.type))
-            continue
-        array = batch.column(at)
-        if array.type != column.type:
-            array = _cast(array, column, path)
-        arrays.append(array)
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _cast(array: pa.Array, column: pa.Field, path: str) -> pa.Array:
-    try:
-        return array.cast(column.type)
-    except pa.ArrowException as error:
-        raise PartError(
-            f"{path}: column {column.name} is {array.type} there and {column.type} in the table: {error}",
-            hint=_HINT,
-            file=path,
-        ) from error
 
 
 def _unreadable(path: str, error: Exception) -> PartError:

@@ -7,6 +7,7 @@ predicate itself which rows come out. So a statistic may be missing or coarse; i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 
 import pyarrow as pa
 
@@ -72,6 +73,15 @@ class Scan:
                 yield batch
         finally:
             self._ended = True
+
+    def again(self, columns: Sequence[str] | None = None) -> Scan:
+        """The same rows of the same snapshot, with other columns if asked, and with counts of its own."""
+        other = copy(self)
+        names = self.schema.names if columns is None else _chosen(self._wanted.schema, columns)
+        other.schema = pa.schema([self._wanted.schema.field(name) for name in names])
+        other._wanted = Wanted(self._wanted.schema, names, self._wanted.where)
+        other.rows, other._ended = 0, False
+        return other
 
     def to_table(self) -> pa.Table:
         """All matching rows in memory."""

@@ -7,23 +7,28 @@ writes, and a rollback that holds the pointer is never undone by a run that star
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
 from lading.errors import LadingError, PublishCurrentError, PublishManifestError
 from lading.format.pointer import new_swap_id
 from lading.model import SnapshotRef
-from lading.snapshots.stores.protocol import Published, is_run_id, later
+from lading.snapshots.stores.protocol import Outcome, Published, is_run_id, later
 
 _ATTEMPTS = 1_000  # each lost race means that another publisher got through
 
 
-class Shelf(Protocol):
-    """The writes that a store has to offer to be published to in two phases."""
+class Keeps(Protocol):
+    """A place that manifests can be written to."""
 
     def put_manifest(self, payload: bytes, run_id: str, now: datetime | None) -> tuple[str, datetime]:
         """Write a manifest under a fresh name that sorts last; its reference and time."""
         ...
+
+
+class Shelf(Keeps, Protocol):
+    """The writes that a store has to offer to be published to in two phases."""
 
     def load_current(self) -> SnapshotRef | None: ...
 
@@ -42,17 +47,7 @@ def publish_in_two_phases(
     now: datetime | None = None,
 ) -> Published:
     """Publish `payload`: see ManifestStore.publish."""
-    if not is_run_id(run_id):
-        raise PublishManifestError(
-            f"{run_id!r} can't be part of a folder's name", hint="use letters, digits, '-', '_' and '.'"
-        )
-    try:
-        ref, at = shelf.put_manifest(payload, run_id, now)
-    except (OSError, LadingError) as error:
-        raise PublishManifestError(
-            f"the manifest of run {run_id} could not be written: {_reason(error)}",
-            hint="readers see what they saw before; mend the cause, then: lading run",
-        ) from error
+    ref, at = keep_manifest(shelf, payload, run_id, now=now)
     try:
         return _move(shelf, SnapshotRef(ref, run_id, at, sequence), expected)
     except PublishCurrentError:
@@ -64,6 +59,29 @@ def publish_in_two_phases(
         ) from error
 
 
+def keep_manifest(
+    shelf: Keeps, payload: bytes, run_id: str, *, now: datetime | None = None
+) -> tuple[str, datetime]:
+    """The first phase alone: the manifest is there, and nothing points at it."""
+    check_run_id(run_id)
+    try:
+        return shelf.put_manifest(payload, run_id, now)
+    except PublishManifestError:
+        raise
+    except (OSError, LadingError) as error:
+        raise PublishManifestError(
+            f"the manifest of run {run_id} could not be written: {_reason(error)}",
+            hint="readers see what they saw before; mend the cause, then: lading run",
+        ) from error
+
+
+def check_run_id(run_id: str) -> None:
+    if not is_run_id(run_id):
+        raise PublishManifestError(
+            f"{run_id!r} can't be part of a folder's name", hint="use letters, digits, '-', '_' and '.'"
+        )
+
+
 def same_pointer(one: SnapshotRef | None, other: SnapshotRef | None) -> bool:
     """Whether both come from one move of the pointer; foreign pointers have no swap_id, only a ref."""
     if one is None or other is None:
@@ -71,24 +89,32 @@ def same_pointer(one: SnapshotRef | None, other: SnapshotRef | None) -> bool:
     return (one.swap_id, one.ref) == (other.swap_id, other.ref)
 
 
+def outcome_of(current: SnapshotRef | None, sequence: int, raced: bool) -> Outcome:
+    """What becomes of a state when the pointer is `current`; `raced`: it moved since the caller looked."""
+    if current is None:
+        return "current"
+    if current.held:
+        return "held"
+    newer = current.sequence > sequence or (raced and current.sequence == sequence)
+    return "superseded" if newer else "current"
+
+
+def successor(current: SnapshotRef | None, to: SnapshotRef) -> SnapshotRef:
+    """`to` as the next move of the pointer: later than the one before, under a name of its own."""
+    before = current.published_at if current is not None else None
+    return replace(
+        to, published_at=later(to.published_at, before), held=False, swap_id=to.swap_id or new_swap_id()
+    )
+
+
 def _move(shelf: Shelf, to: SnapshotRef, expected: SnapshotRef | None) -> Published:
     current = shelf.load_current()
     raced = expected is not None and not same_pointer(current, expected)
     for _ in range(_ATTEMPTS):
-        if current is not None and current.held:
-            return Published(to.ref, "held", current)
-        if current is not None and (
-            current.sequence > to.sequence or (raced and current.sequence == to.sequence)
-        ):
-            return Published(to.ref, "superseded", current)
-        before = current.published_at if current is not None else None
-        new = SnapshotRef(
-            ref=to.ref,
-            run_id=to.run_id,
-            published_at=later(to.published_at, before),
-            sequence=to.sequence,
-            swap_id=new_swap_id(),
-        )
+        outcome = outcome_of(current, to.sequence, raced)
+        if current is not None and outcome != "current":
+            return Published(to.ref, outcome, current)
+        new = successor(current, to)
         if shelf.swap_current(current, new):
             return Published(to.ref, "current", new)
         raced = True

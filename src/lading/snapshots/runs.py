@@ -18,13 +18,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
+import msgspec
 import yaml
 
-from lading.errors import ConfigError, ManifestParseError, ManifestStoreError
+from lading.errors import ConfigError, ManifestParseError, StorageError
+from lading.snapshots.run_files import RecordFile, record_files
 from lading.snapshots.stores.protocol import is_run_id, timestamp
-from lading.storage.local import write_atomic
+from lading.storage.place import Where
 
-RUNS = "runs"
 LEASE = timedelta(minutes=5)
 
 Status = Literal["running", "succeeded", "failed"]
@@ -46,18 +47,39 @@ class RunRecord:
     tables: tuple[str, ...]
     host: str
     pid: int
+    # When somebody moved the pointer by hand: "rollback", "release", "publish" or "repair".
+    action: str | None = None
+    moved_from: str | None = None  # what the pointer named before this run moved it, or set out to
+    given_up: bool = False  # its lease lapsed, and cleaning took it for dead
+    checks: list[dict[str, Any]] | None = None  # how each check of lading.yaml went
+
+    def alive(self, now: datetime | None = None) -> bool:
+        """Whether the run may still be at work; one whose lease has lapsed is taken for dead."""
+        if self.status != "running" or self.lease_until is None:
+            return False
+        until = _time(self.lease_until)
+        return until is not None and until > _clock(now)
+
+    def state(self, now: datetime | None = None) -> str:
+        """`running`, `succeeded`, `failed`, or `dead`: running by its record, with a lease that lapsed."""
+        return "dead" if self.status == "running" and not self.alive(now) else self.status
 
 
 class RunHandle:
     """One run's record. As a context manager it keeps the lease alive and never leaves `running` behind."""
 
-    def __init__(self, path: Path, record: RunRecord, lease: timedelta) -> None:
-        self.path = path
+    def __init__(self, file: RecordFile, record: RunRecord, lease: timedelta) -> None:
+        self.file = file
         self.record = record
         self._lease = lease
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+
+    @property
+    def path(self) -> Path:
+        """Of a record on disk."""
+        return self.file.path
 
     def heartbeat(self, now: datetime | None = None) -> None:
         """Prolong the lease, unless the run has ended."""
@@ -65,12 +87,18 @@ class RunHandle:
             if self.record.status == "running":
                 self._write(replace(self.record, lease_until=_iso(_clock(now) + self._lease)))
 
+    def moving(self, moved_from: str | None) -> None:
+        """Note what readers see until now: cleaning leaves it alone for a while."""
+        with self._lock:
+            self._write(replace(self.record, moved_from=moved_from))
+
     def finish(
         self,
         status: Literal["succeeded", "failed"],
         *,
         manifest_ref: str | None = None,
         error: str | None = None,
+        checks: list[dict[str, Any]] | None = None,
         now: datetime | None = None,
     ) -> None:
         """Record how the run ended."""
@@ -84,6 +112,7 @@ class RunHandle:
                     lease_until=None,
                     manifest_ref=manifest_ref,
                     error=error,
+                    checks=checks,
                 )
             )
 
@@ -108,30 +137,31 @@ class RunHandle:
             return
         try:
             self.finish("failed", error=f"{type(error).__name__}: {error}")
-        except OSError as unwritten:  # the run's own error is the one to show
-            error.add_note(f"{self.path} could not be written either: {unwritten}")
+        except (OSError, StorageError) as unwritten:  # the run's own error is the one to show
+            error.add_note(f"{self.file} could not be written either: {unwritten}")
 
     def _keep_alive(self) -> None:
         while not self._stop.wait(self._lease.total_seconds() / 3):
             try:
                 self.heartbeat()
-            except OSError as error:  # a lease that lapses must not fail the run
-                _log.warning("the lease in %s could not be prolonged: %s", self.path, error)
+            except (OSError, StorageError) as error:  # a lease that lapses must not fail the run
+                _log.warning("the lease in %s could not be prolonged: %s", self.file, error)
 
     def _write(self, record: RunRecord) -> None:
         fields = asdict(record) | {"tables": list(record.tables)}
         text = yaml.safe_dump(fields, sort_keys=False, allow_unicode=True)
-        write_atomic(self.path, text.encode())
+        self.file.write(text.encode())
         self.record = record
 
 
 def start(
-    root: Path,
+    root: Where,
     run_id: str,
     now: datetime | None = None,
     *,
     tables: Sequence[str] = (),
     lease: timedelta = LEASE,
+    action: str | None = None,
 ) -> RunHandle:
     """Write a record that says `running` below `root`, and return the handle to it."""
     if not is_run_id(run_id):
@@ -150,40 +180,96 @@ def start(
         tables=tuple(tables),
         host=socket.gethostname(),
         pid=os.getpid(),
+        action=action,
     )
     folder = f"{timestamp(at)}_run_id={run_id}_{uuid.uuid4().hex}"
-    handle = RunHandle(root / RUNS / folder / "run.yaml", record, lease)
+    handle = RunHandle(RecordFile(root, folder), record, lease)
     handle._write(record)
     return handle
 
 
-def last_run(root: Path) -> dict[str, Any] | None:
-    """What the newest record below `root` says, None when there is none."""
-    try:
-        folders = sorted(os.listdir(root / RUNS), reverse=True)
-    except FileNotFoundError:
-        return None
-    for folder in folders:
-        path = root / RUNS / folder / "run.yaml"
-        try:
-            return _load(path)
-        except (FileNotFoundError, NotADirectoryError):
-            continue  # killed before its first write, or not a run's folder
-        except OSError as error:
-            raise ManifestStoreError(
-                f"{path} can't be read: {error.strerror}", hint="check its permissions", file=str(path)
-            ) from error
+def give_up(root: Where, one: Registered, now: datetime | None = None) -> None:
+    """Mark the record of a run whose lease has lapsed. Should it wake up, its heartbeat takes that back."""
+    handle = RunHandle(RecordFile(root, one.folder), replace(one.record, given_up=True), LEASE)
+    handle.finish(
+        "failed",
+        manifest_ref=one.record.manifest_ref,
+        error="its lease lapsed: lading clean gave it up for dead",
+        now=now,
+    )
+
+
+def last_run(root: Where) -> dict[str, Any] | None:
+    """What the newest record of a run below `root` says, None when there is none; `state` tells a run that
+    is dead from one that is slow."""
+    for file in record_files(root):
+        fields = _load(file)
+        if fields is not None and fields.get("action") is None:
+            record = _typed(fields)
+            return fields | {"state": record.state() if record is not None else fields.get("status")}
     return None
 
 
-def _load(path: Path) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A record and the folder that it lies in."""
+
+    folder: str  # its name
+    record: RunRecord
+
+    @property
+    def started_at(self) -> datetime | None:
+        return _time(self.record.started_at)
+
+    @property
+    def finished_at(self) -> datetime | None:
+        return _time(self.record.finished_at) if self.record.finished_at is not None else None
+
+
+def list_runs(root: Where) -> tuple[list[Registered], list[str]]:
+    """Every record below `root`, newest first, and the names of folders whose record can't be told."""
+    found, unknown = [], []
+    for file in record_files(root):
+        try:
+            fields = _load(file)
+            record = None if fields is None else _typed(fields)
+        except ManifestParseError:
+            record = None
+        if record is None:
+            unknown.append(file.folder)
+        else:
+            found.append(Registered(file.folder, record))
+    return found, unknown
+
+
+def _typed(fields: dict[str, Any]) -> RunRecord | None:
+    known = {name: fields[name] for name in RunRecord.__dataclass_fields__ if name in fields}
     try:
-        record = yaml.safe_load(path.read_bytes())
+        return msgspec.convert(known, RunRecord)
+    except msgspec.ValidationError:
+        return None
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+
+
+def _load(file: RecordFile) -> dict[str, Any] | None:
+    """None where there is no record."""
+    data = file.read()
+    if data is None:
+        return None
+    try:
+        record = yaml.safe_load(data)
     except (yaml.YAMLError, ValueError) as error:
         record = error
     if not isinstance(record, dict):
         raise ManifestParseError(
-            f"{path} is not a run record", hint="delete its folder: it is a report, nothing depends on it"
+            f"{file} is not a run record", hint="delete its folder: it is a report, nothing depends on it"
         )
     return record
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import csv
 import io
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Protocol
 
 from lading.errors import SchemaDrift, SourceError
 from lading.model import Column, FoundFile
 from lading.sources.opening import READ_ERRORS, open_plain, unreadable
-from lading.sources.spark_types import widens
+from lading.sources.spark_types import joined, widens
 
 # The row's lineage; no source may bring a column of that name.
 RESERVED = frozenset({"_source"})
@@ -44,6 +46,7 @@ class Dialect:
     header: bool
     multiline: bool
     trim: bool
+    skip: int = 0  # lines before the header, or before the first record
 
     @classmethod
     def of(cls, read_options: Mapping[str, Any], format: str) -> Dialect:
@@ -59,6 +62,7 @@ class Dialect:
             header=read_options.get("header", True),
             multiline=read_options.get("multiline", False),
             trim=read_options.get("trim", False),
+            skip=read_options.get("skip", 0),
         )
 
     def reader(self, lines: Iterator[str]) -> Records:
@@ -69,6 +73,28 @@ class Dialect:
             escapechar=self.escape,
             doublequote=self.escape is None,
         )
+
+
+_limit_lock = threading.Lock()
+_limit_users = 0
+_limit_before = 0
+
+
+@contextmanager
+def long_fields() -> Iterator[None]:
+    """Fields of any length for Python's csv module, whose limit of 128 kB is the whole process's."""
+    global _limit_users, _limit_before
+    with _limit_lock:
+        if not _limit_users:
+            _limit_before = csv.field_size_limit(1 << 31)
+        _limit_users += 1
+    try:
+        yield
+    finally:
+        with _limit_lock:
+            _limit_users -= 1
+            if not _limit_users:
+                csv.field_size_limit(_limit_before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +110,7 @@ def first_record(path: str, dialect: Dialect) -> FirstRecord | None:
             open_plain(path) as plain,
             # Undecodable bytes further down are the digest's to report, with their line.
             io.TextIOWrapper(plain, dialect.encoding, errors="surrogateescape", newline="") as text,
+            long_fields(),
         ):
             record = _first_record(text, dialect)
         if record is not None:
@@ -165,8 +192,33 @@ def check_columns(
     have: Sequence[str] | Mapping[str, str],
     columns: Sequence[Column],
     name_columns: Sequence[str] = (),
+    *,
+    drift: str = "strict",
+) -> tuple[str, ...]:
+    """Refuse a file whose columns (or types, when `have` maps names to them) the policy doesn't allow.
+    Returns those that it holds and the table leaves out."""
+    _refuse_taken(found, have, name_columns)
+    wanted = {column.name: column.type for column in columns if column.name not in name_columns}
+    missing = [name for name in wanted if name not in have] if drift != "evolve" else []
+    new = tuple(name for name in have if name not in wanted)
+    if missing or (new and drift != "ignore_new"):
+        said = [f"column {name!r} is missing{_nearest(name, have)}" for name in missing]
+        said += [f"column {name!r} is new{'' if missing else _nearest(name, wanted)}" for name in new]
+        raise _drift(found, "; ".join(said))
+    if isinstance(have, Mapping):
+        for name in wanted.keys() & have.keys():
+            if not _reads_as(have[name], wanted[name], drift):
+                raise _drift(found, f"column {name!r} is {have[name]}, the schema says {wanted[name]}")
+    return new
+
+
+def _reads_as(kind: str, wanted: str, drift: str) -> bool:
+    return widens(kind, wanted) or (drift == "evolve" and joined(wanted, kind) == wanted)
+
+
+def _refuse_taken(
+    found: FoundFile, have: Sequence[str] | Mapping[str, str], name_columns: Sequence[str]
 ) -> None:
-    """Refuse a file whose columns (or types, when `have` maps names to them) are not the schema's."""
     for name in have:
         if name in RESERVED:
             raise SchemaDrift(
@@ -180,23 +232,12 @@ def check_columns(
                 hint="rename the group in `columns_from_name`",
                 file=found.key,
             )
-    wanted = {column.name: column.type for column in columns if column.name not in name_columns}
-    missing = [name for name in wanted if name not in have]
-    new = [name for name in have if name not in wanted]
-    if missing or new:
-        said = [f"column {name!r} is missing{_nearest(name, have)}" for name in missing]
-        said += [f"column {name!r} is new{'' if missing else _nearest(name, wanted)}" for name in new]
-        raise _drift(found, "; ".join(said))
-    if isinstance(have, Mapping):
-        for name, kind in have.items():
-            if not widens(kind, wanted[name]):
-                raise _drift(found, f"column {name!r} is {kind}, the schema says {wanted[name]}")
 
 
 def _drift(found: FoundFile, what: str) -> SchemaDrift:
     return SchemaDrift(
         f"{found.key}: {what}",
-        hint="fix the file; or change the table's schema file, or delete it to have it inferred again",
+        hint="fix the file; or run `lading discover-schema`; or set `drift` for the table",
         file=found.key,
     )
 
@@ -210,7 +251,7 @@ def _nearest(name: str, others: Sequence[str] | Mapping[str, str]) -> str:
 
 
 def _first_record(text: io.TextIOWrapper, dialect: Dialect) -> FirstRecord | None:
-    skipped = 0
+    skipped = sum(1 for _ in islice(text, dialect.skip))
     for line in text:
         blank = not line.strip()
         if blank or (dialect.comment is not None and line.lstrip().startswith(dialect.comment)):

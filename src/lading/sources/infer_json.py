@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -17,33 +18,87 @@ from lading.errors import SourceError
 from lading.model import FoundFile
 from lading.sources.kinds import LONG, NULL, Kinds, spark_type
 from lading.sources.opening import READ_ERRORS, open_plain, unreadable
-from lading.sources.spark_types import struct_type
+from lading.sources.spark_types import VOID, struct_type
 
 _BATCH = 4_096
+_SHOWN = 40  # characters of a value
+_INTEGERS = (("tinyint", 7), ("smallint", 15), ("int", 31), ("bigint", 64))
 _EXACT_IN_DOUBLE = 10**15
 
 
-def json_columns(
-    files: Sequence[FoundFile], read_options: Mapping[str, Any], *, limit: int | None
-) -> dict[str, str]:
-    """Names and types over all files; `limit` bytes of each are looked at."""
-    root = _Node(Kinds.of(read_options))
+@dataclass(slots=True)
+class JsonSeen:
+    """What was seen of all files."""
+
+    root: _Node
+    rows: int = 0
+    problem: SourceError | None = None  # the first text that is no record; reading it says so again
+
+    def types(self) -> dict[str, str]:
+        return {name: child.type() for name, child in (self.root.fields or {}).items()}
+
+    def raw_types(self) -> dict[str, str]:
+        """As narrow as the values allow: `void` for nothing but nulls, `int` for small integers."""
+        return {name: child.type(raw=True) for name, child in (self.root.fields or {}).items()}
+
+    def because(self) -> dict[str, str]:
+        return {name: child.because() for name, child in (self.root.fields or {}).items()}
+
+    def decided(self, name: str) -> str:
+        """The value that made a column what it is, for people."""
+        return (self.root.fields or {})[name].decided()
+
+
+def json_look(files: Sequence[FoundFile], read_options: Mapping[str, Any], *, limit: int | None) -> JsonSeen:
+    """Look at all files; at `limit` bytes of each."""
+    place = _Place()
+    seen = JsonSeen(_Node(Kinds.of(read_options), place))
     for found in files:
+        place.key, place.row = found.key, 0
         records = _documents(found) if read_options.get("multiline") else _lines(found, limit)
         for record in records:
-            root.see(record)
-    return {name: child.type() for name, child in (root.fields or {}).items()}
+            place.row += 1
+            if isinstance(record, SourceError):
+                seen.problem = seen.problem or record
+            else:
+                seen.root.see(record)
+        seen.rows += place.row
+    return seen
+
+
+class _Place:
+    """Where the record comes from that is being looked at."""
+
+    __slots__ = ("key", "row")
+    key: str
+    row: int
 
 
 class _Node:
-    """What was seen at one place: a kind of scalar, fields of objects, items of arrays."""
+    """What was seen at one place of the records: a kind of scalar, fields of objects, items of arrays."""
 
-    __slots__ = ("_kind", "_kinds", "_texts", "fields", "items")
+    __slots__ = (
+        "_bits",
+        "_grew",
+        "_kind",
+        "_kinds",
+        "_place",
+        "_step",
+        "_texts",
+        "_where",
+        "fields",
+        "items",
+    )
 
-    def __init__(self, kinds: Kinds) -> None:
+    def __init__(self, kinds: Kinds, place: _Place) -> None:
         self._kinds = kinds
+        self._place = place
         self._kind = NULL
+        self._bits = 0  # of the largest integer
         self._texts: list[str] = []
+        self._where: list[tuple[str, int]] = []  # of each text
+        self._step: tuple[str, int, str] | None = None  # file, row and value that decided the kind
+        self._grew = False
         self.fields: dict[str, _Node] | None = None
         self.items: _Node | None = None
 
@@ -53,6 +108,7 @@ class _Node:
         if kind is str:
             if self._kind != "string":
                 self._texts.append(value)
+                self._where.append((self._place.key, self._place.row))
                 if len(self._texts) >= _BATCH:
                     self._settle()
         elif kind is dict:
@@ -62,34 +118,83 @@ class _Node:
             for name, inner in value.items():
                 child = fields.get(name)
                 if child is None:
-                    child = fields[name] = _Node(self._kinds)
+                    child = fields[name] = _Node(self._kinds, self._place)
                 child.see(inner)
         elif kind is list:
             if self.items is None:
-                self.items = _Node(self._kinds)
+                self.items = _Node(self._kinds, self._place)
             for inner in value:
                 self.items.see(inner)
         elif value is not None:
             scalar = _scalar(value)
+            if kind is int:
+                self._bits = max(self._bits, value.bit_length())
             if scalar != self._kind:
-                self._kind = self._kinds.join(self._kind, scalar)
+                self._grow(scalar, self._place.key, self._place.row, str(value))
 
-    def type(self) -> str:
+    def type(self, *, raw: bool = False) -> str:
         self._settle()
-        shapes = (self._kind != NULL) + (self.fields is not None) + (self.items is not None)
-        if shapes > 1:
+        if self._shapes() > 1:
             return "string"
         if self.items is not None:
-            return f"array<{self.items.type()}>"
+            return f"array<{self.items.type(raw=raw)}>"
         if self.fields:
-            return struct_type({name: child.type() for name, child in self.fields.items()})
+            return struct_type({name: child.type(raw=raw) for name, child in self.fields.items()})
+        if raw and self._kind == NULL:
+            return VOID
+        if raw and self._kind == "bigint":
+            return next(kind for kind, bits in _INTEGERS if self._bits <= bits)
         return spark_type(self._kind)
 
+    def because(self) -> str:
+        kind = self.type()
+        if self._shapes() > 1:
+            return "string: objects, lists or plain values, now this, now that"
+        if self.items is not None or self.fields:
+            return f"{kind.partition('<')[0]}: as the values are"
+        if self._step is None:
+            return f"{kind}: no value in any file"
+        if kind == "string" or self._grew:
+            return f"{kind} because of {self.decided()}"
+        return f"{kind} in all its values"
+
+    def decided(self) -> str:
+        if self._step is None:
+            return "its values"
+        key, row, value = self._step
+        return f"row {row:,} of {key}: {value[:_SHOWN]!r}"
+
+    def _shapes(self) -> int:
+        return (self._kind != NULL) + (self.fields is not None) + (self.items is not None)
+
+    def _grow(self, seen: str, key: str, row: int, value: str) -> None:
+        grown = self._kinds.join(self._kind, seen)
+        if grown != self._kind:
+            self._grew = self._grew or self._kind != NULL
+            self._kind, self._step = grown, (key, row, value)
+
     def _settle(self) -> None:
-        if self._texts:
-            kind = self._kinds.of_text(pa.array(self._texts, pa.string()), numbers=False)
-            self._kind = self._kinds.join(self._kind, kind)
-            self._texts.clear()
+        if not self._texts:
+            return
+        values = pa.array(self._texts, pa.string())
+        grown = self._kinds.join(self._kind, self._kinds.of_text(values, numbers=False))
+        if grown != self._kind:
+            at = self._first(values, grown)
+            self._grow(grown, *self._where[at], self._texts[at])
+        self._texts.clear()
+        self._where.clear()
+
+    def _first(self, values: pa.Array, grown: str) -> int:
+        """The end of the shortest head of `values` that makes the kind what all of them make it."""
+        least, most = 0, len(values) - 1
+        while least < most:
+            middle = (least + most) // 2
+            head = self._kinds.of_text(values.slice(0, middle + 1), numbers=False)
+            if self._kinds.join(self._kind, head) == grown:
+                most = middle
+            else:
+                least = middle + 1
+        return least
 
 
 def _scalar(value: bool | int | float) -> str:
@@ -102,7 +207,8 @@ def _scalar(value: bool | int | float) -> str:
     return LONG if -(1 << 63) <= value < 1 << 63 else "string"
 
 
-def _lines(found: FoundFile, limit: int | None) -> Iterator[dict[str, Any]]:
+def _lines(found: FoundFile, limit: int | None) -> Iterator[dict[str, Any] | SourceError]:
+    """The objects of a file; what is none is a bad row when it is read, and says nothing of the types."""
     decode = msgspec.json.Decoder().decode
     seen = 0
     try:
@@ -117,15 +223,14 @@ def _lines(found: FoundFile, limit: int | None) -> Iterator[dict[str, Any]]:
                 try:
                     record = decode(text)
                 except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                    raise _not_json(found, number, str(error)) from error
-                if not isinstance(record, dict):
-                    raise _not_json(found, number, "it is not an object")
-                yield record
+                    yield _not_json(found, number, str(error))
+                    continue
+                yield record if isinstance(record, dict) else _not_json(found, number, "it is not an object")
     except READ_ERRORS as error:
         raise unreadable(found.path, error) from error
 
 
-def _documents(found: FoundFile) -> Iterator[dict[str, Any]]:
+def _documents(found: FoundFile) -> Iterator[dict[str, Any] | SourceError]:
     """One document a file: an object, or an array of them."""
     try:
         with open_plain(found.path) as plain:
@@ -137,19 +242,21 @@ def _documents(found: FoundFile) -> Iterator[dict[str, Any]]:
     try:
         document = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise SourceError(
+        yield SourceError(
             f"{found.key} is not JSON: {error}",
             hint="fix the file; without `multiline` each line is a document of its own",
             file=found.key,
-        ) from error
+        )
+        return
     for position, record in enumerate(document if isinstance(document, list) else [document], start=1):
-        if not isinstance(record, dict):
-            raise SourceError(
+        if isinstance(record, dict):
+            yield record
+        else:
+            yield SourceError(
                 f"{found.key}: element {position} is not an object",
                 hint="each record has to be an object with the columns as keys",
                 file=found.key,
             )
-        yield record
 
 
 def _not_json(found: FoundFile, line: int, why: str) -> SourceError:

@@ -60,7 +60,7 @@ class Kinds:
             candidates = [kind for kind in candidates if self._all(kind, block)]
             if not candidates:
                 return "string"
-        if candidates[0] == "bigint" and not _matches(r"\A-?[0-9]{1,15}\z", values):
+        if candidates[0] == "bigint" and not matches(r"\A-?[0-9]{1,15}\z", values):
             return LONG
         return candidates[0]
 
@@ -81,29 +81,29 @@ class Kinds:
 
     def _all(self, kind: str, values: pa.Array) -> bool:
         if kind == "boolean":
-            return _matches(_BOOLEAN, values)
+            return matches(_BOOLEAN, values)
         if kind == "bigint":
-            return _matches(_BIGINT, values) and _casts(values, pa.int64())
+            return matches(_BIGINT, values) and casts(values, pa.int64())
         if kind == "double":
-            return _matches(_DOUBLE, values) and _finite(values)
+            return matches(_DOUBLE, values) and finite(values)
         if kind == "date" and self.date_format:
-            return _java_casts(self.date_format, values, pa.date32())
+            return java_casts(self.date_format, values, pa.date32())
         if kind == "date":
-            return _matches(rf"\A{_DATE}\z", values) and _casts(values, pa.date32())
+            return matches(rf"\A{_DATE}\z", values) and casts(values, pa.date32())
         zoned = kind == "timestamp"
         target = pa.timestamp("us", "UTC" if zoned else None)
         if self.timestamp_format:
-            return _java_casts(self.timestamp_format, values, target)
+            return java_casts(self.timestamp_format, values, target)
         # A column may mix dates and timestamps, as long as nobody set a format for either.
         plain = rf"(?:{_TIME})?" if not self.date_format else _TIME
-        return _matches(rf"\A{_DATE}{_TIME + _ZONE if zoned else plain}\z", values) and _casts(values, target)
+        return matches(rf"\A{_DATE}{_TIME + _ZONE if zoned else plain}\z", values) and casts(values, target)
 
 
-def _matches(pattern: str, values: pa.Array) -> bool:
+def matches(pattern: str, values: pa.Array) -> bool:
     return bool(pc.all(pc.match_substring_regex(values, pattern), min_count=0).as_py())
 
 
-def _casts(values: pa.Array, target: pa.DataType) -> bool:
+def casts(values: pa.Array, target: pa.DataType) -> bool:
     try:
         pc.cast(values, target)
     except pa.ArrowInvalid:
@@ -111,7 +111,7 @@ def _casts(values: pa.Array, target: pa.DataType) -> bool:
     return True
 
 
-def _finite(values: pa.Array) -> bool:
+def finite(values: pa.Array) -> bool:
     try:
         return bool(pc.all(pc.is_finite(pc.cast(values, pa.float64())), min_count=0).as_py())
     except pa.ArrowInvalid:
@@ -154,7 +154,7 @@ def java_pattern(format: str) -> str | None:
     return "".join(out) if {"year", "month", "day"} <= seen else None
 
 
-def _java_casts(format: str, values: pa.Array, target: pa.DataType) -> bool:
+def java_casts(format: str, values: pa.Array, target: pa.DataType) -> bool:
     pattern = java_pattern(format)
     if pattern is None:
         return False
@@ -168,10 +168,10 @@ def _java_casts(format: str, values: pa.Array, target: pa.DataType) -> bool:
     two = {name: pc.utf8_lpad(part[name], 2, "0") for name in ("month", "day", "hour") if name in part}
     iso = pc.binary_join_element_wise(part["year"], two["month"], two["day"], "-")
     if pa.types.is_date(target):
-        return set(names) == {"year", "month", "day"} and _casts(iso, target)
+        return set(names) == {"year", "month", "day"} and casts(iso, target)
     midnight = pa.array(["00"] * len(values))
     clock = [two.get("hour", midnight), part.get("minute", midnight), part.get("second", midnight)]
     iso = pc.binary_join_element_wise(iso, pc.binary_join_element_wise(*clock, ":"), "T")
     if "zone" in part:
         iso = pc.binary_join_element_wise(iso, part["zone"], "")
-    return _casts(iso, target)
+    return casts(iso, target)

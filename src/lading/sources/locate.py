@@ -1,70 +1,78 @@
 """The line of a bad row, by a second read of its file.
 
-Spark hands out the text of a row that doesn't fit, not its place. The first line with that text is as
-bad as any other with the same text, so it is the one to show.
+Spark hands out the text of a row that doesn't fit, not its place, and it may have put that text together
+from the row's fields. The first record with that text, or with those fields, is as bad as any other like
+it, so it is the one to show.
 """
 
 from __future__ import annotations
 
 import csv
-import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from lading.model import BadRow, FoundFile
+from lading.model import BadRow, FoundFile, Layout
 from lading.sources.heads import Dialect
 from lading.sources.opening import READ_ERRORS, open_plain, unreadable
+from lading.sources.records import records
 
 
-def locate(found: FoundFile, bad: BadRow, *, format: str, read_options: Mapping[str, Any]) -> int | None:
+def locate(
+    found: FoundFile,
+    bad: BadRow,
+    *,
+    format: str,
+    read_options: Mapping[str, Any],
+    layout: Layout | None = None,
+) -> int | None:
     """1-based line where the record starts; None when its text is not in the file or it has no lines."""
     if format == "parquet":
         return None
-    dialect = Dialect.of(read_options, format)
+    if format == "json" and read_options.get("multiline"):
+        return _in_document(found, bad.text)
+    fields = _Fields(Dialect.of(read_options, format), bad.text) if format in ("csv", "tsv") else None
+    like_it = None
+    for line, text in records(found.path, format, read_options, layout=layout):
+        if line == 1:
+            text = text.removeprefix("\ufeff")
+        if text == bad.text:
+            return line
+        if like_it is None and fields is not None and fields.are_of(text):
+            like_it = line
+    return like_it
+
+
+class _Fields:
+    """The fields of a record, to be found again whatever quotes and spaces stand around them."""
+
+    def __init__(self, dialect: Dialect, text: str) -> None:
+        self._dialect = dialect
+        self._bare = self._stripped(text)
+        self._fields = self._parsed(text)
+
+    def are_of(self, text: str) -> bool:
+        # The cheap question first: it is asked of every record of the file.
+        return self._stripped(text) == self._bare and self._parsed(text) == self._fields
+
+    def _stripped(self, text: str) -> str:
+        bare = text.replace(self._dialect.quote, "").replace("\r", "")
+        return bare.replace(" ", "") if self._dialect.trim else bare
+
+    def _parsed(self, text: str) -> list[str] | None:
+        try:
+            fields = next(iter(self._dialect.reader(iter(text.splitlines(keepends=True)))), [])
+        except csv.Error:
+            return None
+        plain = [field.replace("\r\n", "\n") for field in fields]
+        return [field.strip() for field in plain] if self._dialect.trim else plain
+
+
+def _in_document(found: FoundFile, wanted: str) -> int | None:
+    """A piece of a whole document is found by its text, which is the document's own."""
     try:
-        with (
-            open_plain(found.path) as plain,
-            io.TextIOWrapper(plain, dialect.encoding, errors="replace", newline="") as text,
-        ):
-            if dialect.multiline and format != "json":
-                return _record(text, bad.text, dialect)
-            return _line(text, bad.text)
+        with open_plain(found.path) as plain:
+            document = plain.read().decode("utf-8", errors="replace")
     except READ_ERRORS as error:
         raise unreadable(found.path, error) from error
-
-
-def _line(text: io.TextIOWrapper, wanted: str) -> int | None:
-    for number, line in enumerate(text, start=1):
-        if line.startswith(wanted) and line.rstrip("\r\n") == wanted:
-            return number
-    return None
-
-
-def _record(text: io.TextIOWrapper, wanted: str, dialect: Dialect) -> int | None:
-    """A record may span lines: compare what the reader consumed for each."""
-    taken: list[str] = []
-    # The default limit, 128 kB a field, is for the whole process: put it back.
-    limit = csv.field_size_limit(1 << 31)
-    try:
-        records = dialect.reader(_noted(text, taken))
-        start = 1
-        for _ in records:
-            if _one_newline("".join(taken)) == _one_newline(wanted):
-                return start
-            start = records.line_num + 1
-            taken.clear()
-    except csv.Error:
-        return None  # Python and Spark disagree on this file's quotes: no line is better than a wrong one
-    finally:
-        csv.field_size_limit(limit)
-    return None
-
-
-def _noted(lines: Iterator[str], taken: list[str]) -> Iterator[str]:
-    for line in lines:
-        taken.append(line)
-        yield line
-
-
-def _one_newline(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n").strip("\n")
+    at = document.find(wanted)
+    return None if at < 0 else document.count("\n", 0, at) + 1

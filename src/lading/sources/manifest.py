@@ -8,6 +8,7 @@ anything, and the section isn't even decoded until somebody looks at `files`.
 
 from __future__ import annotations
 
+import difflib
 import re
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import msgspec
 import xxhash
 
-from lading.errors import SourceError
+from lading.errors import NotFound, SourceError
 from lading.storage.local import write_atomic
 
 VERSION = "3.0"
@@ -26,13 +27,16 @@ class FileEntry(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown
 
     hash: str
     last_processed: str  # ISO-8601
-    status: str  # "success" or "failed"
+    status: str  # "success", "failed", or "quarantined" when the whole file was set aside
     metadata: dict[str, Any]  # {"row_count": n}
     sha256: str | None = None
     size: int | None = None
     mtime_ns: int | None = None
     racy: bool = False
-    error: str | None = None  # why it failed
+    error: str | None = None  # why it failed, or was set aside
+    archive: str | None = None  # the archive, or what a script made it from
+    rows_rejected: int = 0  # that were set aside
+    quarantine: str | None = None  # the file that holds them, relative to the table's folder
 
     @property
     def row_count(self) -> int | None:
@@ -88,13 +92,14 @@ class SourceManifest:
         *,
         schema: dict[str, Any] | None = None,
         lading: dict[str, Any] | None = None,
+        preprocessing: dict[str, Any] | None = None,
     ) -> SourceManifest:
         """The same file with other entries, keeping whatever others have put into it."""
         _ = self.files  # extras are known once the section is decoded
         new = SourceManifest(
             self.table_name,
             files,
-            preprocessing=self.preprocessing,
+            preprocessing=self.preprocessing if preprocessing is None else preprocessing,
             schema=self.schema if schema is None else schema,
             lading=self.lading | (lading or {}),
         )
@@ -149,6 +154,36 @@ def save(path: Path, manifest: SourceManifest) -> None:
     }
     head = {"version": VERSION, "table_name": manifest.table_name}
     write_atomic(path, _indented(head)[:-2] + b',\n  "files": ' + files + b"," + _indented(tail)[1:] + b"\n")
+
+
+def forget_table(path: Path) -> list[str]:
+    """Remove the file, which asks for the whole table to be read again; the keys it had."""
+    manifest = load(path)
+    path.unlink(missing_ok=True)
+    return sorted(manifest.files) if manifest is not None else []
+
+
+def forget_file(path: Path, key: str) -> list[str]:
+    """Remove one entry, or all entries of an archive, as a person would with an editor: the checksum no
+    longer fits, so the next run asks the log what is missing. The keys that were removed."""
+    manifest = load(path)
+    entries = manifest.files if manifest is not None else {}
+    keys = sorted(name for name, entry in entries.items() if key in (name, entry.archive))
+    if not keys and (manifest is None or key not in manifest.preprocessing):
+        near = difflib.get_close_matches(key, entries, n=3, cutoff=0.5)
+        raise NotFound(
+            f"{path} has no entry {key!r}",
+            hint=f"did you mean {', '.join(near)}?" if near else "`lading manifest show` lists them",
+            file=key,
+        )
+    whole = msgspec.json.decode(path.read_bytes())
+    for name in keys:
+        del whole["files"][name]
+    whole.get("preprocessing", {}).pop(key, None)
+    if isinstance(whole.get("lading"), dict):
+        whole["lading"]["files_xxh3"] = ""
+    write_atomic(path, _indented(whole) + b"\n")
+    return keys
 
 
 def _decode(data: bytes) -> SourceManifest:

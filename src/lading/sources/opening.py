@@ -40,6 +40,23 @@ def open_plain(path: str) -> IO[bytes]:
     return open(path, "rb")
 
 
+def undecodable(key: str, path: str, encoding: str) -> SourceError:
+    """Says where the first bytes are that are none of the encoding's."""
+    line = None
+    with open_plain(path) as plain:
+        for number, text in enumerate(plain, start=1):
+            try:
+                text.decode(encoding)
+            except UnicodeDecodeError:
+                line = number
+                break
+    return SourceError(
+        f"{key}{f':{line}' if line else ''}: bytes that are not {encoding}",
+        hint="set another `encoding` in the table's read_options, or fix the file",
+        file=key,
+    )
+
+
 def unreadable(path: str, error: Exception) -> SourceError:
     return SourceError(
         f"{path} can't be read: {getattr(error, 'strerror', None) or error}",

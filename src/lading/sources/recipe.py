@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from lading.errors import ConfigError, TransformError
-from lading.model import Column
+from lading.model import Column, Layout
+from lading.sources.imports import code_with_imports
 
 # Raised when lading itself starts to read the same files differently.
-_READING = 1
+_READING = 2
 
 
 def recipe(
@@ -30,9 +31,13 @@ def recipe(
     transform_name: str | None,
     transform_code: bytes | None,
     per: str,
+    preprocess: str | None = None,
+    rules: str | None = None,
+    layout: Layout | None = None,
+    drift: str = "strict",
 ) -> str:
     """Hex SHA-256 over a canonical JSON of all of it; the order of read options doesn't count."""
-    facts = {
+    facts: dict[str, Any] = {
         "reading": _READING,
         "columns": [[column.name, column.type] for column in columns],
         "format": format,
@@ -44,22 +49,38 @@ def recipe(
         "transform_name": transform_name,
         "per": per if transform_code is not None else None,
     }
+    if preprocess is not None:
+        facts["preprocess"] = preprocess
+    if rules is not None:
+        facts["rules"] = rules
+    if layout is not None:
+        facts["layout"] = [[f.name, f.start, f.length, f.type, f.trim] for f in layout.fields]
+        facts["record_type_filter"] = layout.filter
+    if drift != "strict":
+        facts["drift"] = drift  # another policy lets other files in
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def transform_source(project: Path, spec: str) -> tuple[Path, str, bytes]:
-    """The file, the function and the code of `transforms/x.py:clean`; never outside the project."""
+    """The file, the function and the code of `transforms/x.py:clean`, its own modules included; never
+    outside the project."""
+    path, function, _ = project_code(project, spec, "transform")
+    return path, function, code_with_imports(project, path)
+
+
+def project_code(project: Path, spec: str, what: str) -> tuple[Path, str, bytes]:
+    """A function of a file of the project; `what` is what people call it."""
     file, _, function = spec.rpartition(":")
     if not file or not function.isidentifier():
         raise ConfigError(
-            f"the transform {spec!r} names no function",
+            f"the {what} {spec!r} names no function",
             hint="write it as `transforms/voyages.py:clean`",
         )
     path = (project / file).resolve()
     if not path.is_relative_to(project.resolve()):
         raise ConfigError(
-            f"the transform {spec!r} lies outside the project {project}",
+            f"the {what} {spec!r} lies outside the project {project}",
             hint="copy the file into the project: code from elsewhere is never run",
             file=str(path),
         )
@@ -67,7 +88,7 @@ def transform_source(project: Path, spec: str) -> tuple[Path, str, bytes]:
         return path, function, path.read_bytes()
     except OSError as error:
         raise TransformError(
-            f"the transform {path} can't be read: {error.strerror}",
-            hint="check `transform` in lading.yaml",
+            f"the {what} {path} can't be read: {error.strerror}",
+            hint="check the name in lading.yaml",
             file=str(path),
         ) from error

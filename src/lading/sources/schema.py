@@ -1,16 +1,18 @@
 """`schema/<table>.yaml`: a table's columns, pinned when they are first inferred and edited by people.
 
 A change of column or type in here is a change of recipe; `combined_hash` only says which files the
-inference saw, so that a schema can be reported stale.
+inference saw, so that a schema can be reported stale. `because` says what a type was inferred from, and
+begins with that type: where the two differ, a person has changed the type, and it is theirs.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import yaml
 
@@ -20,10 +22,11 @@ from lading.sources.heads import RESERVED
 from lading.sources.spark_types import canonical_type
 from lading.storage.local import write_atomic
 
-_KEYS = ("generated_at", "combined_hash", "columns")
+_KEYS = ("generated_at", "combined_hash", "looked_at", "columns")
+_COLUMN_KEYS = ("name", "type", "because")
 _HEAD = """\
-# The columns of this table, pinned. Change a type here and the table is read again under it;
-# delete this file and the types are inferred again.
+# The columns of this table, pinned. Change a type here and the table is read again under it; a type
+# that you change stays yours. Delete this file and all types are inferred again.
 """
 
 
@@ -32,6 +35,13 @@ class TableSchema:
     columns: tuple[Column, ...]
     generated_at: str  # ISO-8601
     combined_hash: str  # of the source files that the inference saw
+    because: dict[str, str] = field(default_factory=dict)  # by column
+    looked_at: str = ""  # how much of the files, for people
+
+    def is_persons(self, column: Column) -> bool:
+        """Whether a person wrote the column, or changed its type."""
+        inferred = self.because.get(column.name, "")
+        return not re.match(rf"{re.escape(column.type.partition('<')[0])}\b", inferred)
 
 
 def combined_hash(hashes: Mapping[str, str]) -> str:
@@ -45,15 +55,22 @@ def combined_hash(hashes: Mapping[str, str]) -> str:
 
 
 def save_schema(path: Path, schema: TableSchema) -> None:
-    tree = {
+    tree: dict[str, Any] = {
         "generated_at": schema.generated_at,
         "combined_hash": schema.combined_hash,
-        "columns": [{"name": column.name, "type": column.type} for column in schema.columns],
+        **({"looked_at": schema.looked_at} if schema.looked_at else {}),
+        "columns": [_entry(schema, column) for column in schema.columns],
     }
     # Unprintable characters only survive YAML as escapes; names that people can read stay readable.
-    readable = all(column.name.isprintable() for column in schema.columns)
+    readable = all(text.isprintable() for column in tree["columns"] for text in column.values())
     body = yaml.safe_dump(tree, sort_keys=False, allow_unicode=readable, width=1000)
     write_atomic(path, (_HEAD + body).encode())
+
+
+def _entry(schema: TableSchema, column: Column) -> dict[str, str]:
+    entry = {"name": column.name, "type": column.type}
+    because = schema.because.get(column.name)
+    return {**entry, "because": because} if because else entry
 
 
 def load_schema(path: Path) -> TableSchema | None:
@@ -93,17 +110,24 @@ class _File:
         if not isinstance(listed, yaml.SequenceNode) or not listed.value:
             self._fail(listed, "`columns` must be a list", "list the columns as `- {name: id, type: bigint}`")
         columns: list[Column] = []
+        because: dict[str, str] = {}
         for node in listed.value:
-            column = self._column(node)
+            column, why = self._column(node)
+            if why:
+                because[column.name] = why
             if any(column.name == other.name for other in columns):
                 self._fail(node, f"there are two columns called {column.name!r}", "remove one of them")
             columns.append(column)
         return TableSchema(
-            tuple(columns), self._text(top.get("generated_at")), self._text(top.get("combined_hash"))
+            tuple(columns),
+            self._text(top.get("generated_at")),
+            self._text(top.get("combined_hash")),
+            because,
+            self._text(top.get("looked_at")),
         )
 
-    def _column(self, node: yaml.Node) -> Column:
-        entry = self._mapping(node, "a column", ("name", "type"))
+    def _column(self, node: yaml.Node) -> tuple[Column, str]:
+        entry = self._mapping(node, "a column", _COLUMN_KEYS)
         for key in ("name", "type"):
             if not isinstance(entry.get(key), yaml.ScalarNode) or not entry[key].value:
                 self._fail(entry.get(key, node), f"`{key}` is missing", "write `- {name: id, type: bigint}`")
@@ -111,7 +135,7 @@ class _File:
         if name in RESERVED:
             self._fail(entry["name"], f"the column name {name!r} is lading's own", "rename the column")
         try:
-            return Column(name, canonical_type(kind))
+            return Column(name, canonical_type(kind)), self._text(entry.get("because"))
         except ValueError as error:
             self._fail(entry["type"], f"`type` {kind!r} of column {name!r}: {error}", "use a Spark SQL type")
 

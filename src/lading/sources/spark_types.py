@@ -40,6 +40,8 @@ def canonical_type(text: str) -> str:
     parsed = _parse(tokens)
     if tokens:
         raise ValueError(f"{tokens[0]!r} follows a complete type")
+    if re.search(r"(?:^|[<,:])void(?:$|[>,])", parsed):
+        raise ValueError(f"{VOID!r} can't be stored; use string")
     return parsed
 
 
@@ -60,6 +62,75 @@ _WIDER = {
 def widens(narrow: str, wide: str) -> bool:
     """Whether Spark reads a Parquet column of type `narrow` as `wide` without losing anything."""
     return narrow == wide or wide in _WIDER.get(narrow, ()) or _decimal_widens(narrow, wide)
+
+
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+_NUMBERS = frozenset({*_INTEGERS, "float", "double"})
+VOID = "void"  # nothing but nulls: fits every type
+
+
+def is_nested(kind: str) -> bool:
+    return kind.startswith(("array<", "map<", "struct<"))
+
+
+def joined(one: str, other: str) -> str | None:
+    """The narrowest type that both can be read as; None when there is none.
+
+    Numbers go from int over bigint to double, everything else that differs to string; structs get the
+    fields of both.
+    """
+    if one == other or other == VOID or widens(other, one):
+        return one
+    if one == VOID or widens(one, other):
+        return other
+    if is_nested(one) or is_nested(other):
+        return _joined_nested(one, other)
+    if "binary" in (one, other):
+        return None
+    if one in _NUMBERS and other in _NUMBERS:
+        return "double"
+    return "string"
+
+
+def _joined_nested(one: str, other: str) -> str | None:
+    shape = one.partition("<")[0]
+    if other.partition("<")[0] != shape:
+        return None
+    (these, those) = (inner_types(one), inner_types(other))
+    found: dict[str, str] = {}
+    for name in [*these, *(name for name in those if name not in these)]:
+        inner = joined(these.get(name, VOID), those.get(name, VOID))
+        if inner is None:
+            return None
+        found[name] = inner
+    return nested_type(one, found)
+
+
+def nested_type(like: str, inner: dict[str, str]) -> str:
+    """A type of the shape of `like`, with other types inside."""
+    shape = like.partition("<")[0]
+    return struct_type(inner) if shape == "struct" else f"{shape}<{','.join(inner.values())}>"
+
+
+def settled(kind: str) -> str:
+    """A type that was seen, as one to be pinned: integers are bigint, nothing but nulls is string."""
+    if is_nested(kind):
+        return nested_type(kind, {name: settled(inner) for name, inner in inner_types(kind).items()})
+    return "bigint" if kind in _INTEGERS else "string" if kind == VOID else kind
+
+
+def inner_types(kind: str) -> dict[str, str]:
+    """The types inside a nested one, by field; those of arrays and maps by position."""
+    tokens = _tokens(kind)
+    shape = _next(tokens)
+    if shape == "struct":
+        return _fields(tokens)
+    _expect(tokens, "<")
+    inner = {"0": _parse(tokens)}
+    if shape == "map":
+        _expect(tokens, ",")
+        inner["1"] = _parse(tokens)
+    return inner
 
 
 def _decimal_widens(narrow: str, wide: str) -> bool:
@@ -104,6 +175,8 @@ def _parse(tokens: list[str]) -> str:
         return _decimal(tokens)
     if name in _ATOMS:
         return _ATOMS[name]
+    if name == VOID:
+        return VOID
     if name == "array":
         _expect(tokens, "<")
         inner = _parse(tokens)
@@ -144,6 +217,10 @@ def _number(tokens: list[str]) -> int:
 
 
 def _struct(tokens: list[str]) -> str:
+    return struct_type(_fields(tokens))
+
+
+def _fields(tokens: list[str]) -> dict[str, str]:
     fields: dict[str, str] = {}
     _expect(tokens, "<")
     while tokens[:1] != [">"]:
@@ -157,4 +234,4 @@ def _struct(tokens: list[str]) -> str:
         _expect(tokens, ":")
         fields[name] = _parse(tokens)
     tokens.pop(0)
-    return struct_type(fields)
+    return fields

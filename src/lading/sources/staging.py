@@ -7,9 +7,12 @@ grouped by header, below `column=value` folders for the columns that come from i
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +20,10 @@ from lading.errors import SchemaDrift, SourceError
 from lading.model import Column, FoundFile, StagedGroup
 from lading.sources.heads import Dialect, check_columns, delimited_header, first_record, parquet_columns
 from lading.sources.ids import source_id
-from lading.sources.opening import compression
+from lading.sources.opening import compression, open_plain, undecodable
+from lading.sources.spark_types import widens
 
+_BLOCK = 1 << 20
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -30,27 +35,90 @@ def stage(
     read_options: Mapping[str, Any],
     columns: tuple[Column, ...],
     name_values: Mapping[str, Mapping[str, str | None]],
+    drift: str = "strict",
+    aside: Callable[[FoundFile, SourceError], None] | None = None,
 ) -> tuple[StagedGroup, ...]:
-    """Check each file's columns and link it below `folder`; files without a record are left out."""
+    """Check each file's columns and link it below `folder`; files without a record are left out, and so
+    are those that don't do if there is an `aside` to be told of them."""
     names = tuple(next(iter(name_values.values()), {}))
-    groups: dict[tuple[str, ...] | None, list[FoundFile]] = {}
+    check = _Check(format, read_options, columns, names, drift)
+    groups: dict[_Head, list[FoundFile]] = {}
     for found in files:
-        if found.size == 0 and format != "parquet":
+        try:
+            head = check.head(found)
+        except SourceError as error:
+            if aside is None:
+                raise
+            aside(found, error)
             continue
-        header: tuple[str, ...] | None = None
-        if format in ("csv", "tsv"):
-            header = _settled_header(found, read_options, format, columns, names)
-            if header is None:
-                continue
-        elif format == "parquet":
-            check_columns(found, parquet_columns(found.path), columns, names)
-        groups.setdefault(header, []).append(found)
+        if head is not None:
+            groups.setdefault(head, []).append(found)
     staged = []
-    for number, (header, members) in enumerate(groups.items()):
+    for number, (head, members) in enumerate(groups.items()):
         group = folder / f"g{number:04d}"
-        _link_all(members, group, format, name_values)
-        staged.append(StagedGroup(str(group), header, tuple(source_id(found.key) for found in members)))
+        _link_all(members, group, format, name_values, read_options)
+        ids = tuple(source_id(found.key) for found in members)
+        staged.append(StagedGroup(str(group), head.header, ids, head.types, head.ignored))
     return tuple(staged)
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """What files must have in common to be read in one go."""
+
+    header: tuple[str, ...] | None = None
+    types: tuple[str, ...] | None = None
+    ignored: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    format: str
+    read_options: Mapping[str, Any]
+    columns: tuple[Column, ...]
+    names: tuple[str, ...]
+    drift: str
+
+    def head(self, found: FoundFile) -> _Head | None:
+        """None for a file without a record; SchemaDrift for one whose columns don't do."""
+        if found.size == 0 and self.format != "parquet":
+            return None
+        if self.format in ("csv", "tsv"):
+            return self._delimited(found)
+        return self._parquet(found) if self.format == "parquet" else _Head()
+
+    def _delimited(self, found: FoundFile) -> _Head | None:
+        dialect = Dialect.of(self.read_options, self.format)
+        if not dialect.header:
+            return self._headless(found, dialect)
+        header = delimited_header(found.path, self.read_options, self.format)
+        if header is None:
+            return None
+        ignored = check_columns(found, header, self.columns, self.names, drift=self.drift)
+        return _Head(header, ignored=ignored)
+
+    def _headless(self, found: FoundFile, dialect: Dialect) -> _Head | None:
+        record = first_record(found.path, dialect)
+        if record is None:
+            return None
+        header = tuple(column.name for column in self.columns if column.name not in self.names)
+        if len(record.fields) != len(header):
+            raise SchemaDrift(
+                f"{found.key}: line {record.last_line} has {len(record.fields)} fields, "
+                f"the schema has {len(header)} columns",
+                hint="without a header columns are the schema's, in its order: fix the file or the schema",
+                file=found.key,
+            )
+        return _Head(header)
+
+    def _parquet(self, found: FoundFile) -> _Head:
+        have = parquet_columns(found.path)
+        ignored = check_columns(found, have, self.columns, self.names, drift=self.drift)
+        pinned = {column.name: column.type for column in self.columns}
+        if all(widens(kind, pinned[name]) for name, kind in have.items() if name in pinned):
+            return _Head(ignored=ignored)  # Spark reads them as the schema says by itself
+        kept = {name: kind for name, kind in have.items() if name in pinned}
+        return _Head(tuple(kept), tuple(kept.values()), ignored)
 
 
 def partition_folder(column: str, value: str | None) -> str:
@@ -62,55 +130,55 @@ def partition_folder(column: str, value: str | None) -> str:
     return f"{_escaped(column)}={_NULL if value is None else _escaped(value)}"
 
 
-def _settled_header(
-    found: FoundFile,
-    read_options: Mapping[str, Any],
-    format: str,
-    columns: tuple[Column, ...],
-    names: tuple[str, ...],
-) -> tuple[str, ...] | None:
-    dialect = Dialect.of(read_options, format)
-    if dialect.header:
-        header = delimited_header(found.path, read_options, format)
-        if header is not None:
-            check_columns(found, header, columns, names)
-        return header
-    record = first_record(found.path, dialect)
-    if record is None:
-        return None
-    header = tuple(column.name for column in columns if column.name not in names)
-    if len(record.fields) != len(header):
-        raise SchemaDrift(
-            f"{found.key}: line {record.last_line} has {len(record.fields)} fields, "
-            f"the schema has {len(header)} columns",
-            hint="without a header the columns are the schema's, in its order: fix the file or the schema",
-            file=found.key,
-        )
-    return header
-
-
 def _link_all(
     members: Sequence[FoundFile],
     group: Path,
     format: str,
     name_values: Mapping[str, Mapping[str, str | None]],
+    read_options: Mapping[str, Any],
 ) -> None:
+    skip = read_options.get("skip", 0)
+    encoding = _other_encoding(read_options) if format == "fixed_width" else None
     made: set[str] = set()
     for found in members:
         values = name_values.get(found.key, {})
         below = "/".join([str(group), *(partition_folder(*item) for item in values.items())])
-        link = f"{below}/s{source_id(found.key)}.{format}{compression(found.path) or ''}"
+        link = f"{below}/s{source_id(found.key)}.{format}"
         try:
             if below not in made:
                 os.makedirs(below, exist_ok=True)
                 made.add(below)
-            os.symlink(found.path, link)
+            if skip or encoding:
+                _copy_rest(found, link, skip, encoding)
+            else:
+                os.symlink(found.path, link + (compression(found.path) or ""))
         except OSError as error:
             raise SourceError(
                 f"{found.key} can't be staged at {link}: {error.strerror}",
                 hint="check the cache folder's space and rights, and the length of the values in the name",
                 file=found.key,
             ) from error
+
+
+def _other_encoding(read_options: Mapping[str, Any]) -> str | None:
+    name = codecs.lookup(read_options.get("encoding", "utf-8")).name
+    return None if name in ("utf-8", "utf-8-sig", "ascii") else name
+
+
+def _copy_rest(found: FoundFile, copy: str, skip: int, encoding: str | None) -> None:
+    """The file without its first lines, as UTF-8 if it has to be: what Spark can't do by itself."""
+    with open_plain(found.path) as plain, open(copy, "wb") as rest:
+        text = codecs.getreader(encoding)(plain) if encoding else None
+        try:
+            for _ in range(skip):
+                (text or plain).readline()
+            if text is None:
+                shutil.copyfileobj(plain, rest, _BLOCK)
+            else:
+                while block := text.read(_BLOCK):
+                    rest.write(block.encode())
+        except UnicodeDecodeError as error:
+            raise undecodable(found.key, found.path, encoding or "utf-8") from error
 
 
 def _escaped(text: str) -> str:

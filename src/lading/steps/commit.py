@@ -12,25 +12,24 @@ from lading.errors import SourceError, TransformError
 from lading.model import Commit, FoundFile, Ingested, Member, Source
 from lading.pipeline.orphans import drop_orphans
 from lading.pipeline.rewrite import rewrite_members
-from lading.plan import recorded_hash, split_members
-from lading.sources.fingerprint import unmoved
+from lading.plan import recorded_hash, split_members, split_mixed
 from lading.sources.ids import source_id
-from lading.steps.work import Prepared, Work, now_text
+from lading.steps.quarantine import drop_unkept
+from lading.steps.work import Prepared, Read, Work, now_text
 
 
-def commit_rows(
-    work: Work, prepared: Prepared, ingested: Ingested | None
-) -> tuple[Commit, tuple[FoundFile, ...]]:
-    """One frame: parts added, parts replaced, sources read. Returns it and the files left out as moved."""
-    plan = work.look.plan
+def commit_rows(work: Work, prepared: Prepared, read: Read) -> tuple[Commit, tuple[FoundFile, ...]]:
+    """One frame: parts added, replaced and subtracted from, sources read. Returns it and the files left
+    out as moved."""
+    plan, ingested = work.look.plan, read.ingested
     members, moved = without_moved(work, ingested.members if ingested else ())
     stay = {source_id(file.key) for file in moved}
     replaced = plan.replaced - stay
-    if plan.reason is not None:
-        drop, rewrite = plan.drop, plan.rewrite
-    else:
-        drop, rewrite = split_members((*plan.drop, *plan.rewrite), replaced)
-        rewrite = tuple(m for m in rewrite if any(source in replaced for source, _ in m.sources))
+    drop, mixed = plan.drop, plan.rewrite
+    if plan.reason is None:
+        drop, mixed = split_members((*plan.drop, *plan.rewrite, *plan.subtract), replaced)
+        mixed = tuple(member for member in mixed if member.counts_any(replaced))
+    rewrite, subtract = split_mixed(mixed, work.look.config.replace)
     kept = _rewritten(work, rewrite, replaced)
     schema = _schema_change(work, prepared, ingested)
     commit = Commit(
@@ -40,12 +39,17 @@ def commit_rows(
         recipe=prepared.recipe,
         add=(*members, *kept),
         remove=tuple(member.path for member in (*drop, *rewrite)),
-        sources=_sources_read(work, prepared, members, stay) + noted(work),
+        minus=tuple((member.path, _held(member, replaced)) for member in subtract),
+        sources=_sources_read(work, prepared, members, read, stay) + noted(work),
         gone=tuple(source.id for source in plan.vanished),
         schema=schema,
         order_by=work.look.config.order_by if schema is not None else None,
     )
     return work.table.commit(commit), moved
+
+
+def _held(member: Member, sources: frozenset[int]) -> tuple[int, ...]:
+    return tuple(source for source, _ in member.sources if source in sources and source not in member.minus)
 
 
 def commit_notes(work: Work) -> None:
@@ -76,7 +80,7 @@ def without_moved(
     work: Work, members: tuple[Member, ...]
 ) -> tuple[tuple[Member, ...], tuple[FoundFile, ...]]:
     """Leave out the rows of files that moved while they were read: their old rows stay."""
-    moved = tuple(file for file in work.look.plan.read if not unmoved(file))
+    moved = tuple(file for file in work.look.plan.read if not work.look.unmoved(file))
     if not moved:
         return members, ()
     if work.look.plan.reason is not None or work.look.config.per == "table":
@@ -92,13 +96,14 @@ def without_moved(
     return (*clean, *_rewritten(work, mixed, ids)), moved
 
 
-def drop_losers(work: Work, commit: Commit | None) -> None:
+def drop_losers(work: Work, commit: Commit | None, read: Read | None = None) -> None:
     """Parts that this run wrote and no commit took up: lost attempts, parts of moved files, and all of
     them when the run failed before its commit."""
     buckets = {member.bucket for member in commit.add} if commit is not None else None
-    drop_orphans(
-        work.table.folder, work.run_id, buckets, is_live=Table.open(work.table.folder).state.contains
-    )
+    if buckets is not None and read is not None:
+        buckets |= read.buckets
+    drop_orphans(work.table.place, work.run_id, buckets, is_live=Table.open(work.table.place).state.contains)
+    drop_unkept(work)
 
 
 def _schema_change(work: Work, prepared: Prepared, ingested: Ingested | None) -> bytes | None:
@@ -115,7 +120,7 @@ def _schema_change(work: Work, prepared: Prepared, ingested: Ingested | None) ->
 
 
 def _sources_read(
-    work: Work, prepared: Prepared, members: Iterable[Member], stay: set[int]
+    work: Work, prepared: Prepared, members: Iterable[Member], read: Read, stay: set[int]
 ) -> tuple[Source, ...]:
     rows: Counter[int] = Counter()
     for member in members:
@@ -134,6 +139,9 @@ def _sources_read(
             racy=file.racy,
             processed_at=at,
             archive=file.archive,
+            rejected=aside.rows if (aside := read.rejected.get(number)) else 0,
+            quarantine=aside.path if aside else None,
+            aside=aside.whole if aside else None,
         )
         for number, file in found
         if number not in stay
@@ -142,7 +150,7 @@ def _sources_read(
 
 def _rewritten(work: Work, members: Iterable[Member], drop: frozenset[int]) -> list[Member]:
     return rewrite_members(
-        str(work.table.folder),
+        work.table.root,
         list(members),
         drop,
         table_id=work.table.table_id,

@@ -17,6 +17,8 @@ from lading.sources.manifest import FileEntry, SourceManifest
 
 SUCCESS = "success"
 FAILED = "failed"
+QUARANTINED = "quarantined"
+READ = (SUCCESS, QUARANTINED)  # what the log has, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ def _from_entries(manifest: SourceManifest, state: TableState) -> dict[str, Know
     """The quick way: the file is as lading wrote it at this very sequence, so the log need not be asked."""
     return {
         key: Known(_source(key, entry))
-        if entry.status == SUCCESS
+        if entry.status in READ
         else _failed(entry, state.source(source_id(key)))
         for key, entry in manifest.files.items()
     }
@@ -67,7 +69,7 @@ def _reconciled(manifest: SourceManifest, state: TableState, name: str) -> Ledge
         if sequence <= manifest.sequence:
             if entry is None:
                 again = f"its entry was removed from {name}"
-            elif entry.status != SUCCESS:
+            elif entry.status not in READ:
                 known[key] = _failed(entry, source)
                 continue
             elif entry.hash != source.hash:
@@ -83,5 +85,6 @@ def _failed(entry: FileEntry, source: Source | None) -> Known:
 def _source(key: str, entry: FileEntry) -> Source:
     return Source(
         source_id(key), key, entry.hash, entry.sha256 or "", entry.size or 0, entry.mtime_ns or 0,
-        entry.row_count or 0, entry.racy, entry.last_processed,
+        entry.row_count or 0, entry.racy, entry.last_processed, entry.archive, entry.rows_rejected,
+        entry.quarantine, (entry.error or "") if entry.status == QUARANTINED else None,
     )  # fmt: skip

@@ -3,47 +3,53 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lading.errors import BadRows
-from lading.model import BadRow, Column, Digest, Ingested, IngestJob
+from lading.errors import BadRows, SourceError
+from lading.model import BadRow, Column, Digest, FoundFile, Ingested, IngestJob
 from lading.sources.ids import source_id
 from lading.sources.locate import locate
 from lading.sources.names import columns_from_name, name_columns
-from lading.sources.schema import TableSchema, combined_hash, save_schema
 from lading.sources.staging import stage
-from lading.steps.look import digests_of, infer_columns, recipe_of
-from lading.steps.work import Prepared, Work, now_text
+from lading.steps.look import digests_of, recipe_of
+from lading.steps.schema import layout_of, pin, repin
+from lading.steps.work import Aside, Prepared, Work, now_text
 from lading.storage.local import is_locked, locked
 
 
 def prepare(work: Work) -> Prepared:
     """Digest what will be read, settle the schema, lay out links for Spark."""
     cfg, plan = work.look.config, work.look.plan
+    work.look.fetch(plan.read, _counting(work, "bytes copied", sum(file.size for file in plan.read)))
     digests = dict(plan.digests)
     missing = [file for file in plan.read if file.key not in digests]
     total = sum(file.size for file in missing)
     digests |= digests_of(cfg, missing, _counting(work, "bytes looked at", total))
-    _refuse_undecodable(work, digests)
-    columns = work.look.columns or _pin_schema(work)
+    _refuse_altered(work, digests)
+    unfit = _Unfit(work)
+    files, names = unfit.named(unfit.decodable(digests))
+    columns = _settled_columns(work)
     groups = stage(
-        plan.read,
+        files,
         folder=work.staging,
         format=cfg.format,
         read_options=cfg.read_options,
         columns=columns,
-        name_values=columns_from_name(cfg.columns_from_name, plan.read) if cfg.columns_from_name else {},
+        name_values=names,
+        aside=unfit.add if cfg.on_bad == "quarantine" else None,
+        drift=cfg.drift,
     )
-    return Prepared(columns, recipe_of(work.config, cfg, columns), digests, groups)
+    return Prepared(columns, recipe_of(work.config, cfg, columns), digests, groups, tuple(unfit.aside))
 
 
 def ingest_job(work: Work, prepared: Prepared) -> IngestJob:
     cfg = work.look.config
     return IngestJob(
         table=work.name,
-        table_dir=str(work.table.folder),
+        table_dir=work.table.root,
         table_id=work.table.table_id,
         run_id=work.run_id,
         commit_id=work.commit_id,
@@ -58,21 +64,38 @@ def ingest_job(work: Work, prepared: Prepared) -> IngestJob:
         transform=str(work.config.project / cfg.transform) if cfg.transform else None,
         per=cfg.per,
         spark=work.config.spark.conf,
+        checks=cfg.checks,
+        quarantine=cfg.on_bad == "quarantine",
+        layout=layout_of(work.config, cfg),
+        ignore_new=cfg.drift == "ignore_new",
+        project=str(work.config.project),
     )
+
+
+def drift_notes(work: Work, prepared: Prepared, ingested: Ingested | None) -> tuple[str, ...]:
+    """For people: what the table's `drift` let pass that `strict` would have refused."""
+    notes = list(work.look.evolution.changes) if work.look.evolution is not None else []
+    left_out: Counter[str] = Counter()
+    for group in prepared.groups:
+        left_out.update(dict.fromkeys(group.ignored, len(group.sources)))
+    notes += [f"column {name!r} of {files:,} files was left out" for name, files in sorted(left_out.items())]
+    if ingested is not None and ingested.ignored_rows:
+        notes.append(f"{ingested.ignored_rows:,} objects had keys that were left out")
+    return tuple(notes)
 
 
 def refuse_bad_rows(work: Work, ingested: Ingested) -> None:
     """`on_bad: fail`: the table commits nothing; the error names file, line, column and text."""
-    if not ingested.bad_rows:
+    if not ingested.bad:
         return
     by_id = {source_id(file.key): file for file in work.look.plan.read}
     bad = ingested.bad[0]
     file = by_id.get(bad.source)
     key = file.key if file is not None else "an unknown file"
+    cfg = work.look.config
+    layout = layout_of(work.config, cfg)
     line = (
-        locate(file, bad, format=work.look.config.format, read_options=work.look.config.read_options)
-        if file
-        else None
+        locate(file, bad, format=cfg.format, read_options=cfg.read_options, layout=layout) if file else None
     )
     more = f" ({ingested.bad_rows - 1:,} more bad rows)" if ingested.bad_rows > 1 else ""
     raise BadRows(
@@ -88,7 +111,7 @@ def staging(work: Work) -> Iterator[None]:
     """The run's folder of links for Spark: locked while in use, so that the next run can tell and drop
     one that a killed run left behind."""
     lock = work.staging.with_suffix(".lock")
-    _sweep(work.staging.parent)
+    sweep_staging(work.staging.parent)
     try:
         with locked(lock):
             yield
@@ -97,11 +120,15 @@ def staging(work: Work) -> Iterator[None]:
         lock.unlink(missing_ok=True)
 
 
-def _sweep(folder: Path) -> None:
+def sweep_staging(folder: Path) -> int:
+    """Drop what killed runs left; how many of them."""
+    swept = 0
     for lock in folder.glob("*.lock"):
         if not is_locked(lock):
             shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
             lock.unlink(missing_ok=True)
+            swept += 1
+    return swept
 
 
 def _counting(work: Work, text: str, total: int) -> Callable[[int], None]:
@@ -115,24 +142,74 @@ def _counting(work: Work, text: str, total: int) -> Callable[[int], None]:
     return tick
 
 
-def _refuse_undecodable(work: Work, digests: dict[str, Digest]) -> None:
+def _refuse_altered(work: Work, digests: dict[str, Digest]) -> None:
+    """A member's fingerprint is its content when it was extracted: whoever changed the cache since, or a
+    disk that lost it, must not become rows."""
     for file in work.look.plan.read:
-        line = digests[file.key].bad_utf8_line
-        if line is not None:
-            raise BadRows(
-                f"{file.key}:{line}: bytes that are not UTF-8",
-                hint="set read_options.encoding (latin1, windows-1252, …) or fix the file",
+        if file.archive is not None and digests[file.key].sha256 != file.fingerprint:
+            raise SourceError(
+                f"{file.path} is not what was extracted from {file.archive}",
+                hint="delete that file: the next run extracts the archive again",
                 table=work.name,
                 file=file.key,
             )
 
 
-def _pin_schema(work: Work) -> tuple[Column, ...]:
-    columns = infer_columns(work.look.config, work.look.found)
-    hashes = {file.key: file.hash for file in work.look.found}
-    schema = TableSchema(columns, now_text(), combined_hash(hashes))
-    save_schema(work.config.schema_file(work.name), schema)
-    return columns
+class _Unfit:
+    """Files that can't be read as they are: refused, or under `on_bad: quarantine` set aside."""
+
+    def __init__(self, work: Work) -> None:
+        self.aside: list[Aside] = []
+        self._work = work
+
+    def add(self, file: FoundFile, error: SourceError, line: int | None = None) -> None:
+        self.aside.append(Aside(file, error.message.removeprefix(f"{file.key}: "), line))
+
+    def decodable(self, digests: dict[str, Digest]) -> list[FoundFile]:
+        fine = []
+        for file in self._work.look.plan.read:
+            line, broken = digests[file.key].bad_utf8_line, digests[file.key].unreadable
+            if broken is not None:
+                self.aside.append(Aside(file, broken))
+                continue
+            if line is None:
+                fine.append(file)
+                continue
+            error = BadRows(
+                f"{file.key}:{line}: bytes that are not UTF-8",
+                hint="set read_options.encoding (latin1, windows-1252, …) or fix the file",
+                table=self._work.name,
+                file=file.key,
+            )
+            self._refuse(file, error, line)
+        return fine
+
+    def named(self, files: list[FoundFile]) -> tuple[list[FoundFile], dict[str, dict[str, str | None]]]:
+        """Those whose names give the columns that the table takes from them, and what they give."""
+        pattern = self._work.look.config.columns_from_name
+        if pattern is None:
+            return files, {}
+        values: dict[str, dict[str, str | None]] = {}
+        for file in files:
+            try:
+                values |= columns_from_name(pattern, [file])
+            except SourceError as error:
+                self._refuse(file, error)
+        return [file for file in files if file.key in values], values
+
+    def _refuse(self, file: FoundFile, error: SourceError, line: int | None = None) -> None:
+        if self._work.look.config.on_bad != "quarantine":
+            raise error
+        self.add(file, error, line)
+
+
+def _settled_columns(work: Work) -> tuple[Column, ...]:
+    """Those that the files are read by. The schema file has them before anything is committed under them."""
+    look, now = work.look, now_text()
+    if look.columns is None:
+        return pin(work.config, look.config, look.found, now)
+    repin(work.config, look.config, look.columns, look.evolution, look.found, now)
+    return look.columns
 
 
 def _shown_column(bad: BadRow) -> str:

@@ -3,16 +3,41 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
-from lading.format.members import write_state
-from lading.format.snapshot import BuildMeta, build_snapshot
-from lading.snapshots.stores.local import LocalStore
+from lading.format.snapshot import BuildMeta, ShardMeta, build_snapshot
+from lading.format.state_file import write_state
+from lading.snapshots.publish import keep_manifest
 from lading.snapshots.stores.protocol import Published
+from lading.steps.shard import Served
+from lading.steps.store import store_of
 from lading.steps.work import Work
 
 
-def publish_snapshot(work: Work) -> Published:
-    """The log's state as an immutable snapshot, then the pointer."""
+def publish_snapshot(
+    work: Work, gate: dict[str, Any] | None = None, served: Served | None = None
+) -> Published:
+    """The log's state as an immutable snapshot, then the pointer. `gate` is what its gate found, `served`
+    the shards of a table that is served by key.
+
+    Conflict if cleaning took this run for dead meanwhile: files that it knows may be gone. It is asked
+    again afterwards, for a run that slept between the question and the pointer.
+    """
+    work.table.refuse_expired(work.run_id)
+    payload = snapshot_payload(work, gate, served)
+    store = store_of(work.config, work.name)
+    published = store.publish(payload, work.run_id, sequence=work.table.state.sequence)
+    work.table.refuse_expired(work.run_id)
+    return published
+
+
+def keep_snapshot(work: Work, gate: dict[str, Any], served: Served | None = None) -> str:
+    """The same for a state that the gate refused: written, and nothing points at it. Its reference."""
+    store = store_of(work.config, work.name)
+    return keep_manifest(store, snapshot_payload(work, gate, served), work.run_id)[0]
+
+
+def snapshot_payload(work: Work, gate: dict[str, Any] | None, served: Served | None) -> bytes:
     state = work.table.state
     meta = BuildMeta(
         run_id=work.run_id,
@@ -25,7 +50,10 @@ def publish_snapshot(work: Work) -> Published:
             "recipe": state.meta.recipe,
             "rows": state.row_count(),
             "parts": state.count(),
+            **({"gate": gate} if gate is not None else {}),
         },
     )
-    payload = build_snapshot(meta, (), lambda con: write_state(con, state.meta, state.columns()))
-    return LocalStore(work.table.folder).publish(payload, work.run_id, sequence=state.sequence)
+    shards: tuple[ShardMeta, ...] = ()
+    if served is not None:
+        meta, shards = served.described(meta), served.shards
+    return build_snapshot(meta, shards, lambda con: write_state(con, state.meta, state.columns()))

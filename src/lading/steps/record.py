@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from lading.catalog.manifest import manifest_of, write_manifest
+from lading.catalog.table import Table
 from lading.config import Config
 from lading.model import FoundFile, Source
 from lading.sources.manifest import FileEntry, SourceManifest, save
 from lading.sources.schema import load_schema
-from lading.steps.ledger import FAILED, SUCCESS
+from lading.steps.ledger import FAILED, QUARANTINED, SUCCESS
 from lading.steps.look import Look
+from lading.steps.rules import rules_of
+from lading.steps.schema import FOUND_HASH, found_hash
 from lading.steps.work import Work
 
 
 def write_table_manifest(work: Work) -> None:
     """manifest.json, for people and for the seed's readers; never the source of truth."""
-    state = work.table.state
+    write_manifest_of(work.table)
+
+
+def write_manifest_of(table: Table) -> None:
+    """The same outside of a run."""
+    state = table.state
     manifest = manifest_of(
-        work.name, state.in_order_added(), created_at=work.table.created_at, updated_at=state.meta.at
+        state.meta.table, state.in_order_added(), created_at=table.created_at, updated_at=state.meta.at
     )
-    extra = {"table_id": work.table.table_id, "sequence": state.sequence, "order_by": state.order_by}
-    write_manifest(work.table.folder, manifest, extra)
+    extra = {"table_id": table.table_id, "sequence": state.sequence, "order_by": state.order_by}
+    write_manifest(table.place, manifest, extra)
 
 
 def record_sources(
@@ -32,28 +41,38 @@ def record_sources(
     sequence: int,
     sources: Mapping[str, Source],
     failures: Mapping[str, str],
+    recipe: str = "",
 ) -> None:
-    """`failures` says why, by key; it covers this run and what earlier runs left failed."""
+    """`failures` says why, by key; it covers this run and what earlier runs left failed. `recipe` is the
+    log's."""
     files = {key: _read(source) for key, source in sources.items()}
     for file in look.found:
         if file.key in failures:
             files[file.key] = _failed(file, failures[file.key], sources.get(file.key))
-    lading = {"table_id": table_id, "sequence": sequence}
-    schema = _schema_section(config, look.config.name)
+    schema = schema_section(config, look.config.name)
     old = look.manifest or SourceManifest(look.config.name, {})
-    save(config.source_manifest(look.config.name), old.updated(files, schema=schema, lading=lading))
+    lading: dict[str, Any] = {"table_id": table_id, "sequence": sequence, FOUND_HASH: found_hash(look.found)}
+    rules = rules_of(look.config.checks)
+    if look.recipe in (None, recipe) and (rules or "rules" in old.lading):
+        lading["rules"] = rules  # those that the log's rows were made by
+    new = old.updated(files, schema=schema, lading=lading, preprocessing=look.preprocessing)
+    save(config.source_manifest(look.config.name), new)
 
 
 def _read(source: Source) -> FileEntry:
     return FileEntry(
         hash=source.hash,
         last_processed=source.processed_at,
-        status=SUCCESS,
+        status=SUCCESS if source.aside is None else QUARANTINED,
         metadata={"row_count": source.rows},
         sha256=source.sha256,
         size=source.size,
         mtime_ns=source.mtime_ns,
         racy=source.racy,
+        error=source.aside,
+        archive=source.archive,
+        rows_rejected=source.rejected,
+        quarantine=source.quarantine,
     )
 
 
@@ -66,10 +85,11 @@ def _failed(file: FoundFile, error: str, old: Source | None) -> FileEntry:
         size=file.size,
         mtime_ns=file.mtime_ns,
         error=error,
+        archive=file.archive,
     )
 
 
-def _schema_section(config: Config, name: str) -> dict[str, str]:
+def schema_section(config: Config, name: str) -> dict[str, str]:
     schema = load_schema(config.schema_file(name))
     if schema is None:
         return {}

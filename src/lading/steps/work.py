@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from lading.catalog.table import Table
 from lading.config import Config
-from lading.model import Column, Digest, StagedGroup
+from lading.model import CheckResult, Column, Digest, FoundFile, Ingested, StagedGroup
 from lading.steps.look import Look
 from lading.watch import Watch
 
@@ -42,10 +43,45 @@ class Prepared:
     recipe: str
     digests: dict[str, Digest]
     groups: tuple[StagedGroup, ...]
+    aside: tuple[Aside, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """A file that is set aside whole."""
+
+    file: FoundFile
+    reason: str
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """What was set aside of one source, and where it is kept."""
+
+    rows: int
+    path: str  # relative to the table
+    whole: str | None = None  # why all of the file is
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What became of the files that were read; nobody sees it until it is committed."""
+
+    ingested: Ingested | None
+    rejected: dict[int, Rejected] = field(default_factory=dict)  # by source
+    checks: tuple[CheckResult, ...] = ()
+    buckets: frozenset[int] = frozenset()  # where parts were written, those that did not stay included
+    notes: tuple[str, ...] = ()  # for people: what `drift` let pass
 
 
 def new_id() -> str:
     return uuid.uuid4().hex
+
+
+def new_run_id() -> str:
+    """Sorts by time, and is short enough to be typed."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
 
 
 def now_text() -> str:

@@ -7,6 +7,7 @@ root, by `..`, as an absolute path or through a link, is refused before anything
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -14,7 +15,7 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 from lading.errors import ManifestParseError, ManifestStoreError, PublishCurrentError
-from lading.format.pointer import POINTER_LIMIT, encode_pointer, new_swap_id, parse_pointer
+from lading.format.pointer import MALFORMED, POINTER_LIMIT, encode_pointer, new_swap_id, parse_pointer
 from lading.format.snapshot_file import SNAPSHOT_LIMIT
 from lading.model import SnapshotRef
 from lading.snapshots.publish import publish_in_two_phases, same_pointer
@@ -75,6 +76,9 @@ class LocalStore:
         except FileNotFoundError:
             return None
         except OSError as error:
+            if error.errno == errno.EFBIG:
+                huge = f"{path} is malformed: {error.strerror}"
+                raise ManifestParseError(huge, hint=MALFORMED, file=str(path)) from error
             raise _unreadable(path, error) from error
         except ManifestParseError as error:
             error.file = str(path)
@@ -123,12 +127,15 @@ class LocalStore:
     ) -> SnapshotRef:
         steps = ref.split("/")
         parsed = parse_folder(steps[1]) if len(steps) == 3 and steps[0] == MANIFESTS else None
+        absent = ManifestStoreError(
+            f"there is no manifest {ref!r} in {self.root}", hint="pick one of the listed snapshots"
+        )
         if parsed is None or not self.manifest_path(ref).is_file():
-            raise ManifestStoreError(
-                f"there is no manifest {ref!r} in {self.root}", hint="pick one of the listed snapshots"
-            )
+            raise absent
         try:
             with local.locked(self.root / f"{CURRENT}.lock"):
+                if not self.manifest_path(ref).is_file():
+                    raise absent  # deleted in between: see delete_manifest
                 at = later(now, self._moved_at())
                 to = SnapshotRef(ref, parsed[1], at, sequence, held=hold, swap_id=new_swap_id())
                 local.write_atomic(self.root / CURRENT, encode_pointer(to))
@@ -139,6 +146,27 @@ class LocalStore:
                 file=str(self.root / CURRENT),
             ) from error
         return to
+
+    def delete_manifest(self, ref: str) -> bool:
+        """Under the pointer's lock, so that nobody rolls back to it meanwhile; its folder goes too if that
+        holds nothing else."""
+        steps = ref.split("/")
+        if len(steps) != 3 or steps[0] != MANIFESTS or parse_folder(steps[1]) is None:
+            raise ManifestStoreError(
+                f"there is no manifest {ref!r} in {self.root}", hint="pick one of the listed snapshots"
+            )
+        path = self.manifest_path(ref)
+        try:
+            with local.locked(self.root / f"{CURRENT}.lock"):
+                current = self.load_current()
+                if current is not None and current.ref == ref:
+                    return False
+                path.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    path.parent.rmdir()
+        except OSError as error:
+            raise _unreadable(path, error) from error
+        return True
 
     def _moved_at(self) -> datetime | None:
         """When the pointer moved last. A malformed pointer has no time, and may be replaced."""

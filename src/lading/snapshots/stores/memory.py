@@ -65,12 +65,19 @@ class MemoryStore:
     def set_current(
         self, ref: str, *, hold: bool = True, sequence: int = 0, now: datetime | None = None
     ) -> SnapshotRef:
-        listed, _ = self._find(ref)
         with self._lock:
+            listed, _ = self._find(ref)
             at = later(now, self._current.published_at if self._current else None)
             to = SnapshotRef(ref, listed.run_id, at, sequence, held=hold, swap_id=new_swap_id())
             self._current = to
             return to
+
+    def delete_manifest(self, ref: str) -> bool:
+        with self._lock:
+            if self._current is not None and self._current.ref == ref:
+                return False
+            self._manifests.pop(ref, None)
+            return True
 
     def _find(self, ref: str) -> tuple[SnapshotRef, bytes]:
         try:

@@ -51,6 +51,10 @@ class ManifestStore(Protocol):
         """
         ...
 
+    def put_manifest(self, payload: bytes, run_id: str, now: datetime | None) -> tuple[str, datetime]:
+        """Write the manifest only; its reference and time. `snapshots.publish.keep_manifest` names errors."""
+        ...
+
     def load_current(self) -> SnapshotRef | None:
         """What the pointer names, None before the first publish."""
         ...
@@ -68,6 +72,20 @@ class ManifestStore(Protocol):
     ) -> SnapshotRef:
         """Point at a manifest that is there. With `hold`, runs leave the pointer where it is now."""
         ...
+
+    def delete_manifest(self, ref: str) -> bool:
+        """Remove a manifest unless the pointer names it: False then. One that isn't there is gone."""
+        ...
+
+
+class AsyncManifestStore(Protocol):
+    """The reading half of a store, for asynchronous code. There is nothing that writes."""
+
+    async def load_current(self) -> SnapshotRef | None: ...
+
+    async def load_manifest(self, ref: str) -> bytes: ...
+
+    async def list_manifests(self, *, limit: int | None = None) -> list[SnapshotRef]: ...
 
 
 def timestamp(at: datetime) -> str:

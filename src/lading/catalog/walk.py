@@ -1,0 +1,129 @@
+"""A table's members from nothing but the files that lie there.
+
+Footers say which table, run and commit a part is of and which parts it replaced; not whether that commit
+was ever made. So what can be decided is decided, and everything else is left out and said: a part that
+may have been replaced is never brought back silently.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lading.catalog.intake import Footer, in_parallel, joint_schema, member_of, read_footer
+from lading.errors import LadingError, PartError
+from lading.format.bounds import bound_kind
+from lading.model import Member
+
+_NOT_DATA = ("manifests", "quarantine", "runs", "shards")  # lading's own folders below a table
+_SOURCE = "_source"
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    members: tuple[Member, ...]
+    schema: pa.Schema
+    key: str | None
+    undecided: tuple[str, ...]  # in words, with the paths
+
+
+def walk_files(folder: Path, key: str | None) -> Walked:
+    """Every Parquet file below `folder` that can be taken for a live member."""
+    paths = sorted(_parquet_files(folder))
+    read = in_parallel(lambda path: _footer(folder, path), paths)
+    undecided = [str(one) for one in read if isinstance(one, str)]
+    footers = [one for one in read if isinstance(one, Footer)]
+    footers, replaced = _without_replaced(footers)
+    undecided += [f"{path} is left out: another part says that it replaced it" for path in replaced]
+    footers, overlapping = _without_overlaps(folder, footers)
+    undecided += [
+        f"{path} is left out: a later commit's part holds rows of the same source file, and whether it was "
+        "replaced is not written anywhere"
+        for path in overlapping
+    ]
+    commits = {footer.said("commit_id") for footer in footers} - {None}
+    if commits:
+        several = f"{len(commits)} commits" if len(commits) > 1 else "one commit"
+        undecided.append(f"the parts are of {several}; whether a commit was completed can't be told")
+    schema = joint_schema(None, footers)
+    return Walked(*_members(footers, schema, key), tuple(undecided))
+
+
+def _members(
+    footers: Sequence[Footer], schema: pa.Schema, key: str | None
+) -> tuple[tuple[Member, ...], pa.Schema, str | None]:
+    if key is None:
+        declared = {footer.sort_column() for footer in footers} - {None}
+        key = declared.pop() if len(declared) == 1 else None
+    if key is not None and (key not in schema.names or bound_kind(schema.field(key).type) is None):
+        key = None
+    return tuple(member_of(footer, schema, key) for footer in footers), schema, key
+
+
+def _parquet_files(folder: Path) -> Iterator[str]:
+    for place, folders, files in os.walk(folder):
+        below = os.path.relpath(place, folder)
+        folders[:] = sorted(
+            f for f in folders if not f.startswith(".") and (below != "." or f not in _NOT_DATA)
+        )
+        for name in files:
+            if name.endswith(".parquet") and not name.startswith("."):
+                yield name if below == "." else f"{below}/{name}".replace(os.sep, "/")
+
+
+def _footer(folder: Path, path: str) -> Footer | str:
+    try:
+        return read_footer(folder / path, path)
+    except LadingError as error:
+        return f"{path} is left out: {error.message}"
+
+
+def _without_replaced(footers: list[Footer]) -> tuple[list[Footer], list[str]]:
+    """A part names what it replaced: it holds those rows, so either it or they are live."""
+    replaced = {path for footer in footers for path in json.loads(footer.said("replaces") or "[]")}
+    return [f for f in footers if f.path not in replaced], sorted(replaced & {f.path for f in footers})
+
+
+def _without_overlaps(folder: Path, footers: list[Footer]) -> tuple[list[Footer], list[str]]:
+    """Rows of one source file are written by one commit: of two, the later one is kept."""
+    written = [footer for footer in footers if footer.said("commit_id") and _SOURCE in footer.schema.names]
+    if len({footer.said("commit_id") for footer in written}) < 2:
+        return footers, []
+    sources = dict(
+        zip(
+            [footer.path for footer in written],
+            in_parallel(lambda footer: _sources(folder / footer.path), written),
+            strict=True,
+        )
+    )
+    latest: dict[int, tuple[str, str]] = {}
+    for footer in written:
+        for source in sources[footer.path]:
+            latest[source] = max(latest.get(source, ("", "")), _age(footer))
+    old = {f.path for f in written if any(latest[source] > _age(f) for source in sources[f.path])}
+    return [footer for footer in footers if footer.path not in old], sorted(old)
+
+
+def _age(footer: Footer) -> tuple[str, str]:
+    """Run ids sort by time."""
+    return footer.said("run_id") or "", footer.said("commit_id") or ""
+
+
+def _sources(place: Path) -> set[int]:
+    try:
+        with pq.ParquetFile(place) as file:
+            found: set[int] = set()
+            for batch in file.iter_batches(columns=[_SOURCE]):
+                found.update(pc.unique(batch.column(0)).to_pylist())
+            return found
+    except (OSError, pa.ArrowException) as error:
+        raise PartError(
+            f"{place} can't be read: {error}", hint="move it out of the table, then rebuild", file=str(place)
+        ) from error

@@ -1,0 +1,90 @@
+"""lading cache: what was extracted or copied, and what of it nobody needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from lading.cli.session import Json, config_of
+
+if TYPE_CHECKING:
+    from lading.sources.archives_cache import Cached
+
+
+def cache_status(ctx: typer.Context, json: Json = False) -> None:
+    """Show what lies in the cache, and which tables need it.
+
+    Extracted archives, what preprocess scripts made, copies of objects, what killed runs left behind.
+
+    \b
+    Example:
+      lading cache status
+    """
+    config = config_of(ctx)
+    from lading.cli.screen import byte_words, count_words, print_json, say, show_table
+    from lading.sources.archives_cache import cache_contents
+
+    found = cache_contents(config)
+    if json:
+        print_json({"cache": str(config.cache), "contents": [_cached_object(one) for one in found]})
+        return
+    if not found:
+        say("the cache is empty")
+        return
+    show_table(
+        ("kind", "name", "files", "size", "needed", "why"),
+        (
+            (
+                one.kind,
+                one.path.name,
+                one.files,
+                byte_words(one.bytes),
+                "yes" if one.needed else "no",
+                one.why,
+            )
+            for one in found
+        ),
+        right=("files", "size"),
+    )
+    spare = [one for one in found if not one.needed]
+    if spare:
+        size = byte_words(sum(one.bytes for one in spare))
+        say(f"{count_words(len(spare), 'folder')} of {size} can go: lading cache clear")
+
+
+def cache_clear(ctx: typer.Context, json: Json = False) -> None:
+    """Remove from the cache what no table needs.
+
+    Never what a table still needs: that would only be made again by the next run.
+
+    \b
+    Example:
+      lading cache clear
+    """
+    config = config_of(ctx)
+    from lading.cli.screen import byte_words, count_words, print_json, say
+    from lading.sources.archives_cache import clear_cache
+
+    removed = clear_cache(config)
+    if json:
+        freed = sum(one.bytes for one in removed)
+        print_json({"removed": [_cached_object(one) for one in removed], "bytes": freed})
+        return
+    for one in removed:
+        say(f"removed {one.kind} {one.path.name}: {one.why}")
+    size = byte_words(sum(one.bytes for one in removed))
+    say(f"{count_words(len(removed), 'folder')} removed, {size}" if removed else "nothing to remove")
+
+
+def _cached_object(one: Cached) -> dict[str, Any]:
+    return {
+        "kind": one.kind,
+        "path": str(one.path),
+        "made_from": one.made_from,
+        "files": one.files,
+        "bytes": one.bytes,
+        "tables": list(one.tables),
+        "needed": one.needed,
+        "why": one.why,
+    }

@@ -1,0 +1,85 @@
+"""lading diff: what happened between two snapshots."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lading.cli.session import Json, Table, known_table
+
+if TYPE_CHECKING:
+    from lading.snapshots.diff import Diff
+    from lading.snapshots.history import Wanted
+
+_HELP = "A run, a manifest's reference, `current`, or ~N: the Nth before what readers see."
+Before = Annotated[str, typer.Argument(metavar="A", help=_HELP)]
+After = Annotated[str, typer.Argument(metavar="B", help="The same; the later one.")]
+
+
+def diff(ctx: typer.Context, table: Table, before: Before, after: After, json: Json = False) -> None:
+    """Show what changed between two snapshots.
+
+    Rows by source file: added, removed, replaced; parts; columns. Reads no data.
+
+    \b
+    Example:
+      lading diff voyages ~1 current
+      lading diff voyages 20240301-063000-1f2e3d4c 20240302-063000-5b6a7988 --json
+    """
+    from lading.cli.screen import print_json
+    from lading.snapshots.diff import diff as difference
+    from lading.snapshots.history import find
+    from lading.snapshots.opening import open_members
+    from lading.steps.store import store_of
+
+    config = known_table(ctx, table)
+    store, folder = store_of(config, table), config.place(table)
+    refs = [find(store, _wanted(text), folder) for text in (before, after)]
+    old = open_members(store, refs[0].ref, str(folder))
+    new = open_members(store, refs[1].ref, str(folder))
+    try:
+        found = difference(old, new)
+    finally:
+        old.close()
+        new.close()
+    if json:
+        runs = {"table": table, "before": refs[0].run_id, "after": refs[1].run_id}
+        print_json({**runs, **found.as_json()})
+    else:
+        _show(found)
+
+
+def _wanted(text: str) -> Wanted:
+    from lading.snapshots.history import Wanted
+
+    if text == "current":
+        return Wanted()
+    match = re.fullmatch(r"~([0-9]+)", text)
+    return Wanted(offset=int(match[1])) if match else Wanted(ref=text)
+
+
+def _show(found: Diff) -> None:
+    from lading.cli.screen import byte_words, say, show_table
+
+    change = found.rows_after - found.rows_before
+    say(f"{found.rows_before:,} rows, then {found.rows_after:,} ({change:+,})")
+    if found.sources:
+        show_table(
+            ("file", "change", "rows before", "rows after"),
+            ((one.key, one.kind, one.rows_before, one.rows_after) for one in found.sources),
+            right=("rows before", "rows after"),
+        )
+    parts = found.parts
+    say(
+        f"parts: {parts.added:,} added ({byte_words(parts.bytes_added)}), "
+        f"{parts.removed:,} removed ({byte_words(parts.bytes_removed)}), "
+        f"{parts.lessened:,} with fewer rows, {parts.kept:,} as before"
+    )
+    for one in found.columns:
+        say(f"column {one.name}: {one.before or 'not there'}, then {one.after or 'not there'}")
+    if found.order_by is not None:
+        say(f"order: {found.order_by[0] or 'none'}, then {found.order_by[1] or 'none'}")
+    if found.recipe_changed:
+        say("the recipe changed: schema, transform, read options, order, bucket size or format")

@@ -1,0 +1,100 @@
+"""lading discover-schema: look at a table's files and write down its columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lading.cli.session import Json, Tables, config_of
+
+if TYPE_CHECKING:
+    from lading.steps.discover_schema import SchemaReport
+
+STALE_EXIT = 2
+
+FullScan = Annotated[
+    bool, typer.Option("--full-scan", help="Look at every row, and also at tables that are fresh.")
+]
+Check = Annotated[bool, typer.Option("--check", help="Write nothing; exit with 2 if a schema is stale.")]
+
+
+def discover_schema(
+    ctx: typer.Context,
+    tables: Tables = None,
+    full_scan: FullScan = False,
+    check: Check = False,
+    json: Json = False,
+) -> None:
+    """Infer columns and types from the files.
+
+    Writes schema/<table>.yaml where there is none, or where it was inferred from other files than there
+    are now; says what each type was inferred from. Types that you changed in the file stay yours.
+
+    \b
+    Example:
+      lading discover-schema
+      lading discover-schema voyages --full-scan
+      lading discover-schema --check
+    """
+    config = config_of(ctx, tables)
+    from lading.cli.failures import error_object, print_error
+    from lading.cli.progress import terminal_watch
+    from lading.cli.screen import print_json
+    from lading.pipeline.session import spark_session
+    from lading.steps.discover_schema import discover_schemas
+
+    with terminal_watch() as watch:
+        reports = discover_schemas(
+            config,
+            tables or (),
+            full_scan=full_scan,
+            check=check,
+            watch=watch,
+            session=lambda: spark_session(config.spark.master, config.spark.conf, config.cache),
+        )
+    errors = [report.error for report in reports if report.error is not None]
+    if json:
+        found: dict[str, Any] = {"tables": [_object(report) for report in reports]}
+        print_json({**found, "error": error_object(errors[0])} if errors else found)
+    else:
+        for report in reports:
+            _show(report)
+        for error in errors:
+            print_error(error)
+    if errors:
+        raise typer.Exit(max(error.exit_code for error in errors))
+    if any(report.state == "stale" for report in reports):
+        raise typer.Exit(STALE_EXIT)
+
+
+def _object(report: SchemaReport) -> dict[str, Any]:
+    because = report.because or {}
+    return {
+        "table": report.table,
+        "path": str(report.path),
+        "state": report.state,
+        "looked_at": report.looked_at or None,
+        "columns": [{"name": c.name, "type": c.type, "because": because.get(c.name)} for c in report.columns],
+        "changes": list(report.changes),
+    }
+
+
+def _show(report: SchemaReport) -> None:
+    from lading.cli.screen import say, show_table
+
+    if report.state == "failed":
+        return
+    looked = f", from {report.looked_at}" if report.looked_at else ""
+    say(f"{report.table}: {report.state}{looked} ({report.path})")
+    if report.state != "generated":
+        return
+    because = report.because or {}
+    show_table(
+        ("  column", "type", "why"),
+        ((f"  {c.name}", c.type, because.get(c.name) or "as you wrote it") for c in report.columns),
+    )
+    for change in report.changes:
+        say(f"  {change}")
+    if report.changes:
+        say("  The next run reads the table again under these columns.")

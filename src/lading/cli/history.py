@@ -1,0 +1,81 @@
+"""lading history: the snapshots of a table, newest first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lading.cli.session import Json, Table, known_table
+
+if TYPE_CHECKING:
+    from lading.snapshots.history import Entry
+
+_SHOWN = 20
+
+Limit = Annotated[
+    int, typer.Option("--limit", metavar="N", min=1, help=f"At most N snapshots; {_SHOWN} when left out.")
+]
+
+
+def history(ctx: typer.Context, table: Table, limit: Limit = _SHOWN, json: Json = False) -> None:
+    """List the snapshots of a table.
+
+    Newest first: run, time, rows, and how many more or fewer than in the one before. `current` is what
+    readers see, `held` that somebody rolled back to it, `failed` that the gate refused it.
+
+    \b
+    Example:
+      lading history voyages
+      lading history voyages --limit 100 --json
+    """
+    from lading.cli.screen import note, print_json, say, show_table
+    from lading.snapshots.history import history as snapshots_of
+    from lading.steps.store import store_of
+
+    config = known_table(ctx, table)
+    found = snapshots_of(store_of(config, table), limit=limit)
+    if json:
+        print_json({"table": table, "snapshots": [_entry_object(one) for one in found]})
+        return
+    if not found:
+        say(f"{table} has no snapshots yet.")
+        return
+    show_table(
+        ("run", "published (UTC)", "rows", "change", "parts", ""),
+        (
+            (
+                one.run_id,
+                f"{one.at:%Y-%m-%d %H:%M:%S}",
+                one.rows,
+                _change(one),
+                one.parts,
+                ", ".join(one.marks),
+            )
+            for one in found
+        ),
+        right=("rows", "change", "parts"),
+    )
+    for one in found:
+        for reason in (*one.failed, *([one.problem] if one.problem else [])):
+            note(f"{one.run_id}: {reason}")
+
+
+def _change(one: Entry) -> str:
+    return "" if one.change is None else f"{one.change:+,}"
+
+
+def _entry_object(one: Entry) -> dict[str, Any]:
+    return {
+        "run_id": one.run_id,
+        "published_at": one.at.isoformat(),
+        "rows": one.rows,
+        "change": one.change,
+        "parts": one.parts,
+        "sequence": one.sequence,
+        "current": one.current,
+        "held": one.held,
+        "failed": list(one.failed),
+        "problem": one.problem,
+        "manifest_ref": one.ref,
+    }

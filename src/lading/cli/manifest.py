@@ -1,0 +1,150 @@
+"""lading manifest: what was read, and asking for more of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from lading.cli.session import Json, Table, Tables, config_of
+from lading.config import Config
+
+Status = Annotated[
+    str | None,
+    typer.Option("--status", metavar="STATUS", help="Only entries with this status: success, failed."),
+]
+File = Annotated[
+    str | None,
+    typer.Option("--file", metavar="KEY", help="Only this file; an archive's key means all its members."),
+]
+
+_SHOWN = 40  # entries listed for a person; a script asks for JSON and gets all
+
+
+def manifest_show(ctx: typer.Context, tables: Tables = None, json: Json = False) -> None:
+    """Show what the source manifests say.
+
+    Each file with its status, rows and time, and the archives that were extracted.
+
+    \b
+    Example:
+      lading manifest show voyages
+    """
+    config = config_of(ctx, tables)
+    from lading.cli.screen import print_json, say, show_table
+    from lading.sources.global_manifest import NAME, load_extractions
+
+    found = [_manifest_object(config, name) for name in tables or config.tables]
+    extractions = load_extractions(config.project / "manifest" / NAME)
+    if json:
+        import msgspec
+
+        print_json({"tables": found, "extractions": msgspec.to_builtins(extractions)})
+        return
+    for one in found:
+        if not one["there"]:
+            say(f"{one['table']}: no manifest; the next run reads everything")
+            continue
+        say(f"{one['table']}: {len(one['files']):,} files")
+        _show_entries([{"table": one["table"], **entry} for entry in one["files"]])
+        for key, entry in one["preprocessing"].items():
+            say(f"  {key}: {entry.get('action')} to {entry.get('preprocessed_path')}")
+    if extractions:
+        show_table(
+            ("archive", "extracted to", "used by"),
+            (
+                (key.removeprefix("archive:"), one.extracted_dir, ", ".join(one.used_by_tables))
+                for key, one in extractions.items()
+            ),
+        )
+
+
+def manifest_query(
+    ctx: typer.Context, tables: Tables = None, status: Status = None, json: Json = False
+) -> None:
+    """Find entries of the source manifests.
+
+    \b
+    Example:
+      lading manifest query --status failed
+    """
+    config = config_of(ctx, tables)
+    from lading.cli.screen import print_json, say
+
+    entries = [
+        {"table": name, **entry}
+        for name in tables or config.tables
+        for entry in _manifest_object(config, name)["files"]
+        if status is None or entry["status"] == status
+    ]
+    if json:
+        print_json({"entries": entries})
+    elif entries:
+        _show_entries(entries)
+    else:
+        say(f"no entry has the status {status!r}" if status else "nothing was read yet")
+
+
+def manifest_reset(ctx: typer.Context, table: Table, file: File = None, json: Json = False) -> None:
+    """Ask for a table, or one file of it, to be read again.
+
+    The rows stay until the next run replaces them.
+
+    \b
+    Example:
+      lading manifest reset voyages
+      lading manifest reset voyages --file rotterdam_20240301.csv
+    """
+    config = config_of(ctx, [table])
+    from lading.cli.screen import count_words, print_json, say
+    from lading.sources.manifest import forget_file, forget_table
+
+    path = config.source_manifest(table)
+    keys = forget_table(path) if file is None else forget_file(path, file)
+    if json:
+        print_json({"table": table, "forgotten": keys})
+    elif file is None and not keys:
+        say(f"{table} has no manifest: the next run reads everything anyway")
+    else:
+        say(f"{table}: the next run reads {count_words(len(keys), 'file')} again")
+
+
+def _manifest_object(config: Config, name: str) -> dict[str, Any]:
+    import msgspec
+
+    from lading.sources.manifest import load
+
+    manifest = load(config.source_manifest(name))
+    if manifest is None:
+        return {"table": name, "there": False, "files": [], "preprocessing": {}, "schema": {}}
+    files = [{"key": key, **msgspec.to_builtins(entry)} for key, entry in sorted(manifest.files.items())]
+    return {
+        "table": name,
+        "there": True,
+        "files": files,
+        "preprocessing": manifest.preprocessing,
+        "schema": manifest.schema,
+    }
+
+
+def _show_entries(entries: Sequence[dict[str, Any]]) -> None:
+    from lading.cli.screen import say, show_table
+
+    show_table(
+        ("table", "file", "status", "rows", "last read", "why"),
+        (
+            (
+                one["table"],
+                one["key"],
+                one["status"],
+                one["metadata"].get("row_count"),
+                one["last_processed"],
+                one.get("error"),
+            )
+            for one in entries[:_SHOWN]
+        ),
+        right=("rows",),
+    )
+    if len(entries) > _SHOWN:
+        say(f"… and {len(entries) - _SHOWN:,} more; --json lists them all")

@@ -1,0 +1,92 @@
+"""lading merge: fewer, larger parts; the same rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lading.cli.session import Json, Table, config_of
+
+if TYPE_CHECKING:
+    from lading.merge import MergeReport
+
+TargetSize = Annotated[
+    str, typer.Option("--target-size", metavar="SIZE", help="How large a part should be: 64MB, 1GB.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be merged; change nothing.")]
+
+
+def merge(
+    ctx: typer.Context,
+    table: Table,
+    target_size: TargetSize = "128MB",
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Fold a table's small parts into larger ones.
+
+    Bucket by bucket, sorted as before; rows that a `minus` took out leave the files for good.
+    Readers are never blocked and see the result as one new snapshot. The replaced files stay until
+    they are cleaned up. A bucket that has nothing to gain is left alone.
+
+    \b
+    Example:
+      lading merge voyages --dry-run
+      lading merge voyages --target-size 256MB --json
+    """
+    from lading.cli.progress import terminal_watch
+    from lading.cli.screen import print_json
+    from lading.cli.sizes import byte_count
+    from lading.merge import merge_table
+
+    config = config_of(ctx, [table])
+    size = byte_count(target_size, "--target-size")
+    with terminal_watch() as watch:
+        report = merge_table(config, table, target_size=size, dry_run=dry_run, watch=watch)
+    if json:
+        print_json(_report_object(report, dry_run))
+    else:
+        _show(report, dry_run)
+
+
+def _report_object(report: MergeReport, dry_run: bool) -> dict[str, Any]:
+    return {
+        "table": report.table,
+        "run_id": report.run_id,
+        "dry_run": dry_run,
+        "folds": [
+            {"bucket": fold.bucket, "parts": len(fold.members), "rows": fold.rows, "bytes": fold.bytes}
+            for fold in report.folds
+        ],
+        "skipped": report.skipped,
+        "parts_removed": report.parts_removed,
+        "parts_added": report.parts_added,
+        "rows": report.rows,
+        "sequence": report.sequence,
+        "published": report.published,
+        "manifest_ref": report.manifest_ref,
+        "spark_started": report.spark_started,
+        "seconds": round(report.seconds, 3),
+    }
+
+
+def _show(report: MergeReport, dry_run: bool) -> None:
+    from lading.cli.screen import byte_words, count_words, say, show_table
+    from lading.format.table_manifest import bucket_key
+
+    if not report.folds:
+        say("Nothing to merge: no bucket has small parts that would become fewer, or rows taken out.")
+        return
+    show_table(
+        ("bucket", "parts", "rows", "size"),
+        ((bucket_key(f.bucket), len(f.members), f.rows, byte_words(f.bytes)) for f in report.folds),
+        right=("parts", "rows", "size"),
+    )
+    if dry_run:
+        say("Nothing was changed: --dry-run.")
+        return
+    seen = f"readers see sequence {report.sequence}" if report.published else "readers see what they saw"
+    say(f"{count_words(report.parts_removed, 'part')} became {report.parts_added:,}; {seen}.")
+    if report.skipped:
+        say(f"{count_words(report.skipped, 'fold')} gave way to a run that changed the same parts.")

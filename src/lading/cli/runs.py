@@ -1,0 +1,47 @@
+"""lading runs: who did what to a table, and whether they are still at it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lading.cli.session import Json, Table, known_table
+
+if TYPE_CHECKING:
+    from lading.snapshots.runs import RunRecord
+
+Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most N runs; 20 when left out.")]
+
+
+def runs(ctx: typer.Context, table: Table, limit: Limit = 20, json: Json = False) -> None:
+    """List the runs of a table.
+
+    Newest first. A run at work renews its lease; one that says `running` and whose lease has lapsed is
+    `dead`. Rollbacks and publishing by hand are listed too.
+
+    \b
+    Example:
+      lading runs voyages
+      lading runs voyages --json
+    """
+    from lading.cli.screen import print_json, show_table
+    from lading.snapshots.runs import list_runs
+
+    config = known_table(ctx, table)
+    records = [one.record for one in list_runs(config.place(table))[0]][:limit]
+    if json:
+        print_json({"table": table, "runs": [_run_object(one) for one in records]})
+        return
+    show_table(
+        ("run", "started (UTC)", "what", "state", "host", "error"),
+        (
+            (one.run_id, one.started_at[:19], one.action or "run", one.state(), one.host, one.error)
+            for one in records
+        ),
+    )
+
+
+def _run_object(one: RunRecord) -> dict[str, Any]:
+    return {**dataclasses.asdict(one), "state": one.state()}

@@ -1,0 +1,69 @@
+"""lading shards: the files that a table is served from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from lading.cli.session import AsOf, Json, Offset, Ref, Table, config_of, open_published
+from lading.format.snapshot import ShardMeta
+
+
+def shards(
+    ctx: typer.Context,
+    table: Table,
+    json: Json = False,
+    ref: Ref = None,
+    offset: Offset = None,
+    as_of: AsOf = None,
+) -> None:
+    """List the shards of a table.
+
+    Those with rows: how many keys, from which to which, how large, and where.
+
+    \b
+    Example:
+      lading shards ships
+      lading shards ships --offset 1 --json
+    """
+    from lading.cli.screen import byte_words, print_json, say, show_table
+
+    with open_published(config_of(ctx), table, ref=ref, offset=offset, as_of=as_of) as reader:
+        found, info = reader.shards(), reader.info()
+    if json:
+        serve = info.get("serve", {})
+        listed = [_shard_object(one) for one in found]
+        print_json(
+            {"table": table, "run_id": info["run_id"], "served": info["served"], **serve, "shards": listed}
+        )
+    elif not info["served"]:
+        say(f"{table} is not served by key: `serve:` in lading.yaml does that.")
+    else:
+        show_table(
+            ("shard", "keys", "from", "to", "size", "where"),
+            (
+                (one.db_id, one.row_count, _as_is(one.min_key), _as_is(one.max_key), byte_words(one.db_bytes),
+                 one.db_url)
+                for one in found
+            ),
+            right=("shard", "keys", "size"),
+        )  # fmt: skip
+        say(f"{len(found)} of {info['serve']['num_dbs']} shards have rows.")
+
+
+def _as_is(key: int | str | None) -> str | None:
+    return None if key is None else str(key)
+
+
+def _shard_object(one: ShardMeta) -> dict[str, Any]:
+    return {
+        "db_id": one.db_id,
+        "keys": one.row_count,
+        "min_key": one.min_key,
+        "max_key": one.max_key,
+        "bytes": one.db_bytes,
+        "db_url": one.db_url,
+        "attempt": one.attempt,
+        "sha256": one.checkpoint_id,
+    }

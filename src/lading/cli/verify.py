@@ -1,0 +1,81 @@
+"""lading verify: is everything what it says it is?"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lading.cli.session import Json, Tables, config_of
+
+if TYPE_CHECKING:
+    from lading.config import Config
+    from lading.steps.verify import Verified
+
+Deep = Annotated[
+    bool, typer.Option("--deep", help="Also read every byte, and some files again alone on Spark.")
+]
+
+
+def verify(ctx: typer.Context, tables: Tables = None, deep: Deep = False, json: Json = False) -> None:
+    """Check tables from their files to their snapshots.
+
+    Source fingerprints, the log, every part (size, rows, whose it is), the snapshot that readers see and
+    its shards. Says what is wrong and which command mends it. Exits with 1 if something is wrong.
+
+    \b
+    Example:
+      lading verify
+      lading verify voyages --deep --json
+    """
+    from lading.cli.progress import terminal_watch
+    from lading.cli.screen import print_json
+    from lading.steps.clean import tables_to_clean
+
+    config = config_of(ctx)
+    with terminal_watch() as watch:
+        found = [_verified(config, name, deep, watch) for name in tables_to_clean(config, tables or [])]
+    whole = all(one.whole for one in found)
+    if json:
+        print_json({"ok": whole, "tables": [_verified_object(one) for one in found]})
+    else:
+        for one in found:
+            _show(one)
+    if not whole:
+        raise typer.Exit(1)
+
+
+def _verified(config: Config, name: str, deep: bool, watch: Any) -> Verified:
+    from lading.steps.verify import verify as verify_table
+
+    found, seen = verify_table(config, name, watch=watch)
+    if deep and seen is not None:
+        from lading.pipeline.session import spark_session
+        from lading.steps.verify_deep import verify_deep
+
+        spark = config.spark
+        verify_deep(
+            config, seen, found, lambda: spark_session(spark.master, spark.conf, config.cache), watch=watch
+        )
+    return found
+
+
+def _verified_object(one: Verified) -> dict[str, Any]:
+    return {
+        "table": one.table,
+        "ok": one.whole,
+        "checked": one.checked,
+        "findings": [dataclasses.asdict(finding) for finding in one.findings],
+    }
+
+
+def _show(one: Verified) -> None:
+    from lading.cli.screen import say
+
+    looked = ", ".join(f"{number:,} {what}" for what, number in one.checked.items())
+    say(f"{one.table}: {'whole' if one.whole else 'NOT whole'}{f' ({looked})' if looked else ''}")
+    for finding in one.findings:
+        say(f"  {finding.level}: {finding.message}")
+        if finding.remedy:
+            say(f"    {finding.remedy}")

@@ -1,0 +1,111 @@
+"""Archives, preprocessing and roots in a bucket, as lading.yaml says them."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from lading.config_lines import Line
+from lading.config_section import Section
+
+ARCHIVE_KEYS = ("max_members", "max_bytes", "max_ratio", "max_nesting")
+PREPROCESS_KEYS = ("action", "scope", "where", "options")
+UNZIP = "unzip"
+
+_SIZE = re.compile(r"([1-9][0-9]*) ?(kB|MB|GB|TB)")
+_UNITS = {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_SCRIPT = re.compile(r"(?P<file>[^:]+\.py):(?P<function>[A-Za-z_][A-Za-z0-9_]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveLimits:
+    """What an archive may hold, all its nested archives included."""
+
+    max_members: int = 100_000
+    max_bytes: int = 100_000_000_000
+    max_ratio: int = 200
+    max_nesting: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Preprocess:
+    """What is done to a table's files before they are read."""
+
+    action: str  # "unzip", or "scripts/decode.py:process", relative to the project
+    scope: Literal["per_file", "global"] = "per_file"
+    where: Literal["driver", "cluster"] = "driver"
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def archive_limits(project: Section) -> ArchiveLimits:
+    section = project.section("archives", ARCHIVE_KEYS)
+    given = {key: value for key in ARCHIVE_KEYS if (value := _limit(section, key)) is not None}
+    return ArchiveLimits(**given)
+
+
+def preprocess(table: Section) -> Preprocess | None:
+    if "preprocess" not in table.lines:
+        return None
+    section = table.section("preprocess", PREPROCESS_KEYS)
+    action = section.checked("action", _action_problem, required=True) or UNZIP
+    scope = section.choice("scope", ("per_file", "global"))
+    options = section.section("options", None)
+    if action == UNZIP and scope == "global":
+        section.complain("scope", "unzip works file by file; leave it out")
+    if action == UNZIP and options.lines:
+        section.complain("options", "unzip has none; limits are under `archives:`")
+    for name in options.lines:
+        if not name.isidentifier() or name in ("path", "out_dir"):
+            options.complain(name, "can't be the name of an argument of the script")
+    return Preprocess(
+        action=action,
+        scope=cast(Literal["per_file", "global"], scope),
+        where=cast(Literal["driver", "cluster"], section.choice("where", ("driver", "cluster"))),
+        options={name: _plain(line) for name, line in options.lines.items()},
+    )
+
+
+def password_file(table: Section, project: Path) -> Path | None:
+    text = table.checked("password_file", lambda text: None if text.strip() else "is empty; name a file")
+    return None if text is None else Path(os.path.abspath(project / Path(text).expanduser()))
+
+
+def is_bucket(root: str) -> bool:
+    return root.startswith("s3://")
+
+
+def _limit(section: Section, name: str) -> int | None:
+    line = section.lines.get(name)
+    if line is None:
+        return None
+    if isinstance(line.value, int) and not isinstance(line.value, bool) and line.value > 0:
+        return line.value
+    size = _SIZE.fullmatch(line.value) if name == "max_bytes" and isinstance(line.value, str) else None
+    if size is not None:
+        return int(size[1]) * _UNITS[size[2]]
+    more = " or a size such as 20GB" if name == "max_bytes" else ""
+    section.complain(name, f"must be a number above 0{more}")
+    return None
+
+
+def _action_problem(text: str) -> str | None:
+    if text == UNZIP:
+        return None
+    match = _SCRIPT.fullmatch(text)
+    if not match:
+        return "must be unzip, or a file of the project and a function in it: scripts/decode.py:process"
+    path = os.path.normpath(match["file"])
+    if os.path.isabs(path) or path.startswith(("..", "~")):
+        return "must be inside the project: code from elsewhere is never run"
+    return None
+
+
+def _plain(line: Line) -> Any:
+    if isinstance(line.value, dict):
+        return {name: _plain(one) for name, one in line.value.items()}
+    if isinstance(line.value, list):
+        return [_plain(one) for one in line.value]
+    return line.value

@@ -1,0 +1,122 @@
+"""Where tables and manifests go and how that place is reached: `warehouse:`, `store:`, `s3:`, `postgres:`.
+
+A URL may carry a password and `s3:` carries keys: complaints about them never repeat the value.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from lading.config_section import Section
+from lading.model import Place
+
+S3_KEYS = ("endpoint", "region", "access_key_id", "secret_access_key", "session_token", "allow_http")
+POSTGRES_KEYS = ("prefix", "builds", "shards", "pointer")
+POSTGRES_SCHEMES = ("postgresql", "postgres")
+SCHEMES = ("s3", *POSTGRES_SCHEMES, "file", "memory")
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresNames:
+    """How a table's three tables are called in Postgres; `{table}` stands for the table's name."""
+
+    prefix: str = "lading"
+    builds: str = "{prefix}_{table}_builds"
+    shards: str = "{prefix}_{table}_shards"
+    pointer: str = "{prefix}_{table}_pointer"
+
+
+def scheme_of(text: str) -> str:
+    """`s3` of `s3://…`, empty for a path."""
+    match = _SCHEME.match(text)
+    return match[1].lower() if match else ""
+
+
+def store_url(project: Path, section: Section) -> str | None:
+    """What `store:` says: a URL, or an absolute path; None when manifests lie with the data."""
+    text = section.checked("store", url_problem)
+    if text is None or scheme_of(text) not in ("", "file"):
+        return text
+    return os.path.abspath(project / Path(local_path(text)).expanduser())
+
+
+def warehouse(project: Path, section: Section, s3: dict[str, str], cache: Path) -> Path | Place:
+    """What `warehouse:` says: a folder, or a place in a bucket."""
+    text = section.checked("warehouse", _warehouse_problem) or "warehouse"
+    if scheme_of(text) == "s3":
+        return Place(text.rstrip("/"), tuple(sorted(s3.items())), str(cache))
+    return Path(os.path.abspath(project / Path(text).expanduser()))
+
+
+def _warehouse_problem(text: str) -> str | None:
+    if scheme_of(text) not in ("", "s3"):
+        return f"{scheme_of(text)}:// can't hold tables; use a folder or s3://bucket/prefix"
+    return url_problem(text)
+
+
+def local_path(text: str) -> str:
+    """The path of `file:///…`; a path is one already."""
+    return unquote(urlsplit(text).path) if scheme_of(text) == "file" else text
+
+
+def url_problem(text: str) -> str | None:
+    """What is wrong with the URL of a store, without repeating what could be a password."""
+    scheme = scheme_of(text)
+    if not text.strip():
+        return "is empty; give a folder or a URL"
+    if scheme and scheme not in SCHEMES:
+        return f"{scheme}:// is unknown; use a folder, s3://bucket/prefix or postgresql://host/database"
+    try:
+        parts = urlsplit(text)
+        parts.port  # noqa: B018 (a port that is no number raises only when it is asked for)
+    except ValueError:
+        return "is not a URL; write special characters in user and password as %XX"
+    if scheme == "s3" and (not parts.netloc or "@" in text or parts.query or parts.fragment):
+        return "must be s3://bucket/prefix; keys go to s3:, the environment or the AWS files"
+    if scheme == "file" and (parts.netloc not in ("", "localhost") or not parts.path):
+        return "must be file:///folder"
+    if scheme in POSTGRES_SCHEMES and (
+        "@" in text.replace(parts.netloc, "", 1) or parts.netloc.count("@") > 1
+    ):
+        return "must be postgresql://user:password@host/database; write @ / # ? in user and password as %XX"
+    return None
+
+
+def s3_options(section: Section) -> dict[str, str]:
+    """The options that were given; what is left out comes from the environment and the AWS files."""
+    s3 = section.section("s3", S3_KEYS)
+    found = {name: _plain(s3, name) for name in s3.lines if name in S3_KEYS}
+    if found.get("allow_http") not in (None, "true", "false"):
+        s3.complain("allow_http", "must be true or false")
+    if (found.get("endpoint") or "").startswith("http://") and found.get("allow_http") != "true":
+        s3.complain("endpoint", "is not encrypted; write allow_http: true if that is meant")
+    return {name: text for name, text in found.items() if text is not None}
+
+
+def _plain(section: Section, name: str) -> str | None:
+    """The value as written, a key of digits too: a complaint about its type would have to show it."""
+    line = section.lines[name]
+    if line.text is None or not line.text.strip() or line.value is None:
+        section.complain(name, "must be text; leave it out if there is none")
+        return None
+    return str(line.value).lower() if isinstance(line.value, bool) else line.text
+
+
+def postgres_names(section: Section, tables: int) -> PostgresNames:
+    names = section.section("postgres", POSTGRES_KEYS)
+    given = {name: names.checked(name, _empty) for name in POSTGRES_KEYS}
+    for name in POSTGRES_KEYS[1:]:
+        text = given[name]
+        if text is not None and "{table}" not in text and tables > 1:
+            names.complain(name, "would be shared by several tables; put {table} into it")
+    return PostgresNames(**{name: text for name, text in given.items() if text is not None})
+
+
+def _empty(text: str) -> str | None:
+    return None if text.strip() else "is empty; leave it out"

@@ -1,0 +1,132 @@
+"""What is wrong with the text of a row that Spark could not read: the column and the reason. Pure.
+
+Spark's answer to such a row is nulls. A value that is there in the text and null in the answer is the
+one that doesn't fit; text that doesn't even have the right number of values says so itself. Runs where
+rows are set aside, on many of them, so it asks Spark nothing.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lading.model import Layout
+
+MISFIT = "does not fit the schema"
+
+Fault = tuple[str | None, str]  # the column, if one is to blame, and the reason
+
+
+def fault(
+    text: str,
+    *,
+    format: str,
+    options: Mapping[str, Any],
+    names: Sequence[str],
+    unread: Mapping[str, str],
+    layout: Layout | None = None,
+) -> Fault:
+    """`names` are the file's columns in its order; `unread` are the types of those that Spark found
+    nothing in."""
+    if format == "json":
+        return _json_fault(text, names, unread)
+    if layout is not None:
+        return _fixed_fault(text, layout, unread, options)
+    if format in ("csv", "tsv"):
+        return _delimited_fault(text, format, options, names, unread)
+    return None, MISFIT
+
+
+def same_record(one: str, other: str, format: str, options: Mapping[str, Any]) -> bool:
+    """Whether two texts are of one record: quotes that need not be there don't count."""
+    if format not in ("csv", "tsv"):
+        return _one_newline(one) == _one_newline(other)
+    mine, theirs = _fields(one, format, options), _fields(other, format, options)
+    if mine is None or theirs is None:
+        return _one_newline(one) == _one_newline(other)
+    return [_one_newline(field).strip() for field in mine] == [
+        _one_newline(field).strip() for field in theirs
+    ]
+
+
+def _delimited_fault(
+    text: str, format: str, options: Mapping[str, Any], names: Sequence[str], unread: Mapping[str, str]
+) -> Fault:
+    fields = _fields(text, format, options)
+    if fields is not None and len(fields) != len(names):
+        return None, f"has {len(fields)} fields where the header has {len(names)}"
+    for name, field in zip(names, fields or (), strict=False):
+        if name in unread and _says_something(field, options):
+            return name, f"{field!r} is not {_a(unread[name])}"
+    return None, MISFIT
+
+
+def _fixed_fault(text: str, layout: Layout, unread: Mapping[str, str], options: Mapping[str, Any]) -> Fault:
+    wanted = max(field.start + field.length for field in layout.fields)
+    if len(text) < wanted:
+        return None, f"has {len(text)} characters where the spec needs {wanted}"
+    for field in layout.fields:
+        piece = text[field.start : field.start + field.length]
+        if field.name in unread and _says_something(piece, options):
+            return field.name, f"{piece.strip()!r} is not {_a(unread[field.name])}"
+    return None, MISFIT
+
+
+def _json_fault(text: str, names: Sequence[str], unread: Mapping[str, str]) -> Fault:
+    try:
+        pairs = json.loads(text, object_pairs_hook=_Pairs)
+    except (ValueError, RecursionError) as error:
+        return None, f"is not one JSON object: {error}"
+    if not isinstance(pairs, _Pairs):
+        return None, "is not a JSON object"
+    for name, _ in pairs:
+        if name not in names:
+            return name, f"the key {name!r} is not in the schema"
+        if sum(other == name for other, _ in pairs) > 1:
+            return name, f"has the key {name!r} twice"
+    for name, value in pairs:
+        if name in unread and value is not None:
+            return name, f"{json.dumps(_plain(value))} is not {_a(unread[name])}"
+    return None, MISFIT
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object with its doubles."""
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, _Pairs):
+        return {name: _plain(inner) for name, inner in value}
+    return [_plain(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _fields(text: str, format: str, options: Mapping[str, Any]) -> list[str] | None:
+    quote = options.get("quote", '"')
+    escape = options.get("escape", quote)
+    try:
+        records = csv.reader(
+            io.StringIO(text, newline=""),
+            delimiter=options.get("delimiter", "\t" if format == "tsv" else ","),
+            quotechar=quote,
+            doublequote=escape == quote,
+            escapechar=None if escape == quote else escape,
+        )
+        return next(records, None)
+    except csv.Error:
+        return None
+
+
+def _one_newline(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n").strip("\n\ufeff")
+
+
+def _says_something(field: str, options: Mapping[str, Any]) -> bool:
+    null = options.get("null")
+    return bool(field.strip()) and field != null and field.strip() != null
+
+
+def _a(type: str) -> str:
+    return f"{'an' if type[0] in 'aeiou' else 'a'} {type}"

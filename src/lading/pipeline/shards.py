@@ -1,0 +1,122 @@
+"""Shards on Spark: parts are read and routed, rows are brought together and sorted, files are written.
+
+The driver gets one small record a shard and never a row, says which attempt counts, and refuses a
+result with a hole in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+import lading.errors as errors
+from lading.errors import LadingError, PipelineError, ShardCoverageError
+from lading.format.routing import Router
+from lading.format.shard_winners import select_winners
+from lading.format.snapshot import ShardMeta
+from lading.model import Root
+from lading.pipeline.gateway import Py4JError
+from lading.pipeline.progress import reported
+from lading.pipeline.session import quiet_pandas
+from lading.pipeline.shards_rows import PartRows, rows_schema, shards_touched
+from lading.pipeline.shards_task import RESULT, BuiltShard, ShardJob, build_shards, route_parts
+
+_RAISED = re.compile(r"lading\.errors\.(\w+): (.*?)(?:\n  hint: ([^\n]*))?(?:\n|$)", re.DOTALL)
+_LOOKERS = 64  # tasks that look for touched shards
+_TYPES = {pa.int32(): "int", pa.int64(): "bigint", pa.binary(): "binary"}
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltShards:
+    """What a job built. Empty shards are among `shards`, without a db_url."""
+
+    shards: tuple[ShardMeta, ...]
+    rows: int  # that were read
+    twice: int  # rows whose key another row has too
+    named: tuple[str, ...]
+
+
+def build_on_spark(
+    spark: SparkSession, job: ShardJob, tick: Callable[[str], None] | None = None
+) -> BuiltShards:
+    """Build the job's shards; nobody sees them until a manifest lists them."""
+    building = replace(job, parts=())  # what the second kind of task need not know does not travel
+    try:
+        with reported(spark, tick), quiet_pandas():
+            routed = _sorted(_routed(spark, job), job)
+            rows = routed.mapInArrow(lambda it: build_shards(it, building), RESULT).collect()
+    except (PySparkException, Py4JError) as error:
+        raise _explained(error) from error
+    built = [msgspec.msgpack.decode(bytes(row["shard"]), type=BuiltShard) for row in rows]
+    winners = select_winners((one.meta for one in built), job.shards)
+    counted = [next(one for one in built if one.meta is winner) for winner in winners]
+    named = tuple(key for one in counted for key in one.named)
+    return BuiltShards(winners, sum(one.rows for one in counted), sum(one.twice for one in counted), named)
+
+
+def touched_on_spark(
+    spark: SparkSession, table_dir: Root, parts: Sequence[PartRows], schema: bytes, router: Router
+) -> set[int]:
+    """The shards that rows of `parts` belong to, found where there are too many to look at here."""
+    groups = [tuple(parts[number::_LOOKERS]) for number in range(min(_LOOKERS, len(parts)))]
+
+    def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        table_schema = pa.ipc.read_schema(pa.py_buffer(schema))
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                found = list(shards_touched(table_dir, groups[number], table_schema, router))
+                yield pa.RecordBatch.from_arrays([pa.array(found, pa.int32())], ["db"])
+
+    try:
+        with quiet_pandas():
+            frame = spark.range(0, len(groups), 1, len(groups)).mapInArrow(look, "db int")
+            return {row["db"] for row in frame.distinct().collect()}
+    except (PySparkException, Py4JError) as error:
+        raise _explained(error) from error
+
+
+def check_rows(built: BuiltShards, expected: int) -> None:
+    """Every row of the table went into one shard, when all were built."""
+    if built.rows != expected:
+        raise ShardCoverageError(
+            f"{built.rows:,} rows reached the shards, but the table has {expected:,}",
+            hint="nothing was published; run again, and `lading verify` if it stays so",
+        )
+
+
+def _routed(spark: SparkSession, job: ShardJob) -> DataFrame:
+    count = max(1, len(job.parts))
+    columns = ", ".join(f"{column.name} {_TYPES[column.type]}" for column in rows_schema(job.spec))
+    return spark.range(0, count, 1, count).mapInArrow(lambda it: route_parts(it, job), columns)
+
+
+def _sorted(rows: DataFrame, job: ShardJob) -> DataFrame:
+    # By the value last: of rows that are equal in all else one wins, and always the same.
+    order = ["k", "o", "s", "v"] if job.spec.latest else ["k", "v"]
+    if hasattr(rows, "repartitionById"):
+        spread = rows.repartitionById(job.tasks, rows["slot"])
+    else:  # before Spark 4.1: by hash, so that some tasks get several slots
+        spread = rows.repartition(job.tasks, "slot")
+    alone = hasattr(rows, "repartitionById") and job.tasks == len(job.shards)
+    return spread.drop("slot").sortWithinPartitions(*([] if alone else ["db"]), *order)
+
+
+def _explained(error: Exception) -> LadingError:
+    """What a task raised on purpose, as it was; anything else by Spark's own words."""
+    text = str(error)
+    raised = _RAISED.search(text)
+    kind = getattr(errors, raised[1], None) if raised else None
+    if raised and isinstance(kind, type) and issubclass(kind, LadingError):
+        return kind(raised[2].strip(), hint=(raised[3] or "").strip())
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
+    said = next((line[1:].strip() for line in lines if line.startswith(": ")), lines[-1])
+    return PipelineError(
+        f"Spark could not build the shards: {said}",
+        hint="Spark's own messages are in spark/spark.log in the cache folder",
+    )

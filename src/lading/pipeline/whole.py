@@ -1,0 +1,113 @@
+"""Questions about a whole table that only reading it answers, put to Spark: does an expression hold, and
+is a key unique. Rows that a `minus` took away don't count."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import reduce
+
+import msgspec
+import pyarrow as pa
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
+
+from lading.errors import ConfigError, PipelineError
+from lading.model import Member, Place, Root
+from lading.pipeline.datasource import spark_schema
+from lading.pipeline.gateway import Py4JError
+from lading.pipeline.merge import live_batches
+from lading.pipeline.session import quiet_pandas
+
+_TASKS = 200  # that read parts from a bucket
+
+
+def whole_table(spark: SparkSession, root: Root, members: Sequence[Member], columns: pa.Schema) -> DataFrame:
+    """The rows of `members`, under the schema of the newest of them; `columns` are the table's own."""
+    if not members:
+        return spark.createDataFrame(columns.empty_table())
+    if isinstance(root, Place):
+        return _from_place(spark, root, members, columns)
+    newest = max(members, key=lambda member: member.created_at)
+    schema = spark.read.parquet(os.path.join(root, newest.path)).schema
+    by_minus: dict[tuple[int, ...], list[str]] = {}
+    for member in members:
+        by_minus.setdefault(member.minus, []).append(os.path.join(root, member.path))
+    frames = []
+    for minus, paths in by_minus.items():
+        frame = spark.read.schema(schema).parquet(*paths)
+        frames.append(frame.where(~F.col("_source").isin(list(minus))) if minus else frame)
+    return reduce(DataFrame.unionByName, frames)
+
+
+def _from_place(
+    spark: SparkSession, place: Place, members: Sequence[Member], columns: pa.Schema
+) -> DataFrame:
+    """Spark has no way of its own into the bucket: tasks read the parts as lading does."""
+    rows = [(bytearray(msgspec.msgpack.encode(member)),) for member in members]
+    parts = spark.createDataFrame(rows, "member binary").repartition(min(len(rows), _TASKS))
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            found = [msgspec.msgpack.decode(one, type=Member) for one in batch.column(0).to_pylist()]
+            yield from live_batches(place, found, columns)
+
+    with quiet_pandas():
+        return parts.mapInArrow(read, spark_schema(columns))
+
+
+def broken_by(frame: DataFrame, expression: str) -> str | None:
+    """How the expression, over aggregates or of each row, is false; None when it isn't."""
+    try:
+        try:
+            row = frame.agg(F.expr(f"({expression})").cast("boolean").alias("holds")).first()
+            return "it is false" if row is not None and row["holds"] is False else None
+        except ParseException:
+            raise
+        except AnalysisException:  # no aggregate: then it speaks of each row
+            false = frame.where(~F.expr(f"({expression})").cast("boolean"))
+            count = false.count()
+            return f"it is false for {count:,} rows" if count else None
+    except AnalysisException as error:
+        raise ConfigError(
+            f"gate.sql: {expression!r} can't be worked out: {_first_line(error)}",
+            hint="correct the expression in lading.yaml; nothing was published",
+        ) from error
+    except (PySparkException, Py4JError) as error:
+        raise _failed(error) from error
+
+
+def repeated_key(frame: DataFrame, columns: Sequence[str]) -> tuple[str, ...] | None:
+    """A key that two rows have, None when there is none. Keys with a null in them equal nothing."""
+    try:
+        keys = frame.select(*[F.col(f"`{name}`") for name in columns]).dropna()
+        twice = keys.groupBy(*keys.columns).count().where("count > 1").first()
+    except (PySparkException, Py4JError) as error:
+        raise _failed(error) from error
+    return None if twice is None else tuple(str(twice[name]) for name in columns)
+
+
+def repeats(frame: DataFrame, columns: Sequence[str], shown: int) -> tuple[int, tuple[str, ...]]:
+    """How many rows repeat a key that another row has, and a few such keys."""
+    try:
+        keys = frame.select(*[F.col(f"`{name}`") for name in columns]).dropna()
+        twice = keys.groupBy(*[F.col(f"`{name}`") for name in columns]).count().where("count > 1")
+        total = twice.agg(F.sum(F.col("count") - 1)).first()
+        few = twice.orderBy(*[F.col(f"`{name}`") for name in columns]).limit(shown).collect()
+    except (PySparkException, Py4JError) as error:
+        raise _failed(error) from error
+    texts = tuple(", ".join(f"{name}={row[name]}" for name in columns) for row in few)
+    return int(total[0] or 0) if total is not None else 0, texts
+
+
+def _failed(error: Exception) -> PipelineError:
+    return PipelineError(
+        f"Spark could not check the whole table: {_first_line(error)}",
+        hint="nothing was published; Spark's own messages are in spark/spark.log in the cache folder",
+    )
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,289 @@
+"""One value by key, from its shard: what `get` and `multi_get` do within one snapshot.
+
+Shards open when they are first asked, and stay open. Everything here may be called by many threads at
+once; when a newer snapshot takes over, shards that both have move on with it and the others close as
+soon as their last user is done.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from lading.errors import LadingError, NotFound, ShardError
+from lading.format.keys import Key
+from lading.format.routing import Router
+from lading.format.snapshot import BuildMeta, ParsedSnapshot, ShardMeta
+from lading.readers.get_place import placer
+from lading.readers.shard import Cursor, Shard, ShardClosed
+from lading.readers.shard_file import HINT
+from lading.readers.shard_places import ShardPlaces
+from lading.readers.shard_ranges import failure_of
+
+_ONE = "SELECT v FROM kv WHERE k = ?"
+# A few lengths only, so that their statements stay prepared.
+_LENGTHS = (1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256)
+_MANY = {n: f"SELECT k, v FROM kv WHERE k IN ({', '.join('?' * n)})" for n in _LENGTHS}
+
+
+class Superseded(Exception):
+    """The snapshot was given up for a newer one: ask that one."""
+
+
+class KeyReader:
+    """The shards of one snapshot."""
+
+    def __init__(
+        self, snapshot: ParsedSnapshot, places: ShardPlaces, before: KeyReader | None = None
+    ) -> None:
+        """`before` is the snapshot that this one takes over from: shards that both have stay open."""
+        self.meta: BuildMeta = snapshot.meta
+        self.places = places
+        self.shards: dict[int, ShardMeta] = {shard.db_id: shard for shard in snapshot.shards}
+        self.router = Router.of_manifest(snapshot.meta)
+        self.served = bool(snapshot.shards) or "serve" in snapshot.meta.custom
+        self._place = placer(self.router) if self.served else _refused(snapshot.meta)
+        self._encode = self.router.key.encoder()
+        self._retired = False
+        self._lock = threading.Lock()
+        self._opening: dict[int, threading.Lock] = {}
+        # Shards that are open, and None for those that have no rows.
+        self._open: dict[int, Shard | None] = before.shared_with(self) if before is not None else {}
+
+    def get(self, key: Key, context: Mapping[str, Any] | None = None) -> bytes | None:
+        """The stored bytes, None when the key isn't there."""
+        number, stored = self._place(key) if not context else self._place_with(key, context)
+        try:
+            shard = self._open[number]
+        except KeyError:
+            shard = self._opened(number)
+        if shard is None:
+            return None
+        try:
+            cursor = shard.idle.pop()
+        except IndexError:
+            shard, cursor = self._cursor(number, shard)
+        try:
+            row = cursor.execute(_ONE, (stored,)).fetchone()
+        except BaseException as error:
+            shard.discard(cursor)
+            _raise_ours(shard, error)
+            raise
+        shard.idle.append(cursor)
+        shard.used = True
+        if shard.retired:
+            shard.drain()
+        return None if row is None else row[0]
+
+    def multi_get(
+        self, keys: Iterable[Key], context: Mapping[str, Any] | None = None
+    ) -> dict[Key, bytes | None]:
+        """Every key with its stored bytes, or None: all from this one snapshot."""
+        wanted = list(keys)
+        grouped: dict[int, list[tuple[bytes, Key]]] = {}
+        place = self._place if not context else partial(self._place_with, context=context)
+        for key in wanted:
+            number, stored = place(key)
+            if number in grouped:
+                grouped[number].append((stored, key))
+            else:
+                grouped[number] = [(stored, key)]
+        found: dict[Key, bytes | None] = dict.fromkeys(wanted)
+        for number, pairs in grouped.items():
+            values = self._values(number, [stored for stored, _ in pairs])
+            for stored, key in pairs:
+                value = values.get(stored)
+                if value is not None:
+                    found[key] = value
+        return found
+
+    def route(self, key: Key, context: Mapping[str, Any] | None = None) -> int:
+        """The number of the shard that holds `key`, if any does."""
+        return (self._place(key) if not context else self._place_with(key, context))[0]
+
+    def parse_key(self, text: str) -> Key:
+        """A key as a person types it."""
+        if not self.served:
+            self._place(text)
+        return self.router.key.parsed(text)
+
+    def check(self, number: int) -> None:
+        """Open one shard, if it has rows, and with that prove it; ShardError otherwise."""
+        with self._lent(number):
+            pass
+
+    def is_at_hand(self, number: int) -> bool:
+        """Whether an answer from this shard needs neither network nor hashing."""
+        shard = self._open.get(number, False)
+        return shard is None or (isinstance(shard, Shard) and bool(shard.idle) and shard.near)
+
+    def shared_with(self, newer: KeyReader) -> dict[int, Shard | None]:
+        """The open shards that are the same in `newer`."""
+        with self._lock:
+            opened = list(self._open.items())
+        return {
+            number: shard
+            for number, shard in opened
+            if shard is not None
+            and not shard.retired
+            and _same(self.shards[number], newer.shards.get(number))
+        }
+
+    def retire(self, newer: KeyReader | None = None) -> None:
+        """Give up every shard that `newer` doesn't have open."""
+        kept = set() if newer is None else {id(shard) for shard in newer.opened()}
+        with self._lock:
+            self._retired = True
+            leaving = [shard for shard in self._open.values() if shard is not None and id(shard) not in kept]
+        for shard in leaving:
+            shard.retire()
+
+    def opened(self) -> list[Shard]:
+        """The shards that are open now."""
+        with self._lock:
+            return [shard for shard in self._open.values() if shard is not None]
+
+    def _place_with(self, key: Key, context: Mapping[str, Any]) -> tuple[int, bytes]:
+        if not self.served:
+            return self._place(key)
+        return self.router.route(key, context), self._encode(key)
+
+    def _values(self, number: int, stored: list[bytes]) -> dict[bytes, bytes]:
+        """The values of some keys of one shard."""
+        with self._lent(number) as cursor:
+            return {} if cursor is None else _in_batches(cursor, stored)
+
+    @contextmanager
+    def _lent(self, number: int) -> Iterator[Cursor | None]:
+        """A cursor on one shard, None when it has no rows. `get` does the same without the ceremony."""
+        try:
+            shard = self._open[number]
+        except KeyError:
+            shard = self._opened(number)
+        if shard is None:
+            yield None
+            return
+        try:
+            cursor = shard.idle.pop()
+        except IndexError:
+            shard, cursor = self._cursor(number, shard)
+        try:
+            yield cursor
+        except BaseException as error:
+            shard.discard(cursor)
+            _raise_ours(shard, error)
+            raise
+        shard.idle.append(cursor)
+        shard.used = True
+        if shard.retired:
+            shard.drain()
+
+    def _cursor(self, number: int, shard: Shard) -> tuple[Shard, Cursor]:
+        """One more cursor. A shard that a cache gave up meanwhile is opened again."""
+        found: Shard | None = shard
+        for _ in range(100):
+            assert found is not None
+            try:
+                return found, found.cursor()
+            except ShardClosed:
+                with self._lock:
+                    if self._open.get(number) is found:
+                        del self._open[number]
+                found = self._opened(number)
+        raise ShardError(
+            f"shard {number} was given up again and again while it was being opened",
+            hint="the cache is far too small for what is read at once: raise its limit",
+        )
+
+    def _opened(self, number: int) -> Shard | None:
+        """Open a shard, once however many threads ask for it."""
+        with self._lock:
+            turn = self._opening.setdefault(number, threading.Lock())
+        with turn:
+            with self._lock:
+                if self._retired:
+                    raise Superseded
+                if number in self._open:
+                    return self._open[number]
+            described = self.shards.get(number)
+            shard = None
+            if described is not None:
+                self._give_way(described)
+                shard = self.places.open(described)
+            with self._lock:
+                if not self._retired:
+                    self._open[number] = shard
+                    return shard
+        if shard is not None:
+            shard.retire()
+        raise Superseded
+
+    def _give_way(self, coming: ShardMeta) -> None:
+        """Close what was fetched and not used lately, so that this reader never pins more than the cache
+        may hold. Those used since the last look get a second chance."""
+        cache = self.places.cache
+        if cache is None:
+            return
+        with self._lock:
+            fetched = [(n, shard) for n, shard in self._open.items() if shard is not None and shard.leased]
+            excess = sum(shard.leased for _, shard in fetched) + coming.db_bytes - cache.limit
+            leaving = []
+            for number, shard in sorted(fetched, key=lambda pair: pair[1].used):
+                if excess <= 0:
+                    break
+                leaving.append(shard)
+                excess -= shard.leased
+                del self._open[number]
+            for _, shard in fetched:
+                shard.used = False
+        for shard in leaving:
+            shard.retire()
+
+
+def _refused(meta: BuildMeta) -> Callable[[Any], tuple[int, bytes]]:
+    """What stands in for routing when there is nothing to route to."""
+    table = meta.custom.get("table", "the table")
+
+    def refuse(key: Any) -> tuple[int, bytes]:
+        raise NotFound(
+            f"{table} is not served by key",
+            hint="add `serve:` to it in lading.yaml and run; `lookup` finds rows by the order column",
+        )
+
+    return refuse
+
+
+def _in_batches(cursor: Cursor, stored: list[bytes]) -> dict[bytes, bytes]:
+    stored.sort()  # neighbours lie on one page
+    found: dict[bytes, bytes] = {}
+    at, left = 0, len(stored)
+    while left:
+        length = next((n for n in _LENGTHS if n >= left), _LENGTHS[-1])
+        batch = stored[at : at + length]
+        if len(batch) < length:
+            batch += batch[-1:] * (length - len(batch))
+        found.update(cursor.execute(_MANY[length], batch).fetchall())
+        at += length
+        left -= min(left, length)
+    return found
+
+
+def _same(one: ShardMeta, other: ShardMeta | None) -> bool:
+    return other is not None and (one.db_url, one.checkpoint_id, one.db_bytes) == (
+        other.db_url, other.checkpoint_id, other.db_bytes,
+    )  # fmt: skip
+
+
+def _raise_ours(shard: Shard, error: BaseException) -> None:
+    """What SQLite objected to, as an error of ours; anything else is the caller's to raise on."""
+    if not isinstance(error, Exception) or isinstance(error, LadingError):
+        return
+    ours = failure_of(error)
+    if ours is not None:
+        raise ours from error
+    if isinstance(error, sqlite3.Error) or type(error).__module__ == "apsw":
+        raise ShardError(f"the shard {shard.location} can't be read: {error}", hint=HINT) from error

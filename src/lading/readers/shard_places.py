@@ -1,0 +1,106 @@
+"""Where a table's shards lie and how one is opened: on disk, fetched into the cache, or read by ranges.
+
+A manifest may come from a bucket that others write to, so what it says of places is believed only below
+the table's own root: the directory that was opened, or the store's URL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from lading.errors import ShardError
+from lading.format.shard_file import FILE_NAME
+from lading.format.snapshot import ShardMeta
+from lading.readers.cache import ShardCache
+from lading.readers.shard import Shard
+from lading.readers.shard_file import HINT, check_size, checksum_of, connect, local_path, proven
+from lading.readers.shard_ranges import RangedObject
+from lading.storage.objects import ObjectStorage
+
+RANGES_ABOVE = 1 << 30  # bytes; larger shards are read where they lie
+
+
+@dataclass(frozen=True, slots=True)
+class ShardPlaces:
+    """The roots that shards of one table may lie below, and how those from afar are read."""
+
+    root: Path | None
+    storage: ObjectStorage | None = None
+    cache: ShardCache | None = None
+    ranges_above: int = RANGES_ABOVE
+
+    def open(self, shard: ShardMeta) -> Shard:
+        """The shard, shown to be the published one. Nothing of it has been asked yet."""
+        if "://" in (shard.db_url or ""):
+            return self._remote(shard)
+        sha256 = checksum_of(shard)
+        path = self._path(shard)
+        identity = proven(path, shard.db_bytes, sha256)
+        return Shard(str(path), partial(connect, path, identity))
+
+    def look(self, shard: ShardMeta) -> None:
+        """Whether its file is there and as long as it should be, without reading it; else ShardError."""
+        checksum_of(shard)
+        if "://" in (shard.db_url or ""):
+            storage, name = self._object(shard)
+            _check_object(storage, name, shard.db_bytes)
+        else:
+            check_size(self._path(shard), shard.db_bytes)
+
+    def _path(self, shard: ShardMeta) -> Path:
+        if self.root is None:
+            raise ShardError(
+                f"shard {shard.db_id} lies in {shard.db_url!r}, and this table has no folder",
+                hint="open the table by its folder",
+            )
+        return local_path(self.root, shard)
+
+    def _remote(self, shard: ShardMeta) -> Shard:
+        storage, name = self._object(shard)
+        sha256 = checksum_of(shard)
+        size = shard.db_bytes
+        if self.cache is None or size > min(self.ranges_above, self.cache.limit):
+            whole = RangedObject(storage, name, shard)
+            return Shard(whole.location, whole.connect, whole.close, near=False)
+        lease = self.cache.lease(sha256, size, partial(_download, storage, name, size))
+        opened = partial(connect, lease.path, lease.identity)
+        return Shard(f"{storage.url}/{name}", opened, lease.release, leased=size)
+
+    def _object(self, shard: ShardMeta) -> tuple[ObjectStorage, str]:
+        url = shard.db_url or ""
+        below = self.storage is not None and url.startswith(f"{self.storage.url}/")
+        steps = url.partition("://")[2].split("/")
+        if self.storage is None or not below or any(step in ("", ".", "..") for step in steps):
+            raise ShardError(
+                f"shard {shard.db_id} is said to lie in {url!r}, which is not below the table's root",
+                hint="somebody edited the manifest: roll back to an earlier snapshot",
+            )
+        return self.storage, f"{url.removeprefix(f'{self.storage.url}/')}/{FILE_NAME}"
+
+
+def _download(storage: ObjectStorage, name: str, size: int, file: Path) -> None:
+    """Not before its size is right: a stranger's object could fill the disk."""
+    _check_object(storage, name, size)
+    try:
+        storage.download(name, file)
+    except FileNotFoundError as error:
+        raise _missing(storage, name) from error
+
+
+def _check_object(storage: ObjectStorage, name: str, size: int) -> None:
+    try:
+        found = storage.head(name).size
+    except FileNotFoundError as error:
+        raise _missing(storage, name) from error
+    if found != size:
+        raise ShardError(
+            f"{storage.url}/{name} is not the shard that was published: it has {found} bytes, "
+            f"the published one {size}",
+            hint=HINT,
+        )
+
+
+def _missing(storage: ObjectStorage, name: str) -> ShardError:
+    return ShardError(f"the shard {storage.url}/{name} is missing", hint=HINT)

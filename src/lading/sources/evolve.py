@@ -1,0 +1,178 @@
+"""`drift: evolve`: the pinned columns, widened by what new files bring.
+
+Columns are added, types go from int over bigint and double to string, and nothing ever narrows. The
+result is another schema and so another recipe: all files are read again under it, which is what makes
+the table equal to a rebuild. A column that a file lacks is null there and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from lading.errors import SourceError
+from lading.model import Column, FoundFile
+from lading.sources.heads import RESERVED, Dialect, parquet_columns
+from lading.sources.infer import THREADS, infer, tried
+from lading.sources.infer_delimited import DelimitedLook
+from lading.sources.infer_json import json_look
+from lading.sources.infer_parquet import exact_as_double
+from lading.sources.spark_types import VOID, inner_types, is_nested, joined, nested_type, settled
+
+_NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double"})
+
+
+@dataclass(frozen=True, slots=True)
+class Evolution:
+    columns: tuple[Column, ...]
+    because: dict[str, str]  # of the columns that are new or changed
+    changes: tuple[str, ...]  # for people
+
+
+def evolve(
+    columns: tuple[Column, ...],
+    new: Sequence[FoundFile],
+    found: Sequence[FoundFile],
+    *,
+    format: str,
+    read_options: Mapping[str, Any],
+    name_columns: Sequence[str] = (),
+) -> Evolution | None:
+    """What `new` files make of the pinned `columns`; None when they fit. Types are taken from all files
+    `found`, so that they don't depend on the order in which files arrive."""
+    pinned = {column.name: column.type for column in columns if column.name not in name_columns}
+    look = _Look(pinned, format, read_options)
+    differing = look.differing(new)
+    taken = {*RESERVED, *name_columns}  # refused when the file is staged, with its name
+    differing = {name: why for name, why in differing.items() if name not in taken}
+    if not differing:
+        return None
+    types, because = look.types_of(found, differing)
+    changed = tuple(Column(c.name, types.get(c.name, c.type)) for c in columns)
+    added = tuple(Column(name, types[name]) for name in types if name not in pinned)
+    evolved = (*changed, *added)
+    if evolved == columns:
+        return None
+    changes = [
+        f"column {c.name!r} goes from {pinned[c.name]} to {c.type} ({differing[c.name]})"
+        for c in changed
+        if c.name in types and c.type != pinned[c.name]
+    ]
+    changes += [f"column {c.name!r} ({c.type}) is new ({differing[c.name]})" for c in added]
+    return Evolution(evolved, because, tuple(changes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    pinned: Mapping[str, str]
+    format: str
+    read_options: Mapping[str, Any]
+
+    def differing(self, files: Sequence[FoundFile]) -> dict[str, str]:
+        """The columns that are new or whose values don't fit, with where that shows."""
+        if self.format == "parquet":
+            return self._parquet(files)
+        return self._json(files) if self.format == "json" else self._delimited(files)
+
+    def types_of(
+        self, files: Sequence[FoundFile], names: Mapping[str, str]
+    ) -> tuple[dict[str, str], dict[str, str]]:
+        """The types of some columns over all files, none narrower than it is pinned; and why."""
+        if self.format == "json":
+            raw = json_look(files, self.read_options, limit=None).raw_types()
+            types = {name: grown(self.pinned.get(name, VOID), raw.get(name, VOID)) for name in names}
+            return types, {name: _because(kind, names[name]) for name, kind in types.items()}
+        inferred = infer(
+            files,
+            format=self.format,
+            read_options=self.read_options,
+            names=self._headless,
+            full_scan=True,
+            join_types=True,
+            tolerant=True,
+        )
+        types, because = {}, {}
+        for column in inferred.columns:
+            if column.name not in names:
+                continue
+            old = self.pinned.get(column.name)
+            kind = column.type if old is None else joined(old, column.type) or "string"
+            # The values don't fit and nothing between is wider: text holds them.
+            types[column.name] = "string" if kind == old else kind
+            because[column.name] = _because(types[column.name], names[column.name])
+        return types, because
+
+    @property
+    def _headless(self) -> tuple[str, ...] | None:
+        return None if Dialect.of(self.read_options, self.format).header else tuple(self.pinned)
+
+    def _delimited(self, files: Sequence[FoundFile]) -> dict[str, str]:
+        look = DelimitedLook(self.read_options, self.format, self._headless, self.pinned)
+        differing: dict[str, str] = {}
+        with ThreadPoolExecutor(THREADS) as pool:
+            for found, one in zip(files, pool.map(lambda f: tried(look.at, f), files), strict=True):
+                if isinstance(one, SourceError):
+                    continue  # it is refused, or set aside, when it is read
+                for name, step in one.misfits.items():
+                    differing.setdefault(name, f"row {step.row:,} of {found.key}: {step.value!r}")
+                for name in one.trails:
+                    differing.setdefault(name, found.key)
+        return differing
+
+    def _json(self, files: Sequence[FoundFile]) -> dict[str, str]:
+        seen = json_look(files, self.read_options, limit=None)
+        return {
+            name: seen.decided(name)
+            for name, raw in seen.raw_types().items()
+            if name not in self.pinned or grown(self.pinned[name], raw) != self.pinned[name]
+        }
+
+    def _parquet(self, files: Sequence[FoundFile]) -> dict[str, str]:
+        differing: dict[str, str] = {}
+        for found in files:
+            columns = tried(lambda one: parquet_columns(one.path), found)
+            for name, kind in () if isinstance(columns, SourceError) else columns.items():
+                old = self.pinned.get(name)
+                too_long = (old, kind) == ("double", "bigint") and not exact_as_double([found], name)
+                if old is None or joined(old, kind) != old or too_long:
+                    differing.setdefault(name, f"{kind} in {found.key}")
+        return differing
+
+
+def grown(pinned: str, seen: str) -> str:
+    """The type that holds values of `pinned` and those seen in JSON; `pinned` itself if they fit."""
+    if seen == VOID and pinned != VOID:
+        return pinned
+    if pinned == VOID:
+        return settled(seen)
+    if pinned == "string" or _reads(pinned, seen):
+        return pinned
+    if is_nested(pinned) and pinned.partition("<")[0] == seen.partition("<")[0]:
+        (these, those) = (inner_types(pinned), inner_types(seen))
+        names = [*these, *(name for name in those if name not in these)]
+        return nested_type(
+            pinned, {name: grown(these.get(name, VOID), those.get(name, VOID)) for name in names}
+        )
+    if pinned.startswith("map<") and seen.startswith("struct<"):
+        key, value = inner_types(pinned).values()
+        for kind in inner_types(seen).values():
+            value = grown(value, kind)
+        return f"map<{key},{value}>"
+    return joined(pinned, settled(seen)) or "string"
+
+
+def _reads(pinned: str, seen: str) -> bool:
+    """Whether JSON values of a kind are read as the pinned type as they are."""
+    if pinned in ("float", "double"):
+        return seen in _NUMBERS
+    if pinned.startswith("decimal("):
+        return seen in _NUMBERS  # whether the digits fit, the reader says
+    if pinned == "timestamp":
+        return seen in ("date", "timestamp_ntz", "timestamp")
+    return joined(pinned, seen) == pinned
+
+
+def _because(kind: str, where: str) -> str:
+    return f"{kind.partition('<')[0]} because of {where}"

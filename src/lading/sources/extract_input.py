@@ -1,0 +1,100 @@
+"""What a folder of files was made from, and the proof that it still is that.
+
+One file for an archive or a script that works file by file, all files of a table for a script that
+works on them together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from lading.model import FoundFile
+from lading.sources.fingerprint import digest, digest_all
+from lading.sources.schema import combined_hash
+
+
+class Proof(msgspec.Struct, frozen=True, kw_only=True):
+    """The input as it was."""
+
+    hash: str
+    sha256: str
+    size: int
+    mtime_ns: int
+    racy: bool = False
+
+
+def proof_of(entry: Mapping[str, Any]) -> Proof | None:
+    """The proof in an entry of `preprocessing`; None when it is not as lading writes it."""
+    try:
+        return msgspec.convert({**entry, "hash": entry.get("file_hash")}, Proof)
+    except msgspec.ValidationError:
+        return None
+
+
+@dataclass(frozen=True)
+class Input:
+    """The input as it is. Its content is looked at only when that decides."""
+
+    key: str
+    files: tuple[FoundFile, ...]
+    hash: str
+    size: int
+    mtime_ns: int
+    racy: bool
+    remote: bool  # its hash is the store's word for the content: there is nothing to compare
+
+    @cached_property
+    def sha256(self) -> str:
+        if len(self.files) == 1:
+            return digest(self.files[0].path, utf8=False).sha256
+        digests = digest_all(self.files, utf8=False)
+        text = "\n".join(f"{digests[key].sha256} {key}" for key in sorted(digests))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def proof(self, *, full: bool) -> Proof:
+        hash = self.sha256 if full and not self.remote else self.hash
+        return Proof(hash=hash, sha256=self.sha256, size=self.size, mtime_ns=self.mtime_ns, racy=self.racy)
+
+    def is_still(self, proof: Proof, *, full: bool) -> bool:
+        """Whether the input is what it was. A hash that somebody changed by hand says no."""
+        if self.remote:
+            return self.hash == proof.hash
+        if self.size != proof.size:
+            return False
+        if self.mtime_ns != proof.mtime_ns or proof.racy or full:
+            return self.sha256 == proof.sha256
+        return proof.hash in (self.hash, proof.sha256)
+
+    def renewed(self, proof: Proof) -> Proof:
+        """The proof of the same content under a new time, in the form that it has."""
+        if self.remote:
+            return proof
+        hash = proof.sha256 if proof.hash == proof.sha256 else self.hash
+        return msgspec.structs.replace(
+            proof, hash=hash, size=self.size, mtime_ns=self.mtime_ns, racy=self.racy
+        )
+
+
+def one_file(found: FoundFile) -> Input:
+    return Input(
+        found.key, (found,), found.hash, found.size, found.mtime_ns, found.racy, found.fingerprint is not None
+    )
+
+
+def all_files(key: str, found: Sequence[FoundFile]) -> Input:
+    """All files of a table as one input; `key` is how people know them: the table's `path`."""
+    return Input(
+        key,
+        tuple(found),
+        combined_hash({file.key: file.hash for file in found}),
+        sum(file.size for file in found),
+        max((file.mtime_ns for file in found), default=0),
+        any(file.racy for file in found),
+        all(file.fingerprint is not None for file in found) and bool(found),
+    )

@@ -1,0 +1,95 @@
+"""The records of a text file as Spark counts them, each with its first line and its text.
+
+Spark says of a row which record of its file it is, not where that record stands. This second read, of
+bad files only, says the rest. It has to skip what Spark skips: the header, blank lines and comments.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from lading.model import Layout
+from lading.sources.heads import Dialect, long_fields
+from lading.sources.opening import READ_ERRORS, open_plain, unreadable
+
+_BLANK = "".join(map(chr, range(33)))  # what Java trims
+
+
+def records(
+    path: str, format: str, read_options: Mapping[str, Any], *, layout: Layout | None = None
+) -> Iterator[tuple[int, str]]:
+    """(line, text) of each record, in the order of the file; none for files whose records have no lines."""
+    if format == "parquet" or (format == "json" and read_options.get("multiline")):
+        return
+    dialect = Dialect.of(read_options, format)
+    try:
+        with (
+            open_plain(path) as plain,
+            io.TextIOWrapper(plain, dialect.encoding, errors="replace", newline="") as text,
+            long_fields(),
+        ):
+            skipped = sum(1 for _ in islice(text, dialect.skip))
+            delimited = format in ("csv", "tsv")
+            if layout is not None:
+                found = _fixed(text, layout)
+            elif delimited and (dialect.multiline or _is_wide(dialect.encoding)):
+                found = _spanning(text, dialect)
+            else:
+                found = _lines(text, dialect.comment if delimited else None)
+            found = ((skipped + line, record) for line, record in found)
+            if dialect.header and delimited:
+                next(found, None)
+            yield from found
+    except READ_ERRORS as error:
+        raise unreadable(path, error) from error
+
+
+def _lines(text: io.TextIOWrapper, comment: str | None) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text, start=1):
+        if line.strip(_BLANK) and not (comment and line.startswith(comment)):
+            yield number, line.rstrip("\r\n")
+
+
+def _fixed(text: io.TextIOWrapper, layout: Layout) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text, start=1):
+        record = line.rstrip("\r\n")
+        if layout.filter is not None:
+            position, length, value = layout.filter
+            if record[position : position + length] != value and len(record) >= position + length:
+                continue
+        yield number, record
+
+
+def _is_wide(encoding: str) -> bool:
+    """Spark reads such files whole, since it finds line ends by bytes."""
+    return codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
+
+
+def _spanning(text: io.TextIOWrapper, dialect: Dialect) -> Iterator[tuple[int, str]]:
+    """Records that may span lines: what the reader consumed for each."""
+    taken: list[str] = []
+
+    def noted() -> Iterator[str]:
+        for line in text:
+            if taken or not (dialect.comment and line.startswith(dialect.comment)):
+                taken.append(line)
+                yield line
+            else:
+                yield "\n"  # a comment: as good as a blank line, and still a line
+
+    try:
+        reader = dialect.reader(noted())
+        start = 1
+        for fields in reader:
+            if fields:
+                yield start, re.sub(r"\r\n?", "\n", "".join(taken)).strip("\n")
+            start = reader.line_num + 1
+            taken.clear()
+    except csv.Error:
+        return  # Python and Spark disagree on this file's quotes: no line is better than a wrong one

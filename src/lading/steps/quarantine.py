@@ -1,0 +1,177 @@
+"""What a table has set aside: kept with its source, shown, read again, or forgotten.
+
+The log's entry of a source says how many of its rows were set aside and which Parquet file holds them, so
+they are replaced and retracted by the very commit that replaces or retracts the source's other rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from lading.catalog.table import Table
+from lading.config import Config
+from lading.errors import BadRows, NotFound, PartError
+from lading.model import Commit, Source
+from lading.pipeline.parts import SOURCE, Origin, is_part_of
+from lading.sources.ids import source_id
+from lading.sources.opening import open_plain
+from lading.steps.again import nothing_of
+from lading.steps.work import Aside, Rejected, Work, new_id, now_text
+from lading.storage.place import drop_file, files_below
+
+_TEXT = 1 << 16  # characters kept of a line of a file that was set aside whole
+
+
+def refuse_too_many(
+    work: Work, whole: Sequence[Aside], rows: Mapping[str, int], bad: int, total: int
+) -> None:
+    """`max_bad`: a number counts rows and files alike, a share holds for rows and for files."""
+    limit = work.look.config.max_bad
+    if limit is None:
+        return
+    if limit.share is None:
+        over = limit.exceeded(bad + len(whole), 0)
+    else:
+        over = limit.exceeded(bad, total) or limit.exceeded(len(whole), len(work.look.plan.read))
+    if not over:
+        return
+    said = [f"{count:,} {what}" for what, count in rows.items()]
+    said += [f"{len(whole):,} whole files ({whole[0].file.key}: {whole[0].reason})"] if whole else []
+    raise BadRows(
+        f"more is bad than max_bad allows ({limit}): {', '.join(said)}",
+        hint="mend the files or the rules, or raise max_bad in lading.yaml; nothing was committed",
+        table=work.name,
+    )
+
+
+def keep_files(work: Work, whole: Sequence[Aside]) -> dict[int, Rejected]:
+    """Write down the files that were set aside whole, one Parquet file each."""
+    if not whole:
+        return {}
+    from lading.pipeline.set_aside import write_rows
+
+    origin = Origin(work.table.table_id, work.run_id, work.commit_id, None)
+    kept = {}
+    for one in whole:
+        number = source_id(one.file.key)
+        row = {
+            SOURCE: number,
+            "file": one.file.key,
+            "record": None,
+            "line": one.line,
+            "column": None,
+            "reason": one.reason,
+            "text": _line_of(one),
+        }
+        member = write_rows(iter([row]), work.table.root, origin)
+        assert member is not None
+        kept[number] = Rejected(0, member.path, one.reason)
+    return kept
+
+
+def _line_of(one: Aside) -> str | None:
+    """The line at fault, if there is one; a file that can't be opened has said so already."""
+    if one.line is None:
+        return None
+    with open_plain(one.file.path) as lines:
+        line = next(islice(lines, one.line - 1, None), b"")
+    return line[:_TEXT].decode("utf-8", "backslashreplace").rstrip("\r\n")
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """What is set aside of one source."""
+
+    file: str
+    rows: int
+    whole: str | None  # why all of the file is
+    at: str  # when it was read
+    kept: bool  # whether the rows are still there to be shown
+
+
+def list_aside(config: Config, name: str) -> list[SetAside]:
+    """By file."""
+    return [
+        SetAside(one.key, one.rejected, one.aside, one.processed_at, one.quarantine is not None)
+        for one in _aside(_table(config, name), None, name)
+    ]
+
+
+def show_aside(
+    config: Config, name: str, key: str | None = None, *, limit: int | None = None
+) -> Iterator[dict[str, Any]]:
+    """The rows themselves: file, record, line, column, reason, text."""
+    table = _table(config, name)
+    kept = [one for one in _aside(table, key, name) if one.quarantine is not None]
+    return islice((row for source in kept for row in _rows(table, source)), limit)
+
+
+def drop_aside(config: Config, name: str, key: str | None = None) -> list[SetAside]:
+    """Forget the rows that are set aside: the log keeps their number, since the file still holds them."""
+    table = _table(config, name)
+    kept = [source for source in _aside(table, key, name) if source.quarantine is not None]
+    if not kept:
+        return []
+    forgotten = tuple(msgspec.structs.replace(source, quarantine=None) for source in kept)
+    recipe = table.state.meta.recipe
+    table.commit(Commit(new_id(), f"drop-{new_id()[:8]}", now_text(), recipe, sources=forgotten))
+    for source in kept:
+        drop_file(table.place, str(source.quarantine))
+    return [SetAside(one.key, one.rejected, one.aside, one.processed_at, False) for one in kept]
+
+
+def drop_unkept(work: Work) -> None:
+    """Delete what this run wrote aside and did not commit. What its commit replaced is `lading clean`'s,
+    like replaced parts."""
+    place = work.table.place
+    mine = {path for path in files_below(place, "quarantine") if is_part_of(path, work.run_id)}
+    if not mine:
+        return
+    live = {source.quarantine for source, _ in Table.open(place).state.sources().values()}
+    for path in mine - live:
+        drop_file(place, path)
+
+
+def _table(config: Config, name: str) -> Table:
+    folder = config.place(name)
+    if not Table.exists(folder):
+        config.table(name)
+        raise NotFound(f"{name} was never run", hint=f"lading run {name}", table=name)
+    return Table.open(folder)
+
+
+def _aside(table: Table, key: str | None, name: str) -> list[Source]:
+    sources = sorted((one for one, _ in table.state.sources().values()), key=lambda one: one.key)
+    aside = [source for source in sources if source.set_aside]
+    if key is None:
+        return aside
+    found = [source for source in aside if source.key == key]
+    if not found:
+        raise nothing_of(key, name, [source.key for source in aside])
+    return found
+
+
+def _rows(table: Table, source: Source) -> Iterator[dict[str, Any]]:
+    import pyarrow as pa
+
+    from lading.storage.parquet import open_parquet, shown_path
+
+    path = str(source.quarantine)
+    try:
+        with open_parquet(table.root, path) as file:
+            for batch in file.iter_batches(batch_size=1024):
+                for row in batch.to_pylist():
+                    del row[SOURCE]
+                    yield row
+    except (OSError, pa.ArrowException) as error:
+        raise PartError(
+            f"{shown_path(table.root, path)}, with rows of {source.key} that were set aside, can't be read: "
+            f"{error}",
+            hint=f"lading quarantine replay {table.state.meta.table} --file '{source.key}' keeps them anew",
+            file=source.key,
+        ) from error

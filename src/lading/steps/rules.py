@@ -1,0 +1,85 @@
+"""The rules that decide which rows a table has, as far as checks go, and whether new ones only let more in.
+
+Rules are part of the recipe: tighten one, and rows that are in the table might have to leave, so everything
+is read again. Loosen one, and every row that is in the table may stay; only what was set aside is read
+again. To tell the two apart the old rules are kept, as text, in manifest/<table>.json.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from lading.model import Check
+
+
+def rules_of(checks: Sequence[Check]) -> str | None:
+    """The checks that keep rows out, in a canonical form; None when there are none."""
+    rules = [_rule(check) for check in checks if check.on_rows and check.severity == "error"]
+    return json.dumps(rules, sort_keys=True, separators=(",", ":")) if rules else None
+
+
+def relaxes(old: str | None, new: str | None) -> bool:
+    """Whether every row that passed the old rules passes the new ones too."""
+    before, after = _rules(old), _rules(new)
+    if before is None or after is None:
+        return False
+    return all(any(_implies(one, other) for one in before) for other in after)
+
+
+def _rules(text: str | None) -> list[dict[str, Any]] | None:
+    try:
+        found = json.loads(text) if text is not None else []
+    except ValueError:
+        return None
+    fine = isinstance(found, list) and all(isinstance(one, dict) and "kind" in one for one in found)
+    return found if fine else None
+
+
+def _rule(check: Check) -> dict[str, Any]:
+    rule: dict[str, Any] = {
+        "kind": check.kind,
+        "columns": sorted(check.columns),
+        "min": check.least,
+        "max": check.most,
+        "values": sorted(check.values),
+        "text": check.text,
+        "count": check.threshold.count if check.threshold.share is None else None,
+        "share": check.threshold.share,
+    }
+    return {key: value for key, value in rule.items() if value not in (None, [], "")}
+
+
+def _implies(old: dict[str, Any], new: dict[str, Any]) -> bool:
+    """Whether a row, and a file, that passes `old` passes `new`."""
+    if old["kind"] != new["kind"] or old.get("text") != new.get("text"):
+        return False
+    if not _more_tolerant(old, new):
+        return False
+    mine, theirs = set(old.get("columns", ())), set(new.get("columns", ()))
+    if new["kind"] == "not_null":
+        return theirs <= mine
+    low = _within(old.get("min"), new.get("min"), lower=True)
+    high = _within(old.get("max"), new.get("max"), lower=False)
+    return mine == theirs and low and high and set(old.get("values", ())) <= set(new.get("values", ()))
+
+
+def _more_tolerant(old: dict[str, Any], new: dict[str, Any]) -> bool:
+    none_before = not old.get("count") and not old.get("share")
+    if none_before:
+        return True  # nothing failed then, and nothing does now
+    return all(key in old and key in new and old[key] <= new[key] for key in old.keys() & {"count", "share"})
+
+
+def _within(old: Any, new: Any, *, lower: bool) -> bool:
+    """Whether what keeps to the old end of a range keeps to the new one."""
+    if new is None or old == new:
+        return True
+    if old is None:
+        return False
+    try:
+        return Decimal(new) <= Decimal(old) if lower else Decimal(old) <= Decimal(new)
+    except InvalidOperation:
+        return False  # dates and text: which is the wider range isn't worth guessing

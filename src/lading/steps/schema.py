@@ -1,0 +1,176 @@
+"""A table's schema: the one that is pinned, the one that is inferred, and whether it is stale.
+
+Only `discover-schema` and `drift: evolve` write a schema file that is there. A run pins the first one,
+and reports one that was inferred from other files than there are now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from lading.config import Config, TableConfig
+from lading.model import Column, FoundFile, Layout
+from lading.plan import TablePlan
+from lading.sources.fixed_width import layout_columns, load_layout
+from lading.sources.manifest import SourceManifest
+from lading.sources.names import name_columns
+from lading.sources.schema import TableSchema, combined_hash, load_schema, save_schema
+
+if TYPE_CHECKING:
+    from lading.sources.evolve import Evolution
+    from lading.sources.infer import Inferred
+
+FOUND_HASH = "found_hash"  # in `lading` of manifest/<table>.json: the combined hash of the files it shows
+
+
+def layout_of(config: Config, cfg: TableConfig) -> Layout | None:
+    return load_layout(config.project, cfg.spec) if cfg.spec is not None else None
+
+
+def pinned_columns(config: Config, cfg: TableConfig) -> tuple[Column, ...] | None:
+    """The columns of the schema file; those of fixed-width tables are the spec's."""
+    layout = layout_of(config, cfg)
+    if layout is not None:
+        return _with_names(cfg, layout)
+    schema = load_schema(config.schema_file(cfg.name))
+    return schema.columns if schema is not None else None
+
+
+def infer_schema(
+    config: Config, cfg: TableConfig, found: Sequence[FoundFile], *, now: str, full_scan: bool = False
+) -> TableSchema:
+    """The schema that the files give; types that a person changed stay theirs."""
+    layout = layout_of(config, cfg)
+    old = load_schema(config.schema_file(cfg.name))
+    if layout is not None:
+        because = {field.name: f"{field.type}: {cfg.spec}" for field in layout.fields}
+        return TableSchema(_with_names(cfg, layout), now, found_hash(found), because)
+    inferred = infer_columns(cfg, found, old, full_scan=full_scan)
+    theirs = {c.name: c for c in old.columns if old.is_persons(c)} if old is not None else {}
+    because = inferred.because | {name: old.because.get(name, "") for name in theirs if old is not None}
+    columns = tuple(theirs.pop(column.name, column) for column in inferred.columns)
+    return TableSchema((*columns, *theirs.values()), now, found_hash(found), because, _looked_at(inferred))
+
+
+def infer_columns(
+    cfg: TableConfig, found: Sequence[FoundFile], old: TableSchema | None = None, *, full_scan: bool = False
+) -> Inferred:
+    from lading.sources.infer import infer  # pyarrow: only when there is something to infer
+
+    names = name_columns(cfg.columns_from_name)
+    headless = cfg.format in ("csv", "tsv") and cfg.read_options.get("header") is False
+    return infer(
+        found,
+        format=cfg.format,
+        read_options=cfg.read_options,
+        name_columns=names,
+        names=tuple(c.name for c in old.columns if c.name not in names) if headless and old else None,
+        full_scan=full_scan or cfg.drift == "evolve",
+        join_types=cfg.drift == "evolve",
+        tolerant=cfg.on_bad == "quarantine",
+    )
+
+
+def evolution_of(
+    cfg: TableConfig,
+    columns: tuple[Column, ...],
+    fresh: Sequence[FoundFile],
+    found: Sequence[FoundFile],
+    fetch: Callable[[Sequence[FoundFile]], None],
+) -> Evolution | None:
+    """What `drift: evolve` makes of the columns when `fresh` files come in."""
+    if not fresh or cfg.drift != "evolve" or cfg.format == "fixed_width":
+        return None
+    from lading.sources.evolve import evolve
+
+    settings: dict[str, Any] = {
+        "format": cfg.format,
+        "read_options": cfg.read_options,
+        "name_columns": name_columns(cfg.columns_from_name),
+    }
+    fetch(fresh)
+    if len(fresh) < len(found):
+        if evolve(columns, fresh, fresh, **settings) is None:
+            return None
+        fetch(found)
+    return evolve(columns, fresh, found, **settings)
+
+
+def pin(config: Config, cfg: TableConfig, found: Sequence[FoundFile], now: str) -> tuple[Column, ...]:
+    """Infer and write the first schema of a table."""
+    schema = infer_schema(config, cfg, found, now=now)
+    save_schema(config.schema_file(cfg.name), schema)
+    return schema.columns
+
+
+def repin(
+    config: Config,
+    cfg: TableConfig,
+    columns: tuple[Column, ...],
+    evolution: Evolution | None,
+    found: Sequence[FoundFile],
+    now: str,
+) -> None:
+    """Bring the schema file up to what a run reads by, where that is the run's to do."""
+    path = config.schema_file(cfg.name)
+    schema = load_schema(path)
+    if cfg.spec is not None:
+        if schema is None or schema.columns != columns:
+            save_schema(path, infer_schema(config, cfg, found, now=now))
+        return
+    if schema is None or cfg.drift != "evolve" or (not schema.combined_hash and evolution is None):
+        return
+    current = found_hash(found)
+    if evolution is not None or schema.combined_hash != current:
+        because = schema.because | (evolution.because if evolution is not None else {})
+        new = replace(schema, columns=columns, because=because, combined_hash=current, generated_at=now)
+        save_schema(path, new)
+
+
+def found_hash(found: Sequence[FoundFile]) -> str:
+    return combined_hash({file.key: file.hash for file in found})
+
+
+def is_stale(schema: TableSchema, found: Sequence[FoundFile], known: str | None = None) -> bool:
+    """Whether the schema was inferred from other files; one that a person wrote never is. `known` is the
+    combined hash of `found`, where it need not be worked out."""
+    if not schema.combined_hash:
+        return False
+    return schema.combined_hash != (known or found_hash(found))
+
+
+def stale_note(
+    config: Config,
+    cfg: TableConfig,
+    found: Sequence[FoundFile],
+    plan: TablePlan,
+    manifest: SourceManifest | None,
+) -> str | None:
+    """For people: a schema that another look at the files might change. When nothing changed since the
+    manifest was written, its word on the files' hash is as good as a new one, and costs nothing."""
+    if cfg.spec is not None or cfg.drift == "evolve":
+        return None
+    schema = load_schema(config.schema_file(cfg.name))
+    if schema is None:
+        return None
+    known = manifest.lading.get(FOUND_HASH) if manifest is not None and manifest.as_written else None
+    quiet = plan.idle and not plan.note and isinstance(known, str)
+    if not is_stale(schema, found, known if quiet else None):
+        return None
+    return (
+        f"schema/{cfg.name}.yaml is stale: it was inferred from other files than there are now; "
+        f"`lading discover-schema {cfg.name}` looks at them again"
+    )
+
+
+def _with_names(cfg: TableConfig, layout: Layout) -> tuple[Column, ...]:
+    names = name_columns(cfg.columns_from_name)
+    return layout_columns(layout) + tuple(Column(name, "string") for name in names)
+
+
+def _looked_at(inferred: Inferred) -> str:
+    files = f"{inferred.files:,} file{'' if inferred.files == 1 else 's'}"
+    rows = "" if inferred.rows is None else f", {inferred.rows:,} row{'' if inferred.rows == 1 else 's'}"
+    return files + rows + ("" if inferred.whole else " at their beginning")

@@ -1,0 +1,269 @@
+"""The shards of a table that is served by key: which of them have to be built, and which are shared.
+
+Decided against the snapshot that readers see, whatever happened since, so a run that died between its
+commit and its publish is made good by the next one. No rows changed and the same `serve:`: nothing is
+built and Spark stays asleep.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from lading.config_serve import Serve
+from lading.config_stores import scheme_of
+from lading.errors import ManifestParseError, PartError
+from lading.format.members import MemberStore
+from lading.format.shard_spec import ServeSpec, refuse_misfits, resolve, schema_of, spec_id
+from lading.format.snapshot import BuildMeta, ShardMeta, read_snapshot
+from lading.model import Column, Member, Place, SnapshotRef
+from lading.pipeline.shards_dirty import changed_rows, changed_sources
+from lading.pipeline.shards_place import ShardPlace
+from lading.pipeline.shards_rows import PartRows, shards_touched
+from lading.snapshots.opening import build_meta, open_manifest
+from lading.snapshots.stores.protocol import ManifestStore
+from lading.steps.work import Work
+
+Session = Callable[[], Any]
+
+_HERE = 64 << 20  # bytes of parts whose keys are looked at without Spark
+_PER_TASK = 32 << 20  # bytes of parts that one task reads
+_MOST_TASKS = 2_000  # that build shards
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A table's shards, ready to be listed in a manifest."""
+
+    spec: ServeSpec
+    place: ShardPlace
+    shards: tuple[ShardMeta, ...]  # those with rows
+    built: int = 0  # in this run; the others are shared with the snapshot before
+    seconds: float = 0.0
+    failures: tuple[str, ...] = field(default=())  # why readers must not see it
+
+    def described(self, meta: BuildMeta) -> BuildMeta:
+        """The build metadata of a snapshot with these shards."""
+        key = self.spec.key
+        return msgspec.structs.replace(
+            meta,
+            num_dbs=self.spec.num_dbs,
+            s3_prefix=self.place.url or "",
+            key_col=",".join(key.columns),
+            sharding=self.spec.router.sharding,
+            format_version=3 if self.spec.router.sharding.routing_values is not None else 2,
+            key_encoding=key.encoding,
+            shard_prefix=self.place.prefix,
+            db_path_template=self.place.template,
+            custom=meta.custom | self._custom(),
+        )
+
+    def drop_losers(self) -> None:
+        """Attempts of this run that did not win."""
+        if self.built:
+            self.place.drop_losers({shard.db_url for shard in self.shards if shard.db_url is not None})
+
+    def _custom(self) -> dict[str, Any]:
+        return {
+            "serve": self.spec.described(),
+            "durations": {"shards_ms": int(self.seconds * 1000)},
+            "statistics": {
+                "shards_built": self.built,
+                "shards_shared": sum(1 for shard in self.shards if not self._is_own(shard)),
+                "keys": sum(shard.row_count for shard in self.shards),
+                "bytes": sum(shard.db_bytes for shard in self.shards),
+            },
+        }
+
+    def _is_own(self, shard: ShardMeta) -> bool:
+        return f"/run_id={self.place.run_id}/" in (shard.db_url or "")
+
+
+def refuse_unservable(work: Work, columns: tuple[Column, ...]) -> None:
+    """What `serve:` asks for and the table can't have, said before Spark starts: of a table whose columns
+    are known by then, which a transform may change."""
+    serve = work.look.config.serve
+    if serve is None:
+        return
+    if work.look.config.transform is None:
+        refuse_misfits(serve, schema_of(columns), work.name)
+    if serve.cel is not None:
+        from lading.format.cel import compile_expression
+
+        compile_expression(serve.cel.expr, tuple(serve.cel.columns.items()))
+
+
+def serving(work: Work) -> str | None:
+    """Names how the table is served by key, None if it isn't."""
+    serve, state = work.look.config.serve, work.table.state
+    return None if serve is None else spec_id(serve, state.schema, state.order_by, state.row_count())
+
+
+def served_otherwise(work: Work, store: ManifestStore, current: SnapshotRef) -> bool:
+    """Whether the snapshot that readers see has shards by another `serve:` than the table has now."""
+    wanted = serving(work)
+    if wanted is None:
+        return False
+    try:
+        known = build_meta(store, current.ref).custom.get("serve")
+    except ManifestParseError:
+        return True
+    told = known.get("spec") if isinstance(known, dict) else None
+    return bool(told != wanted)
+
+
+def shard(work: Work, store: ManifestStore, current: SnapshotRef | None, session: Session) -> Served | None:
+    """The shards of the table as the log has it; None if it isn't served by key."""
+    serve, state = work.look.config.serve, work.table.state
+    if serve is None:
+        return None
+    work.watch.phase(work.name, "shard")
+    started = time.monotonic()
+    spec = resolve(serve, state.schema, state.row_count(), state.order_by, table=work.name)
+    place = _place(work, serve)
+    base = _base(work, store, current, spec)
+    if base is None:
+        kept: dict[int, ShardMeta] = {}
+        dirty = set(range(spec.num_dbs))
+    else:
+        kept = {one.db_id: one for one in place.existing(base.shards)}
+        lost = {one.db_id for one in base.shards} - kept.keys()
+        dirty = lost | base.touched(work, spec, session)
+    shared = tuple(one for db_id, one in kept.items() if db_id not in dirty)
+    if not dirty:
+        return Served(spec, place, shared, seconds=time.monotonic() - started)
+    built, failures = _build(work, spec, place, sorted(dirty), session)
+    shards = tuple(sorted((*shared, *built), key=lambda one: one.db_id))
+    return Served(spec, place, shards, len(built), time.monotonic() - started, failures)
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """The snapshot that readers see, when its shards can be shared."""
+
+    shards: tuple[ShardMeta, ...]
+    parts: tuple[tuple[PartRows, ...], tuple[PartRows, ...]]  # rows that went, rows that came
+    bytes: int
+
+    def touched(self, work: Work, spec: ServeSpec, session: Session) -> set[int]:
+        gone, come = self.parts
+        try:
+            return _touched(work, spec, (*gone, *come), self.bytes, session)
+        except PartError as error:
+            lost = {part.path for part in gone}
+            if error.file is None or not any(error.file.endswith(f"/{path}") for path in lost):
+                raise
+            return set(range(spec.num_dbs))  # a part that left is gone for good: nobody knows its keys now
+
+
+def _base(work: Work, store: ManifestStore, current: SnapshotRef | None, spec: ServeSpec) -> _Base | None:
+    if current is None:
+        return None
+    state = work.table.state
+    try:
+        connection = open_manifest(store, current.ref)
+    except ManifestParseError:
+        return None
+    members = MemberStore(connection, work.table.root)
+    try:
+        snapshot = read_snapshot(connection)
+        serve = snapshot.meta.custom.get("serve")
+        mine = snapshot.meta.custom.get("table_id") == work.table.table_id
+        if not mine or not isinstance(serve, dict) or serve.get("spec") != spec.id:
+            return None
+        old = [source for source, _ in members.sources()]
+        sources = changed_sources(old, (source for source, _ in state.sources().values()))
+        changes = changed_rows(members.members(None), state.candidates(None), sources)
+        return _Base(snapshot.shards, (changes.gone, changes.come), changes.bytes)
+    except ManifestParseError:
+        return None
+    finally:
+        members.close()
+
+
+def _touched(
+    work: Work, spec: ServeSpec, parts: tuple[PartRows, ...], size: int, session: Session
+) -> set[int]:
+    schema, folder = work.table.state.schema, work.table.root
+    if size <= _HERE:
+        return set(shards_touched(folder, parts, pa.ipc.read_schema(pa.py_buffer(schema)), spec.router))
+    from lading.pipeline.shards import touched_on_spark
+
+    return touched_on_spark(session(), folder, parts, schema, spec.router)
+
+
+def _build(
+    work: Work, spec: ServeSpec, place: ShardPlace, dirty: list[int], session: Session
+) -> tuple[tuple[ShardMeta, ...], tuple[str, ...]]:
+    spark = session()
+    from lading.pipeline.shards import build_on_spark, check_rows  # pyspark: only where it is used
+    from lading.pipeline.shards_task import ShardJob
+
+    job = ShardJob(
+        table_dir=work.table.root,
+        schema=work.table.state.schema,
+        spec=spec,
+        place=place,
+        shards=tuple(dirty),
+        tasks=min(len(dirty), _MOST_TASKS),
+        parts=_groups(work, spec),
+    )
+    try:
+        built = build_on_spark(spark, job, lambda text: work.watch.progress(work.name, text, None, None))
+        if len(dirty) == spec.num_dbs:
+            check_rows(built, work.table.state.row_count())
+    except BaseException:
+        place.drop_losers(())
+        raise
+    failures: tuple[str, ...] = ()
+    if built.twice and not spec.latest:
+        some = ", ".join(built.named[:5])
+        more = " and more" if built.twice > len(built.named[:5]) else ""
+        failures = (f"serve: {built.twice:,} rows have a {', '.join(spec.key.columns)} that another row has "
+                    f"({some}{more})",)  # fmt: skip
+    return tuple(one for one in built.shards if one.row_count), failures
+
+
+def _groups(work: Work, spec: ServeSpec) -> tuple[tuple[PartRows, ...], ...]:
+    """All parts, in groups for one task each."""
+    keys = {source.id: key for key, (source, _) in work.table.state.sources().items()} if spec.latest else {}
+    groups: list[list[PartRows]] = [[]]
+    size = 0
+    for member in work.table.state.candidates(None):
+        if groups[-1] and size + member.bytes > _PER_TASK:
+            groups.append([])
+            size = 0
+        groups[-1].append(_part(member, keys))
+        size += member.bytes
+    return tuple(tuple(group) for group in groups)
+
+
+def _part(member: Member, keys: dict[int, str]) -> PartRows:
+    known = {number: keys[number] for number in _numbers(member.sources) if number in keys}
+    return PartRows(member.path, without=member.minus, sources=known)
+
+
+def _numbers(sources: Iterable[tuple[int, int]]) -> list[int]:
+    return [number for number, _ in sources]
+
+
+def _place(work: Work, serve: Serve) -> ShardPlace:
+    """With the manifests if those are in a bucket, so that readers elsewhere reach both; else with the
+    table's parts."""
+    store = work.config.store
+    url = f"{store.rstrip('/')}/{work.name}" if store is not None and scheme_of(store) == "s3" else None
+    if url is None and isinstance(work.table.place, Place):
+        url = work.table.place.url
+    return ShardPlace(
+        table_dir=str(work.table.place),
+        run_id=work.run_id,
+        prefix=serve.shard_prefix,
+        template=serve.db_path_template,
+        url=url,
+        options=dict(work.config.s3) if url is not None else {},
+    )

@@ -1,0 +1,295 @@
+"""Whether a table is what it says: sources, log, members, manifests, snapshot, shards, in this order.
+
+Writes nothing to the table. Every finding names the command that mends it; a `note` is nothing wrong,
+only work that is waiting.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from lading.catalog.intake import in_parallel, read_footer
+from lading.catalog.manifest import MANIFEST_NAME, load_manifest
+from lading.catalog.table import Table
+from lading.config import Config
+from lading.errors import LadingError, LogCorrupt, PartError
+from lading.format.members import MemberStore
+from lading.format.snapshot import ShardMeta, read_snapshot
+from lading.model import Member, SnapshotRef
+from lading.snapshots.opening import open_manifest, open_members
+from lading.snapshots.runs import list_runs
+from lading.snapshots.stores.protocol import ManifestStore
+from lading.steps.look import Look, look
+from lading.steps.store import store_of
+from lading.watch import Watch
+
+Level = Literal["error", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    level: Level
+    about: str  # source, log, member, manifest, snapshot, shard, run
+    message: str
+    remedy: str
+    file: str | None = None
+
+
+@dataclass(slots=True)
+class Verified:
+    """One table; `checked` counts what was looked at."""
+
+    table: str
+    findings: list[Finding] = field(default_factory=list)
+    checked: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> bool:
+        return all(one.level != "error" for one in self.findings)
+
+    def wrong(self, about: str, message: str, remedy: str, file: str | None = None) -> None:
+        self.findings.append(Finding("error", about, message, remedy, file))
+
+    def note(self, about: str, message: str, remedy: str, file: str | None = None) -> None:
+        self.findings.append(Finding("note", about, message, remedy, file))
+
+    def failed(self, about: str, error: LadingError) -> None:
+        self.wrong(about, error.message, error.hint, error.file)
+
+    def count(self, what: str, number: int) -> None:
+        self.checked[what] = self.checked.get(what, 0) + number
+
+
+def verify(config: Config, name: str, *, watch: Watch) -> tuple[Verified, Look | None]:
+    """Everything that needs no row to be read; and the look at the table, for whoever goes deeper."""
+    found = Verified(name)
+    watch.phase(name, "verify sources")
+    seen = _sources(config, name, found, watch)
+    table = _log(config.table_dir(name), found)
+    if table is None:
+        return found, seen
+    try:
+        live = table.state.candidates(None)
+        watch.phase(name, "verify members")
+        _members(table, live, found)
+        _table_manifest(table, found)
+        watch.phase(name, "verify snapshot")
+        _snapshot(table, store_of(config, name), {member.path for member in live}, found)
+        _runs(table.folder, found)
+    except LadingError as error:
+        found.failed("log", error)
+    finally:
+        table.close()
+    return found, seen
+
+
+def _sources(config: Config, name: str, found: Verified, watch: Watch) -> Look | None:
+    if name not in config.tables:
+        found.note("source", "not in lading.yaml: its files are not looked at", "add it to lading.yaml again")
+        return None
+    try:
+        seen = look(config, name, watch=watch)
+    except LogCorrupt:
+        return None  # told of the log itself
+    except LadingError as error:
+        found.failed("source", error)
+        return None
+    found.count("sources", len(seen.found))
+    verdicts = {word: n for word, n in seen.plan.verdicts.items() if n and word != "unchanged"}
+    if verdicts:
+        told = ", ".join(f"{n:,} {word}" for word, n in verdicts.items())
+        found.note("source", f"files that the table doesn't have as they are: {told}", f"lading run {name}")
+    if seen.ledger.behind and seen.ledger.reset is None:
+        found.note("source", f"manifest/{name}.json is behind the log", f"lading repair {name}")
+    return seen
+
+
+def _log(folder: Path, found: Verified) -> Table | None:
+    if not Table.exists(folder):
+        found.note("log", "never run", f"lading run {found.table}")
+        return None
+    try:
+        table = Table.open(folder)
+        table.state.columns()  # every row and every vector of the checkpoint against its checksum
+    except LadingError as error:
+        remedy = f"lading repair {found.table}; if that doesn't help: {error.hint}"
+        found.wrong("log", error.message, remedy, error.file)
+        return None
+    found.count("commits", table.state.sequence)
+    return table
+
+
+def broken_members(table: Table, members: Iterable[Member]) -> list[tuple[Member, str]]:
+    """The members whose file isn't what the log says, and how; opens footers only."""
+    folder = table.folder
+    told = in_parallel(lambda member: (member, _broken(folder, table.table_id, member)), members)
+    return [(member, problem) for member, problem in told if problem is not None]
+
+
+def _members(table: Table, live: list[Member], found: Verified) -> None:
+    found.count("members", len(live))
+    for member, problem in broken_members(table, live):
+        found.wrong(
+            "member",
+            f"{member.path} {problem}",
+            f"restore the file, or: lading repair {found.table}, then lading run {found.table}",
+            member.path,
+        )
+
+
+def _broken(folder: Path, table_id: str, member: Member) -> str | None:
+    place = Path(os.path.join(folder, member.path))
+    if ".." in member.path.split("/"):
+        return "leads out of the table's folder"
+    try:
+        footer = read_footer(place, member.path)
+    except PartError as error:
+        return "is missing" if not place.exists() else f"can't be read: {error.message}"
+    if footer.bytes != member.bytes:
+        return f"has {footer.bytes:,} bytes, not {member.bytes:,}"
+    if footer.metadata.num_rows != member.rows:
+        return f"has {footer.metadata.num_rows:,} rows, not {member.rows:,}"
+    wrote = footer.said("table_id")
+    if wrote is not None and wrote != table_id and not os.path.isabs(member.path):
+        return "belongs to another table"
+    return None
+
+
+def _table_manifest(table: Table, found: Verified) -> None:
+    state = table.state
+    if state.meta.data_sequence == 0:
+        return
+    remedy = f"lading repair {found.table}"
+    try:
+        manifest = load_manifest(table.folder)
+    except LadingError as error:
+        found.wrong("manifest", error.message, remedy, MANIFEST_NAME)
+        return
+    if manifest is None:
+        found.wrong("manifest", f"{MANIFEST_NAME} is missing", remedy, MANIFEST_NAME)
+        return
+    rows = sum(bucket.row_count for bucket in manifest.partitions.values())
+    parts = sum(len(bucket.parts) for bucket in manifest.partitions.values())
+    if parts != state.count() or rows != sum(member.rows for member in state.candidates(None)):
+        found.wrong("manifest", f"{MANIFEST_NAME} is not what the log holds", remedy, MANIFEST_NAME)
+
+
+def _snapshot(table: Table, store: ManifestStore, live: set[str], found: Verified) -> None:
+    remedy = f"lading repair {found.table}"
+    try:
+        current = store.load_current()
+        if current is None:
+            if table.state.meta.data_sequence:
+                found.wrong("snapshot", "nothing is published", f"lading run {found.table}")
+            return
+        members = open_members(store, current.ref, str(table.folder), check=True)
+    except LadingError as error:
+        found.wrong("snapshot", error.message, remedy, error.file)
+        return
+    try:
+        _published(table, members, live, current, found)
+        _shards(table.folder, store, current, found)
+    except LadingError as error:
+        found.wrong("snapshot", error.message, remedy, error.file or current.ref)
+    finally:
+        members.close()
+
+
+def _published(
+    table: Table, members: MemberStore, live: set[str], current: SnapshotRef, found: Verified
+) -> None:
+    whole_state(members)
+    found.count("snapshots", 1)
+    name, state = found.table, table.state
+    if members.meta.table_id != table.table_id:
+        found.wrong(
+            "snapshot", "readers see a snapshot of another table", f"lading repair {name}", current.ref
+        )
+        return
+    if current.held:
+        found.note("snapshot", f"held at run {current.run_id}", f"lading publish {name} --release")
+    elif members.meta.sequence < state.meta.data_sequence:
+        found.note(
+            "snapshot", "readers don't see the newest commit", f"lading run {name}, lading history {name}"
+        )
+    listed = members.members(None)
+    older = [member for member in listed if member.path not in live]
+    found.count("members", len(older))
+    for member, problem in broken_members(table, older):
+        found.wrong(
+            "snapshot",
+            f"readers see {member.path}, which {problem}",
+            f"restore the file, or show another snapshot: lading rollback {name} --offset 1",
+            member.path,
+        )
+    same = members.meta.sequence == state.sequence
+    if same and {member.path for member in listed} != live:
+        found.wrong("snapshot", "the snapshot doesn't list what the log holds", f"lading repair {name}")
+
+
+def whole_state(members: MemberStore) -> None:
+    """Every row and vector against its checksum; ManifestParseError names the first that fails."""
+    members.sources()
+    members.member_rows()
+    _ = members.live_rows, members.rows, members.source_lists
+    for column in members.columns_with_zones:
+        members.zone(column)
+
+
+def _shards(folder: Path, store: ManifestStore, current: SnapshotRef, found: Verified) -> None:
+    connection = open_manifest(store, current.ref)
+    try:
+        shards = read_snapshot(connection).shards
+    finally:
+        connection.close()
+    found.count("shards", len(shards))
+    told = in_parallel(lambda shard: (shard, _broken_shard(folder, shard)), shards)
+    for shard, problem in told:
+        if problem is not None:
+            found.wrong(
+                "shard",
+                f"shard {shard.db_id} {problem}",
+                f"restore the file, or build all again: lading run {found.table} --full",
+                shard.db_url,
+            )
+
+
+def _broken_shard(folder: Path, shard: ShardMeta) -> str | None:
+    if shard.db_url is None or "://" in shard.db_url:
+        return None  # empty, or somewhere that isn't this folder
+    if os.path.isabs(shard.db_url) or ".." in shard.db_url.split("/"):
+        return f"leads out of the table's folder: {shard.db_url}"
+    path = folder / shard.db_url / "shard.db"
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        return f"can't be read: {error.strerror}"
+    if size != shard.db_bytes:
+        return f"has {size:,} bytes, not {shard.db_bytes:,}"
+    if shard.checkpoint_id and digest != shard.checkpoint_id:
+        return "has other content than was published"
+    return None
+
+
+def _runs(folder: Path, found: Verified) -> None:
+    records, unknown = list_runs(folder)
+    found.count("runs", len(records))
+    for one in records:
+        if one.record.status == "running" and not one.record.alive():
+            found.note(
+                "run",
+                f"run {one.record.run_id} on {one.record.host} died: its lease lapsed at "
+                f"{one.record.lease_until}",
+                f"nothing is lost; lading run {found.table} completes it, lading clean takes its files",
+            )
+    if unknown:
+        found.note(
+            "run", f"{len(unknown)} folders in runs/ hold no record", "delete them: they are reports only"
+        )

@@ -1,0 +1,64 @@
+"""Where a table lies: a folder, or a place in a bucket.
+
+A folder stays a path, so that nothing changes for tables on disk; a bucket is a `Place`, a plain value
+that travels to Spark's workers. What is done in a place goes through one connection a process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from lading.errors import ConfigError
+from lading.model import Place, Root
+from lading.storage.objects import ObjectStorage
+
+Where = Path | Place
+
+
+def place(url: str, options: Mapping[str, str] | None = None, cache: Path | None = None) -> Place:
+    """The place that a URL names; `options` as for ObjectStorage."""
+    given = tuple(sorted((options or {}).items()))
+    return Place(url.rstrip("/"), given, None if cache is None else str(cache))
+
+
+def storage_of(place: Place) -> ObjectStorage:
+    return _connected(place.url, place.options)
+
+
+def root_of(where: Where) -> Root:
+    """What members' paths start from."""
+    return where if isinstance(where, Place) else str(where)
+
+
+def folder_of(where: Where) -> Path:
+    """For what only a table in a folder can have done to it."""
+    if isinstance(where, Place):
+        raise ConfigError(
+            f"{where.url} is in a bucket: this works on a table in a folder only",
+            hint="copy the table to a folder and do it there",
+        )
+    return where
+
+
+@lru_cache(maxsize=64)
+def _connected(url: str, options: tuple[tuple[str, str], ...]) -> ObjectStorage:
+    return ObjectStorage(url, dict(options))
+
+
+def files_below(where: Where, folder: str) -> list[str]:
+    """The files directly in `folder`, as paths below `where`; none when it isn't there."""
+    if isinstance(where, Place):
+        names = [one.name for one in storage_of(where).list(folder)]
+        return [name for name in names if name.rpartition("/")[0] == folder]
+    below = where / folder
+    return [f"{folder}/{file.name}" for file in below.iterdir()] if below.is_dir() else []
+
+
+def drop_file(where: Where, path: str) -> None:
+    """Remove the file at `path`, relative to `where`; one that isn't there is gone."""
+    if isinstance(where, Place):
+        storage_of(where).delete(path)
+    else:
+        (where / path).unlink(missing_ok=True)

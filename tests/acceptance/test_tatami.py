@@ -1,0 +1,261 @@
+"""What tatami promises of collections (T1, T8-T20), through lading's own doors.
+
+T2-T7 are shown where the log and the readers are tested: tests/catalog, tests/readers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import lading
+from lading.cli.main import invoke
+
+KEYS = {"shard0": ["https://a", "https://k"], "shard1": ["https://m", "https://q"], "shard2": ["https://s"]}
+
+
+def write(path: Path, urls: list[str | None], statuses: list[int], *, sort: bool = True) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = pa.table({"url": pa.array(urls, pa.string()), "status": pa.array(statuses, pa.int32())})
+    pq.write_table(rows, path, sorting_columns=[pq.SortingColumn(0)] if sort else None)
+    return path
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """Three sorted files with disjoint key ranges in one directory, not yet a collection."""
+    for number, (name, urls) in enumerate(KEYS.items()):
+        write(tmp_path / "corpus" / f"{name}.parquet", urls, [200 + number] * (len(urls) - 1) + [404])
+    return tmp_path / "corpus"
+
+
+@pytest.fixture
+def collection(corpus: Path) -> lading.Collection:
+    found = lading.Collection(corpus)
+    found.add(*sorted(corpus.glob("*.parquet")))
+    return found
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    def run(*args: object) -> str:
+        code = invoke([str(arg) for arg in args])
+        out, err = capsys.readouterr()
+        assert code == 0, err
+        return out
+
+    return run
+
+
+@pytest.mark.acceptance("T1", "T12")
+def test_the_catalogue_is_one_log_beside_the_data_and_is_opened_by_its_directory(collection, corpus):
+    assert sorted(path.name for path in corpus.iterdir()) == [
+        "manifest.lock",
+        "manifest.log",
+        "shard0.parquet",
+        "shard1.parquet",
+        "shard2.parquet",
+    ]
+    assert len(lading.Collection(corpus)) == 3
+
+
+@pytest.mark.acceptance("T3")
+def test_a_removed_member_is_neither_listed_nor_scanned(collection, corpus):
+    collection.remove("shard1.parquet")
+    again = lading.Collection(corpus)
+    assert [member.path for member in again.members()] == ["shard0.parquet", "shard2.parquet"]
+    assert again.scan().to_table()["url"].to_pylist() == [*KEYS["shard0"], *KEYS["shard2"]]
+
+
+@pytest.mark.acceptance("T8")
+def test_add_makes_live_members_and_leaves_the_files_untouched(corpus, run):
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in corpus.iterdir()}
+    run("collection", "add", corpus, *sorted(corpus.glob("*.parquet")))
+    assert len(lading.Collection(corpus)) == 3
+    assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in before} == before
+
+
+@pytest.mark.acceptance("T9")
+def test_a_file_outside_the_directory_is_found_by_its_recorded_path(
+    collection, corpus, tmp_path, monkeypatch
+):
+    away = write(tmp_path / "far" / "away.parquet", ["https://x", "https://z"], [500, 404])
+    monkeypatch.chdir(tmp_path)
+    collection.add("far/away.parquet")
+    monkeypatch.chdir("/")
+    again = lading.Collection(corpus)
+    assert again.lookup("https://z").member == str(away)
+    assert again.scan("status = 500").to_table()["url"].to_pylist() == ["https://x"]
+
+
+@pytest.mark.acceptance("T10")
+def test_the_listing_counts_the_live_members_and_describes_each_on_one_line(collection, corpus, run):
+    first, *lines = run("collection", "list", corpus).splitlines()
+    assert first == "members: 3 live"
+    assert [line.split()[0] for line in lines] == ["shard0.parquet", "shard1.parquet", "shard2.parquet"]
+    assert "key [https://a ... https://k]" in lines[0]
+    assert lines[0].endswith("zones: status, url")
+
+
+@pytest.mark.acceptance("T11")
+def test_a_member_without_a_sort_key_is_listed_as_such_and_still_pruned(corpus, run):
+    rows = pa.table({"status": pa.array([1, 2], pa.int32()), "content_type": ["a/b", "c/d"]})
+    pq.write_table(rows, corpus / "unsorted.parquet")
+    run("collection", "add", corpus, *sorted(corpus.glob("*.parquet")))
+    [line] = [one for one in run("collection", "list", corpus).splitlines() if "unsorted" in one]
+    assert "(no sort key)" in line and line.endswith("zones: content_type, status")
+    scan = lading.Collection(corpus).scan("status = 404")
+    assert scan.to_table().num_rows == 3 and scan.files_scanned == 3
+    scan = lading.Collection(corpus).scan("status = 2")
+    assert scan.to_table()["content_type"].to_pylist() == ["c/d"] and scan.files_scanned == 1
+
+
+@pytest.mark.acceptance("T13")
+def test_scan_gives_the_matching_rows_of_all_members_with_just_those_columns(collection):
+    found = collection.scan("status = 404", ["url"]).to_table()
+    assert found.column_names == ["url"]
+    assert found["url"].to_pylist() == ["https://k", "https://q", "https://s"]
+
+
+@pytest.mark.acceptance("T14")
+def test_scan_reports_files_opened_of_files_in_total(collection, corpus, run, capsys):
+    scan = collection.scan("url = 'https://m'")
+    assert scan.to_table().num_rows == 1
+    assert (scan.files_scanned, scan.files_total) == (1, 3)
+    invoke(["collection", "scan", str(corpus), "--where", "url = 'https://m'", "--json", "--stats"])
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {"url": "https://m", "status": 201}
+    assert json.loads(err) == {
+        "files_total": 3,
+        "files_scanned": 1,
+        "rows": 1,
+        "row_groups_total": 1,
+        "row_groups_scanned": 1,
+    }
+
+
+@pytest.mark.acceptance("T15")
+@pytest.mark.parametrize(
+    "where",
+    [
+        "status = 404",
+        "status != 404",
+        "not (url < 'https://m')",
+        "url is null",
+        "url like 'https://%' or status > 1",
+    ],
+)
+def test_one_predicate_gives_the_same_rows_on_a_file_alone_and_through_a_collection(tmp_path, where):
+    urls = [["https://a", None, "https://m"], ["https://m", "ftp://x", None], [None, "https://z"]]
+    files = [
+        write(tmp_path / f"f{n}.parquet", each, [404, 200, 7][: len(each)], sort=False)
+        for n, each in enumerate(urls)
+    ]
+    whole = lading.Collection(tmp_path / "whole")
+    whole.add(*files)
+    alone = []
+    for number, file in enumerate(files):
+        one = lading.Collection(tmp_path / f"alone{number}")
+        one.add(file)
+        alone += one.scan(where).to_table().to_pylist()
+    key = repr
+    assert sorted(whole.scan(where).to_table().to_pylist(), key=key) == sorted(alone, key=key)
+
+
+@pytest.mark.acceptance("T16")
+def test_lookup_gives_member_and_files_opened_and_an_absent_key_is_no_error(collection, corpus, run):
+    hit = collection.lookup("https://q")
+    assert (hit.found, hit.member, hit.opened) == (True, "shard1.parquet", 1)
+    assert hit.row == {"url": "https://q", "status": 404}
+    absent = collection.lookup("https://n")
+    assert (absent.found, absent.member, absent.row) == (False, None, None)
+    found = json.loads(run("collection", "lookup", corpus, "https://q", "--json"))
+    assert {name: found[name] for name in ("found", "member", "row", "opened")} == {
+        "found": True,
+        "member": "shard1.parquet",
+        "row": {"url": "https://q", "status": 404},
+        "opened": 1,
+    }
+    assert json.loads(run("collection", "lookup", corpus, "zzz", "--json"))["found"] is False
+
+
+@pytest.mark.acceptance("T17")
+def test_lookup_on_disjoint_ranges_opens_exactly_one_file(collection, corpus):
+    for name in ("shard0.parquet", "shard2.parquet"):
+        (corpus / name).unlink()  # a lookup that opened them would fail
+    hit = lading.Collection(corpus).lookup("https://m")
+    assert (hit.found, hit.opened) == (True, 1)
+    assert lading.Collection(corpus).lookup("https://l").opened == 0
+
+
+@pytest.mark.acceptance("T18")
+def test_compact_leaves_the_same_listing_and_no_history(collection, corpus, run):
+    for _ in range(20):
+        collection.remove("shard0.parquet")
+        collection.add(corpus / "shard0.parquet")
+    before = run("collection", "list", corpus, "--json")
+    size = (corpus / "manifest.log").stat().st_size
+    found = json.loads(run("collection", "compact", corpus, "--json"))
+    assert found["log_bytes_before"] == size and found["log_bytes_after"] < 300
+    assert b"shard0.parquet" not in (corpus / "manifest.log").read_bytes()
+    assert run("collection", "list", corpus, "--json") == before
+
+
+@pytest.mark.acceptance("T19")
+def test_compact_killed_before_a_rename_leaves_the_old_log_open(collection, corpus, monkeypatch):
+    before = [member.path for member in collection.members()]
+    old = (corpus / "manifest.log").read_bytes()
+    renames = []
+
+    class KilledError(BaseException):
+        pass
+
+    def killed(source, target):
+        renames.append((Path(source).name, Path(target).name))
+        raise KilledError
+
+    monkeypatch.setattr(os, "replace", killed)
+    with pytest.raises(KilledError):
+        collection.compact()
+    monkeypatch.undo()
+    [(temporary, target)] = renames
+    assert temporary.endswith(".tmp") and target == "manifest.db"
+    assert (corpus / "manifest.log").read_bytes() == old
+    assert [member.path for member in lading.Collection(corpus).members()] == before
+
+
+@pytest.mark.acceptance("T20")
+def test_merge_swaps_several_members_for_one_file_with_the_same_rows(collection, corpus, run):
+    before = collection.scan().to_table().to_pylist()
+    size = (corpus / "manifest.log").stat().st_size
+    found = json.loads(run("collection", "merge", corpus, "shard2.parquet", "shard0.parquet", "--json"))
+    again = lading.Collection(corpus)
+    members = {member.path: member for member in again.members()}
+    assert sorted(members) == sorted([found["member"], "shard1.parquet"])
+    assert members[found["member"]].rows == 3
+    assert (members[found["member"]].key_min, members[found["member"]].key_max) == ("https://a", "https://s")
+    assert sorted(again.scan().to_table().to_pylist(), key=repr) == sorted(before, key=repr)
+    assert pq.read_table(corpus / found["member"])["url"].to_pylist() == [
+        "https://a",
+        "https://k",
+        "https://s",
+    ]
+    assert all((corpus / f"shard{n}.parquet").is_file() for n in range(3)), "the inputs are the user's"
+    # One frame behind the old bytes: inputs out and output in are one commit.
+    log = (corpus / "manifest.log").read_bytes()[size:]
+    assert log.count(b"LDGF") == 1 and log.count(b"shard0.parquet") == 1
+
+
+def test_lading_imports_quickly_and_without_pyarrow():
+    code = (
+        "import sys, lading; lading.Collection; sys.exit('pyarrow' in sys.modules or 'numpy' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

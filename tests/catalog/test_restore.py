@@ -1,0 +1,219 @@
+"""Rebuilding a log from whatever is left, and saying what could not be decided."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lading
+from lading import catalog
+from lading.catalog.table import Table
+from lading.errors import LogCorrupt, NotFound
+from lading.format.snapshot import BuildMeta, build_snapshot
+from lading.format.state_file import write_state
+from lading.model import Commit, Member, Source
+from lading.pipeline.merge import Fold, FoldSpec, fold_parts
+from lading.pipeline.parts import Origin, PartWriter
+from lading.pipeline.rewrite import rewrite_members
+from lading.snapshots.stores.local import LocalStore
+
+SCHEMA = pa.schema([("k", pa.int64()), ("_source", pa.int64())])
+
+
+class Built:
+    """A small table, commit by commit, as runs make it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.table = Table.create(folder, "events")
+        self.runs = 0
+
+    def origin(self) -> Origin:
+        self.runs += 1
+        return Origin(self.table.table_id, f"run-{self.runs:03}", f"c{self.runs}", "k")
+
+    def part(self, rows: dict[int, int], bucket: int = 0) -> Member:
+        """`rows`: key to source."""
+        writer = PartWriter(str(self.folder), bucket, SCHEMA, self.origin())
+        writer.write(pa.table({"k": sorted(rows), "_source": [rows[key] for key in sorted(rows)]}, SCHEMA))
+        return writer.close()
+
+    def commit(self, **edits) -> None:
+        if self.table.state.sequence == 0:
+            edits |= {"schema": SCHEMA.serialize().to_pybytes(), "order_by": "k"}
+        self.table.commit(Commit(f"c{self.runs}", f"run-{self.runs:03}", "2024-01-01", "recipe", **edits))
+
+    def publish(self) -> None:
+        state = self.table.state
+        meta = BuildMeta(run_id=f"run-{self.runs:03}", created_at=datetime.now(UTC))
+        payload = build_snapshot(meta, (), lambda con: write_state(con, state.meta, state.columns()))
+        LocalStore(self.folder).publish(payload, meta.run_id, sequence=state.sequence)
+
+    def keys(self) -> list[int]:
+        return sorted(lading.Collection(self.folder).scan(columns=["k"]).to_table()["k"].to_pylist())
+
+
+def source(number: int) -> Source:
+    return Source(number, f"f{number}.csv", "h", "s", 1, 1, 1, False, "2024-01-01")
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Built:
+    """Three commits: two parts, then one of them replaced; the snapshot is of the second."""
+    built = Built(tmp_path / "events")
+    old = built.part({1: 7, 2: 8})
+    built.commit(add=(old,), sources=(source(7), source(8)))
+    built.commit(add=(built.part({100: 9}, bucket=1),), sources=(source(9),))
+    built.publish()
+    [kept] = rewrite_members(
+        str(built.folder),
+        [old],
+        frozenset({7}),
+        table_id=built.table.table_id,
+        run_id="run-003",
+        commit_id="c3",
+        order_by="k",
+    )
+    built.runs = 3
+    built.commit(add=(kept, built.part({5: 7})), remove=(old.path,), sources=(source(7),))
+    built.old = old  # type: ignore[attr-defined]
+    return built
+
+
+def damage(path: Path, at: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 0x20
+    path.write_bytes(data)
+
+
+def rows_of(manifest: catalog.TableManifest) -> dict[str, int]:
+    return {key: partition.row_count for key, partition in manifest.partitions.items()}
+
+
+def test_a_whole_log_is_left_alone_and_the_manifest_is_written(built):
+    before = (built.folder / "manifest.log").read_bytes()
+    found = lading.Collection.rebuild(built.folder)
+    assert (found.found_in, found.written, found.members, found.undecided) == ("log", False, 3, ())
+    assert (built.folder / "manifest.log").read_bytes() == before
+    assert rows_of(catalog.load(built.folder)) == {"000000": 2, "000001": 1}
+    assert rows_of(catalog.rebuild(built.folder)) == {"000000": 2, "000001": 1}
+
+
+def test_a_log_damaged_in_the_middle_is_restored_up_to_there_and_says_what_is_lost(built):
+    built.folder.joinpath("_CURRENT").unlink()
+    log = built.folder / "manifest.log"
+    damage(log, log.read_bytes().index(b"LDGF", log.read_bytes().index(b"LDGF") + 4) + 40)  # the second
+    with pytest.raises(LogCorrupt):
+        Table.open(built.folder)
+    found = lading.Collection.rebuild(built.folder)
+    assert (found.found_in, found.written) == ("log", True)
+    assert any("1 commits lie behind the damage" in text for text in found.undecided)
+    assert any("part files are not in the restored state" in text for text in found.undecided)
+    assert built.keys() == [1, 2]
+    assert [name for name in found.kept if (built.folder / name).is_file()] == list(found.kept) != []
+
+
+def test_without_log_and_checkpoint_the_snapshot_that_readers_see_is_restored(built):
+    (built.folder / "manifest.log").unlink()
+    found = lading.Collection.rebuild(built.folder)
+    assert (found.found_in, found.members, found.rows) == ("snapshot", 2, 3)
+    assert built.keys() == [1, 2, 100]
+    assert sorted(Table.open(built.folder).state.sources()) == ["f7.csv", "f8.csv", "f9.csv"]
+
+
+def test_a_restored_log_goes_on_above_the_pointer_under_another_id(built):
+    old_id = built.table.table_id
+    (built.folder / "manifest.log").unlink()
+    lading.Collection.rebuild(built.folder)
+    built.table = Table.open(built.folder)
+    current = LocalStore(built.folder).load_current()
+    assert built.table.state.sequence > current.sequence
+    assert built.table.state.meta.data_sequence <= current.sequence, "readers see just that already"
+    assert built.table.table_id != old_id, (
+        "a source manifest of the lost log must not be taken for this one's"
+    )
+    built.commit(add=(built.part({200: 10}),))
+    built.publish()
+    with lading.open(built.folder) as reader:
+        assert reader.rows == 4
+
+
+def test_a_checkpoint_with_the_frames_behind_it_beats_an_older_snapshot(built):
+    built.table.checkpoint()
+    built.commit(add=(built.part({300: 11}),))
+    damage(built.folder / "manifest.log", 20)  # the header: the frames can't be trusted to be this table's
+    found = lading.Collection.rebuild(built.folder)
+    assert found.found_in == "checkpoint"
+    assert built.keys() == [2, 5, 100]
+    assert any("commits after the restored state are lost" in text for text in found.undecided)
+
+
+def test_a_damaged_checkpoint_of_a_compacted_log_falls_back_to_the_snapshot_and_the_log_behind_it(built):
+    built.publish()
+    built.table.compact()
+    built.commit(add=(built.part({300: 11}),))
+    database = built.folder / "manifest.db"
+    with sqlite3.connect(database) as con:
+        con.execute("UPDATE members SET rows = rows + 1 WHERE id = 0")
+    found = lading.Collection.rebuild(built.folder)
+    assert found.found_in == "snapshot"
+    assert built.keys() == [2, 5, 100, 300]
+
+
+def test_from_files_alone_a_replaced_part_is_not_brought_back(built):
+    for name in ("manifest.log", "_CURRENT"):
+        (built.folder / name).unlink()
+    shutil.rmtree(built.folder / "manifests")
+    found = lading.Collection.rebuild(built.folder)
+    assert found.found_in == "files"
+    assert built.keys() == [2, 5, 100]
+    assert any(built.old.path in text and "left out" in text for text in found.undecided)
+    state = Table.open(built.folder).state
+    assert state.meta.recipe == "", "so that the next run reads everything again"
+    assert state.order_by == "k"
+
+
+def test_from_files_alone_a_part_that_shares_a_source_with_a_later_commit_is_left_out_aloud(tmp_path):
+    built = Built(tmp_path / "events")
+    first = built.part({1: 7, 2: 8})
+    built.commit(add=(first,))
+    second = built.part({5: 7})
+    built.commit(add=(second,), minus=((first.path, (7,)),))
+    (built.folder / "manifest.log").unlink()
+    found = lading.Collection.rebuild(built.folder)
+    assert built.keys() == [5]
+    [said] = [text for text in found.undecided if first.path in text]
+    assert "whether it was replaced is not written anywhere" in said
+
+
+def test_from_files_alone_merged_parts_count_once(tmp_path):
+    built = Built(tmp_path / "events")
+    old = [built.part({1: 7}), built.part({2: 8})]
+    built.commit(add=tuple(old))
+    spec = FoldSpec(str(built.folder), built.origin(), SCHEMA.serialize().to_pybytes())
+    built.commit(add=tuple(fold_parts(Fold(0, tuple(old)), spec)), remove=tuple(m.path for m in old))
+    (built.folder / "manifest.log").unlink()
+    lading.Collection.rebuild(built.folder)
+    assert built.keys() == [1, 2]
+
+
+def test_rebuild_of_the_manifest_alone_writes_nothing(built):
+    before = {path: path.read_bytes() for path in built.folder.rglob("*") if path.is_file()}
+    (built.folder / "manifest.log").rename(built.folder / "aside")
+    assert rows_of(catalog.rebuild(built.folder)) == {"000000": 2, "000001": 1}, "from the snapshot"
+    (built.folder / "_CURRENT").rename(built.folder / "aside2")
+    assert rows_of(catalog.rebuild(built.folder, "events")) == {"000000": 4, "000001": 1}, "from the files"
+    (built.folder / "aside").rename(built.folder / "manifest.log")
+    (built.folder / "aside2").rename(built.folder / "_CURRENT")
+    assert {path: path.read_bytes() for path in built.folder.rglob("*") if path.is_file()} == before
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(NotFound, match="no folder"):
+        lading.Collection.rebuild(tmp_path / "nowhere")
+    assert not (tmp_path / "nowhere").exists()

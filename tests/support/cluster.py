@@ -1,0 +1,86 @@
+"""A standalone Spark cluster on loopback: a master and workers of one core each, from the pyspark package."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pyspark
+
+from lading.pipeline.java import java_home
+
+HOME = Path(pyspark.__file__).parent
+_PATIENCE = 60.0  # seconds for a daemon to come up
+
+
+class Daemon:
+    """One JVM of the cluster, with a log."""
+
+    def __init__(self, folder: Path, name: str, *arguments: str) -> None:
+        self.log = folder / f"{name}.log"
+        environment = {
+            **os.environ,
+            "JAVA_HOME": str(java_home(folder / "java")),
+            "SPARK_HOME": str(HOME),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        }
+        environment.pop("LADING_SPARK_LOG", None)
+        command = [str(HOME / "bin" / "spark-class"), *arguments]
+        with open(self.log, "wb") as out:
+            self.process = subprocess.Popen(
+                command, stdout=out, stderr=out, env=environment, cwd=folder, start_new_session=True
+            )
+
+    def wait_for(self, pattern: str) -> re.Match[str]:
+        """What the log says sooner or later."""
+        deadline = time.monotonic() + _PATIENCE
+        while time.monotonic() < deadline:
+            found = re.search(pattern, self.log.read_text(errors="replace"))
+            if found:
+                return found
+            assert self.process.poll() is None, self.log.read_text(errors="replace")
+            time.sleep(0.1)
+        raise AssertionError(f"{pattern!r} not in {self.log.read_text(errors='replace')}")
+
+    def kill(self) -> None:
+        """This daemon and the executors that it started, at once and without a word to anybody."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(10)
+
+
+class Cluster:
+    """`url` is its master; `workers` are there to be killed."""
+
+    def __init__(self, folder: Path, workers: int = 2) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.workers: list[Daemon] = []
+        self.master = Daemon(
+            folder, "master", "org.apache.spark.deploy.master.Master",
+            "--host", "127.0.0.1", "--port", "0", "--webui-port", "0",
+        )  # fmt: skip
+        try:
+            self.url = self.master.wait_for(r"(spark://127\.0\.0\.1:\d+)")[1]
+            for number in range(workers):
+                self.workers.append(self._worker(folder, number))
+            for worker in self.workers:
+                worker.wait_for("Successfully registered with master")
+        except BaseException:
+            self.close()
+            raise
+
+    def _worker(self, folder: Path, number: int) -> Daemon:
+        options = ("--host", "127.0.0.1", "--webui-port", "0", "-c", "1", "-m", "1g")
+        work = ("-d", str(folder / f"work{number}"))
+        name = "org.apache.spark.deploy.worker.Worker"
+        return Daemon(folder, f"worker{number}", name, *options, *work, self.url)
+
+    def close(self) -> None:
+        for daemon in (*self.workers, self.master):
+            if daemon.process.poll() is None:
+                daemon.kill()

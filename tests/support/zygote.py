@@ -1,0 +1,82 @@
+"""Kills an operation at its n-th durable step, for every n, for real: SIGKILL, no handler runs.
+
+One process imports everything once and forks a child for each n; the child lets the steps before the
+n-th happen and dies in it. `python zygote.py OPERATION FOLDER` works on copies FOLDER-0, FOLDER-1, … and
+prints one line each: `killed <call>`, or `done` for the first that ran to its end.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pyarrow.parquet  # noqa: F401  (before the first fork)
+
+import lading
+import lading.merge  # before the first fork, like the others
+from lading import config
+from lading.catalog import adding, check, intake, listing, names, restore, state, table  # noqa: F401
+from lading.pipeline import merge  # noqa: F401
+from lading.readers import lookup, scan  # noqa: F401
+
+STEPS = ("fsync", "replace", "rename", "link", "unlink", "pwrite", "ftruncate")
+
+
+def kill_at(number: int, told: int) -> None:
+    """Die in the `number`-th step: half of a write is done, a rename or sync is not."""
+    count = 0
+
+    def dying(name: str, real):  # type: ignore[no-untyped-def]
+        def step(*args: object, **options: object) -> object:
+            nonlocal count
+            count += 1
+            if count == number:
+                if name == "pwrite":
+                    real(args[0], bytes(args[1])[: len(bytes(args[1])) // 2], args[2])  # type: ignore[call-overload]
+                os.write(told, f"killed {name}\n".encode())
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*args, **options)
+
+        return step
+
+    for name in STEPS:
+        setattr(os, name, dying(name, getattr(os, name)))
+
+
+OPERATIONS = {
+    "merge": lambda folder: lading.Collection(folder).merge("f0.parquet", "f1.parquet", into="new.parquet"),
+    "compact": lambda folder: lading.Collection(folder).compact(),
+    "checkpoint": lambda folder: table.Table.open(Path(folder)).checkpoint(),
+    "add": lambda folder: lading.Collection(folder).add(Path(folder) / "f3.parquet"),
+    "rebuild": lambda folder: lading.Collection.rebuild(folder),
+    "table": lambda folder: lading.merge.merge_table(config.load(Path(folder)), "events"),
+}
+
+
+def main(operation: str, folder: str) -> None:
+    number = 0
+    while True:
+        number += 1
+        copy = f"{folder}-{number}"
+        shutil.copytree(folder, copy)
+        listen, told = os.pipe()
+        child = os.fork()
+        if child == 0:
+            kill_at(number, told)
+            OPERATIONS[operation](copy)
+            os.write(told, b"done\n")
+            os._exit(0)
+        os.close(told)
+        os.waitpid(child, 0)
+        with open(listen) as pipe:
+            said = pipe.read().strip() or "failed"
+        print(said, flush=True)
+        if not said.startswith("killed"):
+            return
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
