@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 import lading
-from lading.config import load
+from lading.config.file import load
 from lading.plan import TablePlan
 from lading.run import RunReport, TableReport, plan_tables, run
 

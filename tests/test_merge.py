@@ -9,9 +9,9 @@ import pytest
 from support.project import Project
 
 import lading
-from lading import config
 from lading.catalog.table import Table
 from lading.cli.main import invoke
+from lading.config.file import load as load_config
 from lading.merge import merge_table
 from lading.watch import Watch
 
@@ -36,7 +36,7 @@ def edit(project: Project, key: str, rows: list, age: float) -> None:
 
 
 def merge(project: Project, **options):
-    return merge_table(config.load(project.folder), "events", **options)
+    return merge_table(load_config(project.folder), "events", **options)
 
 
 def with_replace(project: Project, how: str) -> None:

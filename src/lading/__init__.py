@@ -3,6 +3,6 @@
 from lading.api import Reader, open
 from lading.collection import Collection
 from lading.errors import LadingError
-from lading.reading_async import AsyncReader, open_async
+from lading.reading.asynchronous import AsyncReader, open_async
 
 __all__ = ["AsyncReader", "Collection", "LadingError", "Reader", "open", "open_async"]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lading.model import SnapshotRef, Source
     from lading.readers.lookup import Hit
     from lading.readers.scan import Scan
-    from lading.reading import Opener, View
+    from lading.reading.view import Opener, View
     from lading.snapshots.history import Wanted
     from lading.snapshots.stores.protocol import ManifestStore
 
@@ -46,7 +46,7 @@ class Reader:
         fallbacks: int | None = None,
         s3: Mapping[str, str] | None = None,
     ) -> None:
-        from lading.reading_open import opener
+        from lading.reading.opener import opener
 
         self._opener: Opener = opener(
             os.fspath(root), store, _wanted(ref, offset, as_of),
@@ -121,7 +121,7 @@ class Reader:
         """Whether answers are to be had and how old they are: `status` is ok, degraded or failing.
 
         `max_age` (seconds) makes an older snapshot degraded; `deep` hashes every shard."""
-        from lading.reading_health import health
+        from lading.reading.health import health
 
         return self._using(lambda view: health(self._opener, view, max_age=max_age, deep=deep))
 
@@ -189,7 +189,7 @@ class Reader:
         return frame_of(spark, self._opener, self.snapshot.ref, where, columns)
 
     def info(self) -> dict[str, Any]:
-        from lading.reading_health import info
+        from lading.reading.health import info
 
         return self._using(info)
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lading.catalog.table import Table
-from lading.config import Config
+from lading.config.project import Config
 from lading.errors import CommitUnknown, Conflict, NotFound
 from lading.model import Commit, Member
 from lading.pipeline.merge import TARGET_SIZE, Fold, FoldSpec, fold_parts, plan_folds

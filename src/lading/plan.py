@@ -55,7 +55,7 @@ class TablePlan:
     """One table's verdicts and steps."""
 
     table: str
-    files: tuple[FileVerdict, ...]
+    files: Sequence[FileVerdict]
     reason: str | None = None  # why everything is read again, if it is
     read: tuple[FoundFile, ...] = ()
     vanished: tuple[Source, ...] = ()
@@ -68,9 +68,12 @@ class TablePlan:
     waits: bool = False  # whether there are archives that a run would open
     subtract: tuple[Member, ...] = ()  # parts that stay, and whose rows of `replaced` no longer count
     notes: tuple[str, ...] = ()  # for people: nothing that a run would do anything about
+    quiet: bool = False  # every file is unchanged: nobody need count the verdicts
 
     @property
     def verdicts(self) -> dict[str, int]:
+        if self.quiet:
+            return {verdict: len(self.files) if verdict == "unchanged" else 0 for verdict in VERDICTS}
         counts = Counter(file.verdict for file in self.files)
         return {verdict: counts[verdict] for verdict in VERDICTS}
 
@@ -232,8 +235,10 @@ def split_mixed(members: Sequence[Member], how: Replace) -> tuple[tuple[Member, 
 
 def guard_vanished(plan: TablePlan, known: Mapping[str, Known], *, allow: bool) -> None:
     """Refuse to retract more than half of a table's sources unless asked to."""
+    if allow or not plan.vanished:
+        return
     before = sum(one.source is not None for one in known.values())
-    if allow or len(plan.vanished) * 2 <= before:
+    if len(plan.vanished) * 2 <= before:
         return
     names = ", ".join(source.key for source in plan.vanished[:3])
     raise VanishGuard(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lading.catalog.table import Table
-from lading.config import Config
+from lading.config.project import Config
 from lading.errors import BadRows, CommitUnknown, Conflict, LadingError, SourceError
 from lading.model import CheckResult, Commit, FoundFile
 from lading.pipeline.session import spark_session

@@ -25,8 +25,8 @@ from lading.model import Member, Place, Root
 from lading.readers.part import Wanted as WantedRows
 from lading.readers.part import read_part
 from lading.readers.scan import Scan, table_schema
-from lading.reading import Opener, View
-from lading.reading_open import opener
+from lading.reading.opener import opener
+from lading.reading.view import Opener, View
 from lading.snapshots.history import Wanted, parse_time
 from lading.snapshots.stores.local import LocalStore
 

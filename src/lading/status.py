@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lading.catalog.table import Table
-from lading.config import Config
+from lading.config.project import Config
 from lading.errors import LadingError
 from lading.model import Place, SnapshotRef
 from lading.snapshots.history import gate_failures

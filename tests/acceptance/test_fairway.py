@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lading import config
+from lading.config.file import load as load_config
 from lading.run import RunReport, run
 
 CONFIG = """\
@@ -46,7 +46,7 @@ class Shop:
         return path
 
     def run(self, *names: str) -> RunReport:
-        report = run(config.load(self.folder), names)
+        report = run(load_config(self.folder), names)
         assert report.error is None, report.error
         return report
 

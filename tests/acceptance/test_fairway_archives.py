@@ -16,7 +16,7 @@ import pytest
 from support.archives import zip_of
 
 import lading
-from lading import config
+from lading.config.file import load as load_config
 from lading.run import RunReport, plan_tables, run
 
 CONFIG = """\
@@ -46,7 +46,7 @@ class Shop:
         return zip_of(self.folder / "data" / "drops" / name, members, age=age)
 
     def run(self, *names: str) -> RunReport:
-        report = run(config.load(self.folder), names)
+        report = run(load_config(self.folder), names)
         assert report.error is None, report.error
         return report
 
@@ -92,9 +92,9 @@ def test_a_global_manifest_is_there_once_an_archive_was_extracted(shop):
 CHILD = """
 import sys
 from pathlib import Path
-from lading import config
+from lading.config.file import load as load_config
 from lading.run import run
-report = run(config.load(Path(sys.argv[1])), [sys.argv[2]])
+report = run(load_config(Path(sys.argv[1])), [sys.argv[2]])
 if report.error is not None:
     raise report.error
 """
@@ -196,7 +196,7 @@ def test_the_same_name_in_two_archives_gives_two_keys(tmp_path, spark):
     )
     for name in ("yale_1950a", "yale_1950b"):
         zip_of(tmp_path / "data" / f"{name}.zip", {"data.dat": f"id,src\n1,{name}\n"})
-    report = run(config.load(tmp_path))
+    report = run(load_config(tmp_path))
     assert report.error is None, report.error
     files = json.loads((tmp_path / "manifest" / "yale.json").read_text())["files"]
     keys = [f"{n}_zip_{short_hash(f'data/{n}.zip')}/data.dat" for n in ("yale_1950a", "yale_1950b")]
@@ -221,7 +221,7 @@ def test_a_touched_archive_is_neither_extracted_nor_read_again(shop):
     entry = shop.manifest("sales")["preprocessing"]["drops/shared_data.zip"]
     assert entry["file_hash"].startswith("mtime:1600000")
     assert next(iter(shop.extractions().values()))["archive_hash"].startswith("mtime:1600000")
-    assert [plan.idle for plan in plan_tables(config.load(shop.folder))] == [True, True]
+    assert [plan.idle for plan in plan_tables(load_config(shop.folder))] == [True, True]
 
 
 def test_a_run_with_nothing_to_do_opens_neither_archive_nor_member(shop):
@@ -257,7 +257,7 @@ def test_members_vanish_with_their_archive(shop):
 def test_a_plan_opens_no_archive_and_says_which_a_run_would_open(tmp_path):
     shop = Shop(tmp_path)
     before = time.time()
-    plans = {plan.table: plan for plan in plan_tables(config.load(tmp_path))}
+    plans = {plan.table: plan for plan in plan_tables(load_config(tmp_path))}
     (verdict,) = plans["sales"].files
     assert (verdict.key, verdict.verdict) == ("drops/shared_data.zip", "new") and not plans["sales"].idle
     assert not (tmp_path / ".lading_cache").exists() and not (tmp_path / "manifest").exists()
@@ -267,7 +267,7 @@ def test_a_plan_opens_no_archive_and_says_which_a_run_would_open(tmp_path):
 def test_a_plan_leaves_what_a_changed_archive_holds_out_of_the_question(shop):
     shop.zip("shared_data.zip", {"2023/sales.csv": SALES + "3,9.5\n", "customers.csv": CUSTOMERS}, age=50)
     before = shop.inodes()
-    (plan,) = plan_tables(config.load(shop.folder), ["sales"])
+    (plan,) = plan_tables(load_config(shop.folder), ["sales"])
     assert [(one.key, one.verdict) for one in plan.files] == [("drops/shared_data.zip", "changed")]
     assert not plan.vanished and shop.inodes() == before
 

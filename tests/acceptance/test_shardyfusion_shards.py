@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from support.served import SERVE, ServedProject
 
-from lading import config
+from lading.config.file import load as load_config
 from lading.errors import ManifestParseError
 from lading.format.shard_file import DDL
 from lading.format.snapshot import (
@@ -153,6 +153,6 @@ def test_shards_go_where_prefix_and_template_say_and_readers_follow(project: Ser
     meta = project.snapshot().meta
     assert (meta.shard_prefix, meta.db_path_template) == ("served/here", "part-{db_id:02d}")
     assert project.urls()[3] == f"served/here/run_id={run}/part-03/attempt=00"
-    assert config.load(project.folder).tables["ships"].serve is not None
+    assert load_config(project.folder).tables["ships"].serve is not None
     with lading.open(project.table) as reader:
         assert reader.multi_get(list(range(40))) == project.latest()

@@ -22,9 +22,9 @@ from support.places import Place, new_place
 from support.servers import PostgresServer, Proxy, S3Server
 
 import lading
-from lading import config
 from lading.catalog.table import Table
-from lading.config_stores import PostgresNames
+from lading.config.file import load as load_config
+from lading.config.stores import PostgresNames
 from lading.errors import (
     ManifestParseError,
     ManifestStoreError,
@@ -271,7 +271,7 @@ def test_a_writer_gets_its_store_from_the_config_and_a_reader_is_handed_one(
     ]
     lines += ["s3:", *(f"  {name}: {value}" for name, value in place.s3.items())] if place.s3 else []
     (tmp_path / "lading.yaml").write_text("\n".join(lines))
-    written = store_of(config.load(tmp_path), "voyages")
+    written = store_of(load_config(tmp_path), "voyages")
     assert type(written) is type(place.open())
     if isinstance(written, PostgresStore):
         assert written.tables.builds == "abc_voyages_builds"
@@ -314,7 +314,7 @@ def test_the_names_of_the_seed_are_possible(
         "  pointer: shardyfusion_pointer\n"
         "tables: {voyages: {path: '*.csv', format: csv}}\n"
     )
-    store = store_of(config.load(tmp_path), "voyages")
+    store = store_of(load_config(tmp_path), "voyages")
     store.publish(snapshot(), "r1", sequence=1)
     assert select(database, "run_id", "shardyfusion_manifests_builds") == [("r1",)]
     assert select(database, "db_id", "shardyfusion_manifests_shards") == [(0,), (3,)]

@@ -181,7 +181,7 @@ CHILD = """
 import os, signal, sys
 from pathlib import Path
 import lading.sources.extract as extract
-from lading import config
+from lading.config.file import load as load_config
 from lading.run import run
 
 real = extract.Extraction.file
@@ -190,7 +190,7 @@ def file(self, name, *args, **kwargs):
         os.kill(os.getpid(), signal.SIGKILL)
     return real(self, name, *args, **kwargs)
 extract.Extraction.file = file
-run(config.load(Path(sys.argv[1])))
+run(load_config(Path(sys.argv[1])))
 """
 
 

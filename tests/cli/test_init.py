@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from lading.cli.main import invoke
-from lading.config import load
+from lading.config.file import load
 
 
 def test_the_starter_is_a_valid_project(tmp_path, capsys):

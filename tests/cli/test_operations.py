@@ -256,7 +256,7 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("write", ["before the manifest", "between the two", "after the pointer"])
 def test_a_run_killed_around_the_two_writes_is_healed_by_the_next(project, monkeypatch, write):
-    from lading import config
+    from lading.config.file import load as load_config
     from lading.run import run
     from lading.snapshots.stores.local import LocalStore
 
@@ -271,8 +271,8 @@ def test_a_run_killed_around_the_two_writes_is_healed_by_the_next(project, monke
     with monkeypatch.context() as patch:
         patch.setattr(LocalStore, "put_manifest" if write == "before the manifest" else "swap_current", kill)
         with pytest.raises(Killed):
-            run(config.load(project), watch=Watch())
+            run(load_config(project), watch=Watch())
     assert rows(project) == (18 if write == "after the pointer" else 17)
-    report = run(config.load(project), watch=Watch())
+    report = run(load_config(project), watch=Watch())
     assert report.error is None and not report.spark_started
     assert rows(project) == 18

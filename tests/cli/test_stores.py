@@ -15,8 +15,8 @@ import pytest
 from support.servers import PostgresServer, Proxy, S3Server
 
 import lading
-from lading import config
 from lading.cli.main import invoke
+from lading.config.file import load as load_config
 from lading.errors import LadingError
 from lading.snapshots.stores import postgres_connections
 from lading.steps.store import store_of
@@ -113,7 +113,7 @@ def test_a_project_publishes_to_its_store_and_is_read_from_there(project: Projec
     assert "Cleo" in cli("scan", "voyages", "--format", "csv")
     again = json.loads(cli("run", "--json"))
     assert again["spark_started"] is False and again["tables"][0]["published"] is False
-    store = store_of(config.load(project.folder), "voyages")
+    store = store_of(load_config(project.folder), "voyages")
     assert len(store.list_manifests()) == 2
     with lading.open(table, store=store) as reader:
         assert reader.scan(columns=["ship"]).to_table().column(0).to_pylist() == ["Anna", "Cleo"]
@@ -148,7 +148,7 @@ def test_a_store_that_is_away_fails_the_publish_and_the_next_run_heals(project: 
 
 
 def test_no_error_shows_a_credential(project: Project) -> None:
-    settings = config.load(project.folder)
+    settings = load_config(project.folder)
     assert not [secret for secret in SECRETS if secret in repr(settings)]
     project.proxy.cut = lambda data: "before"
     store = store_of(settings, "voyages")
@@ -179,7 +179,7 @@ def test_a_server_that_repeats_a_credential_is_not_quoted(project: Project, bad:
     endpoint = f"http://127.0.0.1:{server.server_port}"
     (project.folder / "lading.yaml").write_text(text.replace(project.proxy.endpoint, endpoint))
     with pytest.raises(LadingError, match=bad) as caught:
-        store_of(config.load(project.folder), "voyages").load_current()
+        store_of(load_config(project.folder), "voyages").load_current()
     server.shutdown()
     server.server_close()
     assert not [s for s in SECRETS if s in "".join(traceback.format_exception(caught.value))]

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lading.config import PROJECT_KEYS, SPARK_KEYS, TABLE_KEYS, load
-from lading.config_options import READ_OPTIONS
+from lading.config.file import PROJECT_KEYS, SPARK_KEYS, load
+from lading.config.options import READ_OPTIONS
+from lading.config.table import TABLE_KEYS
 from lading.errors import ConfigError, NotFound
 
 WHOLE = r"""

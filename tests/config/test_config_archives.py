@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lading.config import Config, load
-from lading.config_archives import ArchiveLimits, Preprocess
+from lading.config.archives import ArchiveLimits, Preprocess
+from lading.config.file import load
+from lading.config.project import Config
 from lading.errors import ConfigError
 
 TABLE = "tables:\n  t:\n    path: '*.zip'\n    format: csv\n"

@@ -6,17 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from lading import config
-from lading.config_checks import CHECK_KEYS, CHECK_KINDS, RANGE_KEYS
+from lading.config.checks import CHECK_KEYS, CHECK_KINDS, RANGE_KEYS
+from lading.config.file import load as load_config
+from lading.config.project import TableConfig
 from lading.errors import ConfigError
 from lading.model import Check, Threshold
 
 TOP = "tables:\n  ships:\n    path: '*.csv'\n    format: csv\n"
 
 
-def load(folder: Path, text: str) -> config.TableConfig:
+def load(folder: Path, text: str) -> TableConfig:
     (folder / "lading.yaml").write_text(text)
-    return config.load(folder).tables["ships"]
+    return load_config(folder).tables["ships"]
 
 
 def checks(folder: Path, items: str, *, more: str = "") -> tuple[Check, ...]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lading.config import load
-from lading.config_gate import Gate, NullLimit
+from lading.config.file import load
+from lading.config.gate import Gate, NullLimit
 from lading.errors import ConfigError
 
 TABLE = """\

@@ -1,6 +1,6 @@
 """YAML with line numbers: what comes out, and that nothing wrong passes in silence."""
 
-from lading.config_lines import read_lines
+from lading.config.lines import read_lines
 
 
 def values(text, environ=None):

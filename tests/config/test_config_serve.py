@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lading import config
-from lading.config_serve import Cel, Serve
+from lading.config.file import load as load_config
+from lading.config.serve import Cel, Serve
 from lading.errors import ConfigError
 
 HEAD = """\
@@ -22,7 +22,7 @@ tables:
 def served(folder: Path, text: str) -> Serve:
     lines = "".join(f"      {line}\n" for line in text.strip().splitlines())
     (folder / "lading.yaml").write_text(HEAD + lines)
-    found = config.load(folder).tables["ships"].serve
+    found = load_config(folder).tables["ships"].serve
     assert found is not None
     return found
 

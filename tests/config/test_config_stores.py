@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lading.config import Config, load
-from lading.config_stores import PostgresNames
+from lading.config.file import load
+from lading.config.project import Config
+from lading.config.stores import PostgresNames
 from lading.errors import ConfigError
 
 TABLES = "\ntables: {voyages: {path: '*.csv', format: csv}}\n"
@@ -97,7 +98,7 @@ def test_exact_names_are_for_one_table_only(tmp_path: Path) -> None:
 
 
 def test_every_key_is_in_the_guide() -> None:
-    from lading.config_stores import POSTGRES_KEYS, S3_KEYS
+    from lading.config.stores import POSTGRES_KEYS, S3_KEYS
 
     guide = (Path(__file__).parents[2] / "docs" / "guide.md").read_text(encoding="utf-8")
     for key in ("store", "s3", "postgres", *S3_KEYS, *POSTGRES_KEYS):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lading.config import load
+from lading.config.file import load
 from lading.errors import ConfigError
 
 TABLE = "tables:\n  t:\n    path: '*.csv'\n    format: csv\n"

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import lading
-from lading import config
 from lading.catalog.table import Table
+from lading.config.file import load as load_config
 from lading.merge import merge_table
 from lading.model import Commit
 from lading.pipeline.parts import Origin, PartWriter
@@ -124,7 +124,7 @@ def test_merging_a_table_killed_anywhere_keeps_every_row_once_and_is_completed_b
     assert before == [0, 1, 2, 10, 12, 100, 101, 102, 110, 111, 112]
     for left in killed_everywhere("table", project):
         assert rows(left) == before
-        merge_table(config.load(left), "events")
+        merge_table(load_config(left), "events")
         assert rows(left) == before
         state = Table.open(left / "warehouse" / "events").state
         assert state.count() == 2 and not any(member.minus for member in state.candidates(None))

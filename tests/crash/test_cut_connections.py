@@ -16,7 +16,7 @@ import pytest
 from psycopg import sql
 from support.servers import PostgresServer, Proxy, S3Server
 
-from lading.config_stores import PostgresNames
+from lading.config.stores import PostgresNames
 from lading.errors import LadingError, ManifestStoreError, PublishCurrentError, PublishManifestError
 from lading.snapshots.stores import postgres_connections
 from lading.snapshots.stores.postgres import PostgresStore
@@ -203,7 +203,7 @@ def test_a_rollback_whose_answer_got_lost_is_done_once(
 _PUBLISHER = """
 import json, os, signal, sys
 from lading.snapshots.stores.by_url import store_for
-from lading.config_stores import PostgresNames
+from lading.config.stores import PostgresNames
 from lading.snapshots import publish
 from lading.snapshots.stores import postgres_sql, s3
 from lading.storage.objects import ObjectStorage

@@ -14,7 +14,7 @@ from lading.steps.quarantine import list_aside
 CHILD = """
 import os, signal, sys
 from pathlib import Path
-from lading import config
+from lading.config.file import load as load_config
 from lading.run import run
 from lading.watch import Watch
 
@@ -23,7 +23,7 @@ class Kill(Watch):
         if name == "commit":
             os.kill(os.getpid(), signal.SIGKILL)
 
-run(config.load(Path(sys.argv[1])), watch=Kill())
+run(load_config(Path(sys.argv[1])), watch=Kill())
 """
 
 

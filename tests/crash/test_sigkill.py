@@ -16,7 +16,7 @@ PHASES = ["discover", "plan", "prepare", "ingest", "commit", "record", "publish"
 CHILD = """
 import os, signal, sys
 from pathlib import Path
-from lading import config
+from lading.config.file import load as load_config
 from lading.run import run
 from lading.watch import Watch
 
@@ -25,7 +25,7 @@ class Kill(Watch):
         if name == sys.argv[2]:
             os.kill(os.getpid(), signal.SIGKILL)
 
-run(config.load(Path(sys.argv[1])), allow_vanish=True, watch=Kill())
+run(load_config(Path(sys.argv[1])), allow_vanish=True, watch=Kill())
 """
 
 

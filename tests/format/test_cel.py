@@ -10,8 +10,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from lading.cel_text import CelProblem, parse
-from lading.cel_types import check, check_results
+from lading.cel.text import CelProblem, parse
+from lading.cel.types import check, check_results
 from lading.errors import ConfigError, MissingExtra, RoutingError
 from lading.format import cel_arrays
 from lading.format.cel import compile_expression

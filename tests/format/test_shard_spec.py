@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from lading.config_serve import Cel, Serve
+from lading.config.serve import Cel, Serve
 from lading.errors import ConfigError
 from lading.format.shard_spec import resolve, schema_of, shard_count, spec_id
 from lading.model import Column

@@ -17,7 +17,7 @@ import pytest
 import xxhash
 from pyspark.sql import SparkSession
 
-from lading.config_serve import Serve
+from lading.config.serve import Serve
 from lading.errors import PartError, ShardCoverageError
 from lading.format.keys import KeySpec, Kind
 from lading.format.routing import Router

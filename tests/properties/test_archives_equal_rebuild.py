@@ -34,7 +34,7 @@ from hypothesis.stateful import (
 from support.archives import zip_of
 
 import lading
-from lading import config
+from lading.config.file import load as load_config
 from lading.run import RunReport, run
 from lading.watch import Watch
 
@@ -207,7 +207,7 @@ def _write_config(folder: Path) -> None:
 
 
 def _run(folder: Path, **options: object) -> RunReport:
-    report = run(config.load(folder), allow_vanish=True, **options)  # type: ignore[arg-type]
+    report = run(load_config(folder), allow_vanish=True, **options)  # type: ignore[arg-type]
     if report.error is not None:
         raise report.error
     return report

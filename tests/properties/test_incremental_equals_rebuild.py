@@ -28,7 +28,8 @@ from hypothesis.stateful import (
 )
 from support.project import Project
 
-from lading import config, plan
+from lading import plan
+from lading.config.file import load as load_config
 from lading.merge import merge_table
 from lading.watch import Watch
 
@@ -169,7 +170,7 @@ class Tables(RuleBasedStateMachine):
         before = self.project.seen()
         with suppress(Killed):
             merge_table(
-                config.load(self.project.folder), "events", target_size=size, watch=KillingWatch(phase)
+                load_config(self.project.folder), "events", target_size=size, watch=KillingWatch(phase)
             )
         assert self.project.seen() == before or not self.clean
         self.clean = False

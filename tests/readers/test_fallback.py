@@ -10,7 +10,7 @@ from support.handmade import ServedTable
 
 import lading
 from lading.errors import ManifestParseError
-from lading.reading import SnapshotFallback
+from lading.reading.view import SnapshotFallback
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from support.faults import FaultyHttp, Weather
 from support.servers import S3Server
 
 import lading
-from lading import config
 from lading.catalog.table import Table
+from lading.config.file import load as load_config
 from lading.errors import CommitUnknown, ConfigError, LadingError, StorageError
 from lading.merge import merge_table
 from lading.snapshots.runs import last_run, list_runs
@@ -99,7 +99,7 @@ def test_rows_that_leave_a_large_part_are_subtracted_and_merged_away(project: Bu
     project.put("0.csv", [(3, 9, "edited")], age=5)
     project.run()
     assert project.seen() == project.truth()
-    merged = merge_table(config.load(project.folder), "events")
+    merged = merge_table(load_config(project.folder), "events")
     assert merged.published and merged.parts_removed > merged.parts_added == 1
     assert project.seen() == project.truth()
 
@@ -128,13 +128,13 @@ def test_a_reader_reads_any_snapshot_by_its_url(
 
 def test_status_sees_the_bucket_and_tables_that_left_the_config(project: BucketProject) -> None:
     project.put("a.csv", [(1, 1, "x")])
-    assert status(config.load(project.folder))[0].note == "never run"
+    assert status(load_config(project.folder))[0].note == "never run"
     project.run()
-    found = status(config.load(project.folder))[0]
+    found = status(load_config(project.folder))[0]
     assert (found.rows, found.parts, found.note, found.pending) == (1, 1, None, {})
     text = (project.folder / "lading.yaml").read_text()
     (project.folder / "lading.yaml").write_text(text.replace("  events:", "  other:"))
-    assert {one.table: one.note for one in status(config.load(project.folder))} == {
+    assert {one.table: one.note for one in status(load_config(project.folder))} == {
         "other": "never run", "events": "not in lading.yaml: left alone",
     }  # fmt: skip
 
@@ -258,7 +258,7 @@ def test_a_commit_of_unknown_fate_keeps_its_parts(
 
 def test_what_needs_a_folder_says_so(project: BucketProject) -> None:
     with pytest.raises(ConfigError, match="is in a bucket"):
-        config.load(project.folder).table_dir("events")
+        load_config(project.folder).table_dir("events")
 
 
 def test_sources_in_the_warehouse_are_refused(project: BucketProject) -> None:

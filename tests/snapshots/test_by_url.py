@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.places import KINDS, new_place
 
-from lading.config_stores import PostgresNames
+from lading.config.stores import PostgresNames
 from lading.errors import ConfigError, ManifestStoreError
 from lading.snapshots.stores.asynchronous import AsyncOver, AsyncS3Store
 from lading.snapshots.stores.by_url import async_store_for, store_for

@@ -13,7 +13,7 @@ import pytest
 from psycopg import sql
 from support.servers import PostgresServer
 
-from lading.config_stores import PostgresNames
+from lading.config.stores import PostgresNames
 from lading.errors import ConfigError, ManifestStoreError, PublishManifestError
 from lading.snapshots.stores import postgres_connections
 from lading.snapshots.stores.postgres import PostgresStore

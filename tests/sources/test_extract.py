@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from support.archives import HOSTILE, ROW, tar_of, zip_of, zip_with_password
 
-from lading.config_archives import ArchiveLimits
+from lading.config.archives import ArchiveLimits
 from lading.errors import ArchiveRefused, SourceError
 from lading.sources.extract import archive_kind, extract, flat_name
 from lading.sources.extract_index import fill_fresh, is_whole, put_in_place, read_index, sweep

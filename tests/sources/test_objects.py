@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import lading
-from lading import config
+from lading.config.file import load as load_config
 from lading.errors import LadingError, SourceError
 from lading.run import RunReport, plan_tables, run
 from lading.sources.objects import Objects
@@ -59,7 +59,7 @@ class Bucket:
         return Objects(ObjectStorage(f"{self.url}/raw", self.options), self.folder / "copies")
 
     def run(self, *names: str) -> RunReport:
-        report = run(config.load(self.folder), names, allow_vanish=True)
+        report = run(load_config(self.folder), names, allow_vanish=True)
         if report.error is not None:
             raise report.error
         return report
@@ -121,7 +121,7 @@ def test_a_table_follows_its_bucket_and_copies_only_what_changed(bucket, spark, 
     fetched: list[str] = []
     real = Objects._fetch
     monkeypatch.setattr(Objects, "_fetch", lambda self, one: (fetched.append(one.key), real(self, one)))
-    (plan,) = plan_tables(config.load(bucket.folder), ["ports"])
+    (plan,) = plan_tables(load_config(bucket.folder), ["ports"])
     assert plan.verdicts["new"] == 3 and not fetched
     bucket.run("ports")
     assert bucket.rows() == [1, 2, 3] and sorted(fetched) == ["1.csv", "2.csv", "3.csv"]

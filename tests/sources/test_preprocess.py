@@ -9,7 +9,7 @@ import pytest
 from support.archives import aged, zip_of
 
 import lading
-from lading import config
+from lading.config.file import load as load_config
 from lading.errors import ConfigError, LadingError, PreprocessError
 from lading.run import RunReport, plan_tables, run
 
@@ -59,7 +59,7 @@ class Raw:
         aged(path, age)
 
     def run(self) -> RunReport:
-        report = run(config.load(self.folder), allow_vanish=True)
+        report = run(load_config(self.folder), allow_vanish=True)
         if report.error is not None:
             raise report.error
         return report
@@ -115,7 +115,7 @@ def test_other_code_or_other_options_mean_that_everything_is_made_and_read_again
     raw.run()
     raw.called()
     raw.config("{action: scripts/decode.py:process, options: {shift: 100}}")
-    (plan,) = plan_tables(config.load(tmp_path))
+    (plan,) = plan_tables(load_config(tmp_path))
     assert [(one.key, one.verdict) for one in plan.files] == [("a.raw", "changed"), ("b.raw", "changed")]
     assert raw.called() == []
     raw.run()
@@ -131,7 +131,7 @@ def test_a_touched_file_is_not_decoded_again(tmp_path, spark):
     raw.called()
     raw.put("a.raw", "1 2", age=10)
     assert not raw.run().spark_started and raw.called() == []
-    (plan,) = plan_tables(config.load(tmp_path))
+    (plan,) = plan_tables(load_config(tmp_path))
     assert plan.idle
 
 
@@ -190,7 +190,7 @@ def test_code_outside_the_project_is_never_run(tmp_path):
     (tmp_path / "evil.py").write_text("def process(path, out_dir): pass\n")
     raw.config("{action: ../evil.py:process}")
     with pytest.raises(ConfigError, match="inside the project"):
-        config.load(inner)
+        load_config(inner)
     (inner / "scripts" / "link.py").symlink_to(tmp_path / "evil.py")
     raw.config("{action: scripts/link.py:process}")
     with pytest.raises(LadingError, match="outside the project"):
@@ -220,7 +220,7 @@ def test_what_nobody_needs_of_a_script_can_be_cleared(tmp_path, spark):
 
     raw = Raw(tmp_path, ACTION)
     raw.run()
-    assert clear_cache(config.load(tmp_path)) == []
+    assert clear_cache(load_config(tmp_path)) == []
     (tmp_path / "data" / "a.raw").unlink()
-    (removed,) = clear_cache(config.load(tmp_path))
+    (removed,) = clear_cache(load_config(tmp_path))
     assert removed.kind == "preprocessed" and removed.made_from == "data/a.raw"

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from support.world import SCHEMA, World
 
-from lading.config_gate import Gate, NullLimit
+from lading.config.gate import Gate, NullLimit
 from lading.errors import ConfigError
 from lading.format.members import MemberStore
 from lading.format.state_file import write_state

@@ -10,8 +10,8 @@ from support.served import SERVE, ServedProject, Ship
 from support.servers import S3Server
 
 import lading
-from lading import config
-from lading.config import load
+from lading.config.file import load
+from lading.config.file import load as load_config
 from lading.errors import ConfigError, GateFailed, UnknownRoutingTokenError
 from lading.format.routing import Router
 from lading.merge import merge_table
@@ -171,7 +171,7 @@ def test_merging_parts_touches_no_shard(project: ServedProject) -> None:
     project.put("c.csv", [(7, 31, "renamed")])
     project.run()
     before = project.snapshot()
-    report = merge_table(config.load(project.folder), "ships")
+    report = merge_table(load_config(project.folder), "ships")
     assert report.published and not report.spark_started
     assert project.snapshot().meta.run_id == report.run_id
     assert project.snapshot().shards == before.shards

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import lading
-from lading import config
+from lading.config.file import load as load_config
+from lading.config.project import Config
 from lading.run import RunReport, run
 from lading.watch import Watch
 
@@ -50,8 +51,8 @@ class Checked:
         return path
 
     @property
-    def config(self) -> config.Config:
-        return config.load(self.folder)
+    def config(self) -> Config:
+        return load_config(self.folder)
 
     @property
     def table(self) -> Path:

@@ -20,7 +20,7 @@ import xxhash
 import yaml
 
 import lading
-from lading import config
+from lading.config.file import load as load_config
 from lading.run import RunReport, run
 
 FORMATS = ("csv", "json", "parquet")
@@ -71,7 +71,7 @@ class Drifting:
         return sorted(self.data.iterdir())
 
     def run(self, **options: Any) -> RunReport:
-        report = run(config.load(self.folder), allow_vanish=True, **options)
+        report = run(load_config(self.folder), allow_vanish=True, **options)
         if report.error is not None:
             raise report.error
         return report

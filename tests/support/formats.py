@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 import lading
-from lading import config
+from lading.config.file import load as load_config
 from lading.errors import LadingError
 from lading.run import run
 
@@ -37,7 +37,7 @@ class Project:
         tables = {case.name: self._table(case) for case in cases}
         text = yaml.safe_dump({"tables": tables}, sort_keys=False, allow_unicode=True)
         (folder / "lading.yaml").write_text(text, encoding="utf-8")
-        report = run(config.load(folder))
+        report = run(load_config(folder))
         self._errors = {table.table: table.error for table in report.tables}
 
     def rows(self, name: str) -> list[tuple[Any, ...]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lading.config_stores import PostgresNames
+from lading.config.stores import PostgresNames
 from lading.snapshots.stores.by_url import store_for
 from lading.snapshots.stores.protocol import ManifestStore
 

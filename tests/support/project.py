@@ -11,7 +11,7 @@ from pathlib import Path
 import xxhash
 
 import lading
-from lading import config
+from lading.config.file import load as load_config
 from lading.run import RunReport, run
 
 CONFIG = """\
@@ -86,7 +86,7 @@ class Project:
         return sorted(str(p.relative_to(self.data)) for p in self.data.rglob("*.csv"))
 
     def run(self, **options: object) -> RunReport:
-        report = run(config.load(self.folder), allow_vanish=True, **options)  # type: ignore[arg-type]
+        report = run(load_config(self.folder), allow_vanish=True, **options)  # type: ignore[arg-type]
         if report.error is not None:
             raise report.error
         return report

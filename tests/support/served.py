@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from lading import config
+from lading.config.file import load as load_config
 from lading.format.routing import Router
 from lading.format.shard_file import FILE_NAME
 from lading.format.snapshot import ParsedSnapshot, ShardMeta, read_snapshot
@@ -82,11 +82,11 @@ class ServedProject:
         return report
 
     def try_run(self, **options: Any) -> RunReport:
-        return run(config.load(self.folder), allow_vanish=True, **options)
+        return run(load_config(self.folder), allow_vanish=True, **options)
 
     def snapshot(self) -> ParsedSnapshot:
         """What readers see now."""
-        store = store_of(config.load(self.folder), "ships")
+        store = store_of(load_config(self.folder), "ships")
         current = store.load_current()
         assert current is not None
         with closing(open_manifest(store, current.ref)) as con:

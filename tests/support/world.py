@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from lading.catalog.table import Table
-from lading.config import Config, SparkConfig, TableConfig
+from lading.config.project import Config, SparkConfig, TableConfig
 from lading.format.snapshot import BuildMeta, ShardMeta, build_snapshot
 from lading.format.state_file import write_state
 from lading.model import Commit, Member, Source

@@ -17,8 +17,8 @@ import pyarrow.parquet  # noqa: F401  (before the first fork)
 
 import lading
 import lading.merge  # before the first fork, like the others
-from lading import config
 from lading.catalog import adding, check, intake, listing, names, restore, state, table  # noqa: F401
+from lading.config.file import load as load_config
 from lading.pipeline import merge  # noqa: F401
 from lading.readers import lookup, scan  # noqa: F401
 
@@ -52,7 +52,7 @@ OPERATIONS = {
     "checkpoint": lambda folder: table.Table.open(Path(folder)).checkpoint(),
     "add": lambda folder: lading.Collection(folder).add(Path(folder) / "f3.parquet"),
     "rebuild": lambda folder: lading.Collection.rebuild(folder),
-    "table": lambda folder: lading.merge.merge_table(config.load(Path(folder)), "events"),
+    "table": lambda folder: lading.merge.merge_table(load_config(Path(folder)), "events"),
 }
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lading.cli.session import Json, config_of
-from lading.config import Config, TableConfig
+from lading.config.project import Config, TableConfig
 from lading.errors import NotFound
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from lading.cli.session import Json, Offset, Ref, Tables, config_of, open_published
-from lading.config import Config
+from lading.config.project import Config
 from lading.errors import ConfigError, LadingError
 
 _EXIT = {"ok": 0, "degraded": 1, "failing": 2}

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from lading.cli.session import Json, Table, Tables, config_of
-from lading.config import Config
+from lading.config.project import Config
 
 Status = Annotated[
     str | None,

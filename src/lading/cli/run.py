@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lading.cli.session import Json, Tables, config_of
-from lading.config import Config
+from lading.config.project import Config
 from lading.errors import LadingError
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lading.config import FILE_NAME, Config, load
+from lading.config.file import FILE_NAME, load
+from lading.config.project import Config
 from lading.errors import ConfigError
 from lading.model import Place
 

@@ -10,7 +10,7 @@ import typer
 from lading.cli.session import Json, Tables, config_of
 
 if TYPE_CHECKING:
-    from lading.config import Config
+    from lading.config.project import Config
     from lading.steps.verify import Verified
 
 Deep = Annotated[

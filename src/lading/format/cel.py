@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from lading.cel_text import CelProblem, Node
-from lading.cel_types import HASH_FUNCTION, check
+from lading.cel.text import CelProblem, Node
+from lading.cel.types import HASH_FUNCTION, check
 from lading.errors import ConfigError, MissingExtra, RoutingError
 
 _HASH = "lading_shard_hash"  # no name that an expression may contain

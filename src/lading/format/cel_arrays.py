@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lading.cel_text import Node
+from lading.cel.text import Node
 
 Hasher = Callable[[pa.Array], np.ndarray]
 

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from lading.config_serve import SHARD_LIMIT, Serve
+from lading.config.serve import SHARD_LIMIT, Serve
 from lading.errors import ConfigError
 from lading.format.keys import ENCODINGS_OF, Encoding, KeySpec, Kind
 from lading.format.routing import KEY_VARIABLE, Router

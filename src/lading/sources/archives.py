@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from lading.config_archives import ArchiveLimits
+from lading.config.archives import ArchiveLimits
 from lading.errors import ArchiveRefused, ConfigError, SourceError
 from lading.sources.extract import archive_kind, extract, flat_name
 from lading.sources.extract_index import Index, fill_fresh, is_whole, put_in_place, read_index, sweep

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from lading.config import Config, TableConfig
-from lading.config_archives import UNZIP
+from lading.config.archives import UNZIP
+from lading.config.project import Config, TableConfig
 from lading.errors import LadingError
 from lading.sources.archives import Archives, is_archive, made_name, relative_path
 from lading.sources.discover import discover

@@ -15,7 +15,7 @@ from stat import S_ISDIR, S_ISREG
 
 from lading.errors import SourceError
 from lading.model import FoundFile
-from lading.sources.glob import ANY_FOLDERS, compile_segment, glob_segments
+from lading.sources.glob import ANY_FOLDERS, compile_segment, glob_segments, plain_suffix
 
 # A file whose mtime is younger than this may change again within its clock tick.
 RACY_NS = 2_000_000_000
@@ -49,6 +49,7 @@ class _Walk:
         self._tests: list[_NameTest | None] = [
             None if segment == ANY_FOLDERS else compile_segment(segment).fullmatch for segment in segments
         ]
+        self._suffix = plain_suffix(segments[-1])
         self._top = top
         self._real_top = os.path.realpath(top)
         self._racy_after = now_ns - RACY_NS
@@ -67,17 +68,19 @@ class _Walk:
         matches = self._tests[self._last] if self._last in states else None
         folders: list[_Folder] = []
         # Locals, not attributes: this loop runs once a file.
-        take, file = self._found.append, self._file
+        take, racy_after, suffix = self._found.append, self._racy_after, self._suffix
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
                     name = entry.name
                     if entry.is_file(follow_symlinks=False):
-                        if matches is None or not matches(name):
+                        if matches is None or not (name.endswith(suffix) if suffix else matches(name)):
                             continue
                         if not name.isascii():
                             _check_name(entry.path)
-                        take(file(prefix + name, entry.path, entry.stat()))
+                        stat = entry.stat()
+                        at = stat.st_mtime_ns
+                        take(FoundFile(prefix + name, entry.path, stat.st_size, at, at > racy_after))
                     elif entry.is_dir(follow_symlinks=False):
                         below = self._below(states, name)
                         if below:

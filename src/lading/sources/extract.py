@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Literal
 
-from lading.config_archives import ArchiveLimits
+from lading.config.archives import ArchiveLimits
 from lading.errors import ArchiveRefused, SourceError
 from lading.sources.extract_names import BadName, safe_name, same_name
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lading.config_lines import read_lines
-from lading.config_section import Section
+from lading.config.lines import read_lines
+from lading.config.section import Section
 from lading.errors import ConfigError
 from lading.model import Column, Field, Layout
 from lading.sources.heads import RESERVED

@@ -42,6 +42,11 @@ def compile_segment(segment: str) -> re.Pattern[str]:
     return re.compile(_segment_regex(segment), re.DOTALL)
 
 
+def plain_suffix(segment: str) -> str | None:
+    """The end that a name must have, and nothing else, as in `*.csv`; None for other segments."""
+    return segment[1:] if re.fullmatch(r"\*[^*?\[]+", segment) else None
+
+
 def compile_glob(pattern: str) -> re.Pattern[str]:
     """A regular expression for whole keys; it is anchored at both ends."""
     *folders, name = glob_segments(pattern)

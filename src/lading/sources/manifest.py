@@ -120,6 +120,8 @@ _ENTRY_KEYS = frozenset(FileEntry.__struct_fields__)
 _sections_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _files_decoder = msgspec.json.Decoder(dict[str, FileEntry])
 _encoder = msgspec.json.Encoder()
+_BEFORE_FILES = b',\n  "files": '
+_BEHIND_FILES = b',\n  "preprocessing": '
 
 
 def load(path: Path) -> SourceManifest | None:
@@ -186,10 +188,30 @@ def forget_file(path: Path, key: str) -> list[str]:
     return keys
 
 
-def _decode(data: bytes) -> SourceManifest:
+def _split(data: bytes) -> tuple[msgspec.Raw, bytes]:
+    """The bytes of `files`, and everything else as one JSON object.
+
+    Where the file is laid out as `save` does it, the section is cut out and not looked at: no JSON text has
+    a line that starts like a top-level key. What was cut must then have the hash that is written behind it.
+    """
+    start, end = data.find(_BEFORE_FILES), data.rfind(_BEHIND_FILES)
+    if 0 < start < end:
+        files = memoryview(data)[start + len(_BEFORE_FILES) : end]
+        rest = data[:start] + data[end:]
+        try:
+            lading = _sections_decoder.decode(rest).get("lading")
+            told = msgspec.json.decode(lading, type=dict[str, Any]) if lading is not None else {}
+        except msgspec.DecodeError:
+            told = {}
+        if told.get("files_xxh3") == _hash(files):
+            return msgspec.Raw(files), rest
     sections = _sections_decoder.decode(data)
     raw_files = sections.pop("files", msgspec.Raw(b"{}"))
-    rest = _encoder.encode(sections)
+    return raw_files, _encoder.encode(sections)
+
+
+def _decode(data: bytes) -> SourceManifest:
+    raw_files, rest = _split(data)
     top = msgspec.json.decode(rest, type=_Top)
     if top.version != VERSION:
         raise msgspec.ValidationError(f'`version` is "{top.version}", not "{VERSION}"')
@@ -242,7 +264,7 @@ def _indented(value: dict[str, Any]) -> bytes:
     return msgspec.json.format(_encoder.encode(value), indent=2)
 
 
-def _hash(section: bytes | msgspec.Raw) -> str:
+def _hash(section: bytes | memoryview | msgspec.Raw) -> str:
     return xxhash.xxh3_64_hexdigest(section)
 
 

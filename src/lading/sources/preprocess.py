@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from lading.config_archives import Preprocess
+from lading.config.archives import Preprocess
 from lading.errors import LadingError, PreprocessError
 from lading.sources.archives import made_name
 from lading.sources.extract import Output

@@ -45,13 +45,9 @@ class TableSchema:
 
 
 def combined_hash(hashes: Mapping[str, str]) -> str:
-    """One hash over keys and fingerprints, in whatever order they come."""
-    sha = hashlib.sha256()
-    for key in sorted(hashes):
-        for text in (key, hashes[key]):
-            data = text.encode()
-            sha.update(len(data).to_bytes(8, "big") + data)
-    return sha.hexdigest()
+    """One hash over keys and fingerprints, in whatever order they come; neither holds a NUL."""
+    text = "\0".join([f"{key}\0{hashes[key]}" for key in sorted(hashes)])
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def save_schema(path: Path, schema: TableSchema) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from lading.config import TableConfig
+from lading.config.project import TableConfig
 from lading.errors import NotFound
 from lading.model import Source
 from lading.steps.ledger import Ledger

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from lading.catalog.table import Table
-from lading.config import Config
+from lading.config.project import Config
 from lading.errors import ConfigError, Conflict, LadingError, ManifestParseError, NotFound
 from lading.model import Commit, SnapshotRef
 from lading.pipeline.parts import is_part_of

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from lading.catalog.table import Table
-from lading.config import Config, TableConfig
+from lading.config.project import Config, TableConfig
 from lading.errors import LadingError
 from lading.model import Column, FoundFile
 from lading.sources.manifest import SourceManifest

@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from lading.config import Config, TableConfig
-from lading.config_archives import UNZIP
+from lading.config.archives import UNZIP
+from lading.config.project import Config, TableConfig
 from lading.errors import ArchiveRefused, LadingError, SourceError
 from lading.model import FoundFile
 from lading.plan import FileVerdict, Known

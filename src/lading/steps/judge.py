@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lading.config_gate import Gate, NullLimit
+from lading.config.gate import Gate, NullLimit
 from lading.errors import ConfigError, PredicateError
 from lading.format.expression import Predicate
 from lading.format.members import MemberStore

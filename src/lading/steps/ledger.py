@@ -7,6 +7,7 @@ entry that is missing or whose hash was changed is read again. No file at all is
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lading.catalog.state import TableState
@@ -23,7 +24,7 @@ READ = (SUCCESS, QUARANTINED)  # what the log has, too
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    known: dict[str, Known] = field(default_factory=dict)
+    known: Mapping[str, Known] = field(default_factory=dict)
     reset: str | None = None  # why everything is read again
     behind: bool = False  # the manifest does not show what the log holds: it is written anew
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lading.catalog.table import Table
-from lading.config import Config, TableConfig
-from lading.config_archives import UNZIP
+from lading.config.archives import UNZIP
+from lading.config.project import Config, TableConfig
 from lading.errors import ArchiveRefused, ConfigError, LadingError, SourceError
 from lading.model import Column, Digest, FoundFile, Member
 from lading.plan import FileVerdict, TablePlan, judge, make_plan, to_compare, with_waiting
@@ -24,6 +25,7 @@ from lading.sources.recipe import recipe, transform_source
 from lading.steps.again import read_again
 from lading.steps.expand import Expander, Session, without_hidden
 from lading.steps.ledger import Ledger, make_ledger
+from lading.steps.quiet import is_quiet, quiet_ledger, quiet_plan
 from lading.steps.rules import relaxes, rules_of
 from lading.steps.schema import evolution_of, infer_columns, layout_of, pinned_columns, stale_note
 from lading.storage.objects import ObjectStorage
@@ -147,8 +149,14 @@ def discover_files(config: Config, cfg: TableConfig, objects: Objects | None) ->
         _refuse_own_files(config, ((file.key, f"{objects.url}/{file.key}") for file in found))
         return found
     found = discover(cfg.root, cfg.path, now_ns=time.time_ns())
-    _refuse_own_files(config, ((file.key, file.path) for file in found))
+    if any(_may_meet(cfg.root, own) for own in (config.warehouse, config.cache)):
+        _refuse_own_files(config, ((file.key, file.path) for file in found))
     return found
+
+
+def _may_meet(root: Path, own: object) -> bool:
+    path = Path(str(own))
+    return path.is_relative_to(root) or root.is_relative_to(path)
 
 
 def _look(
@@ -166,6 +174,10 @@ def _look(
     folder = config.place(cfg.name)
     table = Table.open(folder) if Table.exists(folder) else None
     manifest = load_source_manifest(config.source_manifest(cfg.name))
+    quick = _quick_look(config, cfg, table, manifest, listed) if not full and replay is None else None
+    if quick is not None:
+        watch.phase(cfg.name, "plan")
+        return quick
     section = manifest.preprocessing if manifest is not None else {}
     expander = Expander(config, cfg, watch, objects, act, set_aside=cfg.on_bad == "quarantine")
     expanded = expander.expand(listed, section)
@@ -196,6 +208,27 @@ def _look(
         cfg, table, manifest, ledger, found, columns, current, plan,
         expanded.preprocessing, expanded.made, objects, expanded.refused, evolution,
     )  # fmt: skip
+
+
+def _quick_look(
+    config: Config,
+    cfg: TableConfig,
+    table: Table | None,
+    manifest: SourceManifest | None,
+    found: list[FoundFile],
+) -> Look | None:
+    """What the long way comes to when nothing has changed; None when it has to be gone."""
+    if table is None or manifest is None or not is_quiet(cfg, table, manifest, found):
+        return None
+    columns, current = _recipe(config, cfg, table, [])
+    if columns is None or current != table.state.meta.recipe:
+        return None
+    plan = quiet_plan(cfg, found)
+    stale = stale_note(config, cfg, found, plan, manifest)
+    ledger = quiet_ledger(manifest, table, f"manifest/{cfg.name}.json")
+    return Look(
+        cfg, table, manifest, ledger, found, columns, current, replace(plan, notes=(stale,) if stale else ())
+    )
 
 
 def objects_of(config: Config, cfg: TableConfig) -> Objects | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from lading.config import Config
+from lading.config.project import Config
 from lading.errors import Conflict, ManifestParseError, NotFound
 from lading.model import SnapshotRef
 from lading.snapshots.history import Wanted, find, gate_failures, history

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from lading.catalog.table import Table
-from lading.config import Config
+from lading.config.project import Config
 from lading.errors import BadRows, NotFound, PartError
 from lading.model import Commit, Source
 from lading.pipeline.parts import SOURCE, Origin, is_part_of

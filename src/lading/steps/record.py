@@ -7,12 +7,13 @@ from typing import Any
 
 from lading.catalog.manifest import manifest_of, write_manifest
 from lading.catalog.table import Table
-from lading.config import Config
+from lading.config.project import Config
 from lading.model import FoundFile, Source
 from lading.sources.manifest import FileEntry, SourceManifest, save
 from lading.sources.schema import load_schema
 from lading.steps.ledger import FAILED, QUARANTINED, SUCCESS
 from lading.steps.look import Look
+from lading.steps.quiet import SEAL, seal_of_entries
 from lading.steps.rules import rules_of
 from lading.steps.schema import FOUND_HASH, found_hash
 from lading.steps.work import Work
@@ -55,6 +56,7 @@ def record_sources(
     rules = rules_of(look.config.checks)
     if look.recipe in (None, recipe) and (rules or "rules" in old.lading):
         lading["rules"] = rules  # those that the log's rows were made by
+    lading[SEAL] = seal_of_entries(files)
     new = old.updated(files, schema=schema, lading=lading, preprocessing=look.preprocessing)
     save(config.source_manifest(look.config.name), new)
 

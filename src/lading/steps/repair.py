@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lading.catalog.manifest import load_manifest
 from lading.catalog.table import Table
-from lading.config import Config
+from lading.config.project import Config
 from lading.errors import LadingError, LogCorrupt, ManifestParseError, ManifestStoreError
 from lading.model import Member, SnapshotRef
 from lading.plan import TablePlan

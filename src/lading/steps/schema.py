@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lading.config import Config, TableConfig
+from lading.config.project import Config, TableConfig
 from lading.model import Column, FoundFile, Layout
 from lading.plan import TablePlan
 from lading.sources.fixed_width import layout_columns, load_layout

@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from lading.config_serve import Serve
-from lading.config_stores import scheme_of
+from lading.config.serve import Serve
+from lading.config.stores import scheme_of
 from lading.errors import ManifestParseError, PartError
 from lading.format.members import MemberStore
 from lading.format.shard_spec import ServeSpec, refuse_misfits, resolve, schema_of, spec_id

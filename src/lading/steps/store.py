@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lading.config import Config
+from lading.config.project import Config
 from lading.snapshots.stores.by_url import store_for
 from lading.snapshots.stores.local import LocalStore
 from lading.snapshots.stores.protocol import ManifestStore

@@ -16,7 +16,7 @@ from typing import Literal
 from lading.catalog.intake import in_parallel, read_footer
 from lading.catalog.manifest import MANIFEST_NAME, load_manifest
 from lading.catalog.table import Table
-from lading.config import Config
+from lading.config.project import Config
 from lading.errors import LadingError, LogCorrupt, PartError
 from lading.format.members import MemberStore
 from lading.format.snapshot import ShardMeta, read_snapshot

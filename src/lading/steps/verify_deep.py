@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from lading.catalog.intake import in_parallel
 from lading.catalog.table import Table
-from lading.config import Config
+from lading.config.project import Config
 from lading.errors import LadingError, PartError
 from lading.model import FoundFile, Member
 from lading.plan import TablePlan

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lading.catalog.table import Table
-from lading.config import Config
+from lading.config.project import Config
 from lading.model import CheckResult, Column, Digest, FoundFile, Ingested, StagedGroup
 from lading.steps.look import Look
 from lading.watch import Watch

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from lading.config_stores import POSTGRES_SCHEMES, PostgresNames, local_path, scheme_of, url_problem
+from lading.config.stores import POSTGRES_SCHEMES, PostgresNames, local_path, scheme_of, url_problem
 from lading.errors import ConfigError
 from lading.snapshots.stores.local import LocalStore
 from lading.snapshots.stores.memory import MemoryStore

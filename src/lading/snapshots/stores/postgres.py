@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import xxhash
 
-from lading.config_stores import PostgresNames
+from lading.config.stores import PostgresNames
 from lading.errors import ManifestStoreError, PublishCurrentError, PublishManifestError
 from lading.format.pointer import new_swap_id
 from lading.format.snapshot_file import SNAPSHOT_LIMIT

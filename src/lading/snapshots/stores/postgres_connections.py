@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from lading.config_stores import POSTGRES_SCHEMES, scheme_of, url_problem
+from lading.config.stores import POSTGRES_SCHEMES, scheme_of, url_problem
 from lading.errors import ConfigError, MissingExtra
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lading.config_stores import PostgresNames
+from lading.config.stores import PostgresNames
 from lading.errors import ConfigError, ManifestParseError
 from lading.format.pointer import CONTENT_TYPE, POINTER_FORMAT
 from lading.format.snapshot import ParsedSnapshot, ShardMeta, parse_snapshot

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from lading.config_lines import Line
-from lading.config_section import Section
+from lading.config.lines import Line
+from lading.config.section import Section
 
 GATE_KEYS = ("rows", "nulls", "unique", "sql")
 ROW_KEYS = ("max_drop", "max_grow")

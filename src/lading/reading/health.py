@@ -7,7 +7,7 @@ from typing import Any
 
 from lading.errors import LadingError
 from lading.readers.get_value import encoding_of
-from lading.reading import Opener, View
+from lading.reading.view import Opener, View
 
 
 def info(view: View) -> dict[str, Any]:

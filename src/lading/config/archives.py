@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from lading.config_lines import Line
-from lading.config_section import Section
+from lading.config.lines import Line
+from lading.config.section import Section
 
 ARCHIVE_KEYS = ("max_members", "max_bytes", "max_ratio", "max_nesting")
 PREPROCESS_KEYS = ("action", "scope", "where", "options")

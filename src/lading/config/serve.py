@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
-from lading.cel_text import CelProblem
-from lading.cel_types import TYPES, check, check_results
-from lading.config_lines import Line
-from lading.config_section import Section
+from lading.cel.text import CelProblem
+from lading.cel.types import TYPES, check, check_results
+from lading.config.lines import Line
+from lading.config.section import Section
 
 SERVE_KEYS = (
     "key",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from lading.config_section import Section
+from lading.config.section import Section
 
 _FLAGS = frozenset({"header", "multiline", "trim"})
 _CHARACTERS = frozenset({"delimiter", "quote", "escape", "comment"})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 
-from lading.cel_text import CelProblem, Node, parse
+from lading.cel.text import CelProblem, Node, parse
 
 TYPES = ("int", "uint", "string", "bytes", "double", "bool")
 HASH_FUNCTION = "shard_hash"

@@ -6,12 +6,12 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from lading.config_stores import scheme_of
+from lading.config.stores import scheme_of
 from lading.errors import ConfigError
 from lading.model import Place, Root
 from lading.readers.cache import DEFAULT_LIMIT, ShardCache
 from lading.readers.shard_places import RANGES_ABOVE, ShardPlaces
-from lading.reading import FALLBACKS, Opener
+from lading.reading.view import FALLBACKS, Opener
 from lading.snapshots.history import Wanted
 from lading.snapshots.stores.by_url import store_for
 from lading.snapshots.stores.local import LocalStore

@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, cast
 
-from lading.config_lines import Line
-from lading.config_section import Section
+from lading.config.lines import Line
+from lading.config.section import Section
 from lading.model import Check, OnBad, Severity, Threshold
 
 CHECK_KINDS = ("min_rows", "max_rows", "not_null", "columns", "range", "values", "pattern", "unique", "sql")

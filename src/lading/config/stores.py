@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from lading.config_section import Section
+from lading.config.section import Section
 from lading.model import Place
 
 S3_KEYS = ("endpoint", "region", "access_key_id", "secret_access_key", "session_token", "allow_http")

@@ -1,0 +1,116 @@
+"""lading.yaml -> typed config; the only place that sees dicts from YAML.
+
+The file is checked whole before anything runs, and every complaint is collected: fixing a config one
+error at a time, with a Spark start in between, is nobody's idea of an afternoon.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from lading.config.archives import archive_limits
+from lading.config.checks import checks_of
+from lading.config.lines import Problem, read_lines
+from lading.config.project import CACHE_NAME, Config, SparkConfig, TableConfig
+from lading.config.section import Section
+from lading.config.stores import postgres_names, s3_options, store_url, warehouse
+from lading.config.table import TABLE_KEYS, table_config
+from lading.errors import ConfigError
+
+FILE_NAME = "lading.yaml"
+
+PROJECT_KEYS = ("warehouse", "store", "s3", "postgres", "archives", "checks", "spark", "tables")
+SPARK_KEYS = ("master", "conf")
+_TABLE_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def load(project: Path) -> Config:
+    """Read and check `project`/lading.yaml; ConfigError lists everything that is wrong with it."""
+    project = Path(os.path.abspath(project))
+    file = project / FILE_NAME
+    root, problems = read_lines(_text_of(file))
+    config = _config(project, file, Section(root, "", PROJECT_KEYS, problems)) if root else None
+    if problems or config is None:
+        raise _config_error(file, problems)
+    return config
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigError(
+            f"there is no {FILE_NAME} in {file.parent}",
+            hint="`lading init` writes one here; `lading -C DIR` works on the project in DIR",
+            file=str(file),
+        ) from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"{file} is not UTF-8 (byte {error.start})", hint="save it as UTF-8", file=str(file)
+        ) from None
+    except OSError as error:
+        raise ConfigError(f"{file}: {error.strerror}", hint="check the file", file=str(file)) from error
+
+
+def _config_error(file: Path, problems: list[Problem]) -> ConfigError:
+    lines = [
+        f"{FILE_NAME}:{problem.line}: {problem.key + ': ' if problem.key else ''}{problem.text}"
+        for problem in sorted(dict.fromkeys(problems), key=lambda problem: (problem.line, problem.key))
+    ]
+    keys = [problem.key.split(".") for problem in problems]
+    tables = {key[1] if key[0] == "tables" and len(key) > 1 else None for key in keys}
+    hint = "correct the line" if len(lines) == 1 else f"correct these {len(lines)} lines"
+    return ConfigError(
+        "\n".join(lines),
+        hint=f"{hint} in {file}; nothing was run",
+        table=tables.pop() if len(tables) == 1 else None,
+        file=str(file),
+    )
+
+
+def _config(project: Path, file: Path, section: Section) -> Config:
+    spark = section.section("spark", SPARK_KEYS)
+    tables = _tables(project, section)
+    s3 = s3_options(section)
+    return Config(
+        project=project,
+        warehouse=warehouse(project, section, s3, project / CACHE_NAME),
+        cache=project / CACHE_NAME,
+        spark=SparkConfig(master=spark.text("master") or "local[*]", conf=_spark_conf(spark)),
+        tables=tables,
+        file=file,
+        store=store_url(project, section),
+        s3=s3,
+        postgres=postgres_names(section, len(tables)),
+        archives=archive_limits(section),
+    )
+
+
+def _tables(project: Path, section: Section) -> dict[str, TableConfig]:
+    tables = section.section("tables", None)
+    defaults = checks_of(section)
+    if not tables.lines:
+        section.complain("tables", "name at least one table")
+    found = {}
+    for name in tables.lines:
+        if not _TABLE_NAME.fullmatch(name):
+            tables.complain(name, "a table's name is lower case letters, digits and '_', a letter first")
+        found[name] = table_config(project, name, tables.section(name, TABLE_KEYS), defaults)
+    return found
+
+
+def _spark_conf(spark: Section) -> dict[str, str]:
+    conf = spark.section("conf", None)
+    found = {}
+    for name, line in conf.lines.items():
+        if not name.startswith("spark."):
+            conf.complain(name, "a Spark setting's name starts with 'spark.'")
+        elif name == "spark.master":
+            conf.complain(name, "write it as spark: {master: …}")
+        elif line.text is None or line.value is None:
+            conf.complain(name, "must be text, a number, true or false")
+        else:
+            found[name] = str(line.value).lower() if isinstance(line.value, bool) else line.text
+    return found

@@ -1,0 +1,106 @@
+"""What a project is, once its lading.yaml has been read: typed, whole and never changed."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from lading.config.archives import ArchiveLimits, Preprocess
+from lading.config.gate import Gate
+from lading.config.serve import Serve
+from lading.config.stores import PostgresNames
+from lading.errors import ConfigError, NotFound
+from lading.model import Check, OnBad, Place, Threshold
+
+CACHE_NAME = ".lading_cache"
+
+Format = Literal["csv", "tsv", "json", "parquet", "fixed_width"]
+Drift = Literal["strict", "evolve", "ignore_new"]
+
+
+@dataclass(frozen=True, slots=True)
+class SparkConfig:
+    """Where Spark runs and what it is told."""
+
+    master: str = "local[*]"
+    conf: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TableConfig:
+    """One table of lading.yaml."""
+
+    name: str
+    root: Path  # absolute
+    path: str  # a glob, relative to the root
+    format: Format
+    read_options: dict[str, Any] = field(default_factory=dict)
+    columns_from_name: str | None = None
+    order_by: str | None = None
+    bucket_size: int | str | None = None
+    fingerprint: Literal["fast", "full"] = "fast"
+    transform: str | None = None  # "transforms/voyages.py:clean", relative to the project
+    per: Literal["file", "table"] = "file"
+    on_bad: OnBad = "fail"
+    drift: Drift = "strict"
+    url: str | None = None  # s3://bucket/prefix: then `root` is where its objects are copied to
+    inside: str | None = None  # a glob, relative to the top of each archive
+    password_file: Path | None = None
+    preprocess: Preprocess | None = None
+    replace: Literal["auto", "rewrite", "minus"] = "auto"  # what happens to parts that hold other rows too
+    gate: Gate | None = None
+    serve: Serve | None = None
+    checks: tuple[Check, ...] = ()  # the project's included
+    max_bad: Threshold | None = None  # beyond it, `on_bad: quarantine` stops the run
+    spec: str | None = None  # "specs/ships.yaml", relative to the project: where fixed-width columns are
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A project: a folder with lading.yaml."""
+
+    project: Path  # absolute
+    warehouse: Path | Place  # absolute, or in a bucket
+    cache: Path
+    spark: SparkConfig
+    tables: dict[str, TableConfig]
+    file: Path
+    store: str | None = field(default=None, repr=False)  # a URL or an absolute path; None: with the data
+    s3: dict[str, str] = field(default_factory=dict, repr=False)  # may hold keys: never shown
+    postgres: PostgresNames = field(default_factory=PostgresNames)
+    archives: ArchiveLimits = field(default_factory=ArchiveLimits)
+
+    def table(self, name: str) -> TableConfig:
+        if name in self.tables:
+            return self.tables[name]
+        near = difflib.get_close_matches(name, self.tables, n=len(self.tables) or 1, cutoff=0.0)
+        raise NotFound(
+            f"there is no table {name!r} in {self.file}",
+            hint=f"the tables are: {', '.join(near)}",
+            table=name,
+            file=str(self.file),
+        )
+
+    def place(self, name: str) -> Path | Place:
+        """Where a table lies."""
+        warehouse = self.warehouse
+        return warehouse.below(name) if isinstance(warehouse, Place) else warehouse / name
+
+    def table_dir(self, name: str) -> Path:
+        """The same, for what can be done to tables in folders only."""
+        place = self.place(name)
+        if isinstance(place, Place):
+            raise ConfigError(
+                f"{place} is in a bucket: this works on tables in a folder only",
+                hint="run, merge and all readers work there; copy the table to a folder for the rest",
+                table=name,
+            )
+        return place
+
+    def source_manifest(self, name: str) -> Path:
+        return self.project / "manifest" / f"{name}.json"
+
+    def schema_file(self, name: str) -> Path:
+        return self.project / "schema" / f"{name}.yaml"

@@ -1,0 +1,152 @@
+"""One table's section of lading.yaml -> TableConfig."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Literal, cast
+
+from lading.config.archives import is_bucket, password_file, preprocess
+from lading.config.checks import checks_of, max_bad_of, on_bad_of, refuse_unplaceable
+from lading.config.gate import gate
+from lading.config.lines import Line
+from lading.config.options import format_of, read_options, spec_of
+from lading.config.project import CACHE_NAME, Drift, Format, TableConfig
+from lading.config.section import Section
+from lading.config.serve import serve
+from lading.model import Check
+
+TABLE_KEYS = (
+    "root",
+    "path",
+    "inside",
+    "password_file",
+    "preprocess",
+    "format",
+    "spec",
+    "read_options",
+    "columns_from_name",
+    "order_by",
+    "bucket_size",
+    "fingerprint",
+    "transform",
+    "per",
+    "replace",
+    "on_bad",
+    "max_bad",
+    "checks",
+    "drift",
+    "gate",
+    "serve",
+)
+
+_DURATION = re.compile(r"[1-9][0-9]*[smhd]")
+_TRANSFORM = re.compile(r"(?P<file>[^:]+\.py):(?P<function>[A-Za-z_][A-Za-z0-9_]*)")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def table_config(project: Path, name: str, section: Section, defaults: tuple[Check, ...]) -> TableConfig:
+    format = cast(Format, format_of(section))
+    root = section.checked("root", _root_problem) or "."
+    bucket = is_bucket(root)
+    order_by = section.text("order_by")
+    if "bucket_size" in section.lines and not order_by:
+        section.complain("bucket_size", "needs order_by: rows are put into buckets by the order column")
+    on_bad, checks = on_bad_of(section), checks_of(section, defaults)
+    per = cast(Literal["file", "table"], section.choice("per", ("file", "table")))
+    refuse_unplaceable(section, checks, on_bad, per)
+    drift = cast(Drift, section.choice("drift", ("strict", "evolve", "ignore_new")))
+    if format == "fixed_width" and drift != "strict":
+        section.complain("drift", "the columns of fixed-width files are the spec's; leave it out")
+    return TableConfig(
+        name=name,
+        root=project / CACHE_NAME / "objects" / name if bucket else _below(project, root),
+        path=section.checked("path", _glob_problem, required=True) or "",
+        format=format,
+        spec=spec_of(section, format),
+        read_options=read_options(section, format),
+        columns_from_name=section.checked("columns_from_name", _name_pattern_problem),
+        order_by=order_by,
+        bucket_size=_bucket_size(section),
+        fingerprint=cast(Literal["fast", "full"], section.choice("fingerprint", ("fast", "full"))),
+        transform=section.checked("transform", _transform_problem),
+        per=per,
+        on_bad=on_bad,
+        max_bad=max_bad_of(section, on_bad),
+        checks=checks,
+        drift=drift,
+        url=root.rstrip("/") if bucket else None,
+        inside=section.checked("inside", _glob_problem),
+        password_file=password_file(section, project),
+        preprocess=preprocess(section),
+        replace=cast(
+            Literal["auto", "rewrite", "minus"], section.choice("replace", ("auto", "rewrite", "minus"))
+        ),
+        gate=gate(section),
+        serve=serve(section),
+    )
+
+
+def _bucket_size(section: Section) -> int | str | None:
+    line = section.lines.get("bucket_size")
+    if line is None:
+        return None
+    if isinstance(line.value, int) and not isinstance(line.value, bool) and line.value > 0:
+        return line.value
+    if isinstance(line.value, str) and _DURATION.fullmatch(line.value):
+        return line.value
+    section.complain(
+        "bucket_size", f"{_shown(line)} is neither a number (100) nor a span of time (15m, 12h, 30d)"
+    )
+    return None
+
+
+def _root_problem(text: str) -> str | None:
+    if is_bucket(text):
+        return None if re.fullmatch(r"s3://[^/@?#]+(?:/[^?#]*)?", text) else "write it as s3://bucket/prefix"
+    if _URL.match(text):
+        return "object-store roots other than s3:// aren't supported by this version; use a folder"
+    return None if text.strip() else "is empty; name a folder"
+
+
+def _glob_problem(text: str) -> str | None:
+    if not text.strip():
+        return "is empty; give a pattern such as 'voyages/*.csv'"
+    if text.startswith(("/", "~")) or _URL.match(text):
+        return "must be relative to the root; set root: to the folder"
+    if text.endswith("/"):
+        return "names no file; end it with a file name such as '*.csv'"
+    if ".." in text.split("/"):
+        return "must stay inside the root; set root: to the folder"
+    return None
+
+
+def _name_pattern_problem(text: str) -> str | None:
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        return f"not a regular expression: {error}"
+    if not pattern.groupindex:
+        return "has no named group; write (?P<port>[a-z]+) for a column called port"
+    if "_source" in pattern.groupindex:
+        return "_source is lading's own column; choose another name"
+    return None
+
+
+def _transform_problem(text: str) -> str | None:
+    match = _TRANSFORM.fullmatch(text)
+    if not match:
+        return "must be a file of the project and a function in it: transforms/voyages.py:clean"
+    path = os.path.normpath(match["file"])
+    if os.path.isabs(path) or path.startswith(("..", "~")):
+        return "must be inside the project"
+    return None
+
+
+def _below(project: Path, text: str) -> Path:
+    return Path(os.path.abspath(project / Path(text).expanduser()))
+
+
+def _shown(line: Line) -> str:
+    return repr(line.text) if line.text is not None else "this"

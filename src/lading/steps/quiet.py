@@ -1,0 +1,121 @@
+"""The shortest way to "nothing to do", which is what most looks come to.
+
+When the source manifest is written and nothing is left to be done about any file in it, it is given a
+seal: a hash of all keys, sizes and times. A look that finds files with the same seal, under the same
+recipe and at the same sequence of the log, knows its plan without decoding a single entry.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import overload
+
+import xxhash
+
+from lading.catalog.table import Table
+from lading.config.project import TableConfig
+from lading.model import FoundFile
+from lading.plan import FileVerdict, Known, TablePlan
+from lading.sources.manifest import FileEntry, SourceManifest
+from lading.steps.ledger import SUCCESS, Ledger, make_ledger
+
+SEAL = "seal"  # in `lading` of manifest/<table>.json
+
+_WHY = "same size and modification time"
+
+
+def seal_of_entries(files: Mapping[str, FileEntry]) -> str | None:
+    """None while something is left to be done about a file, or its fingerprint is not its time and size."""
+    settled = all(
+        entry.status == SUCCESS
+        and not entry.racy
+        and entry.archive is None
+        and entry.quarantine is None
+        and not entry.rows_rejected
+        and entry.hash.startswith("mtime:")
+        for entry in files.values()
+    )
+    if not settled:
+        return None
+    keys = sorted(files)
+    return _seal(keys, [files[key].size or 0 for key in keys], [files[key].mtime_ns or 0 for key in keys])
+
+
+def is_quiet(
+    cfg: TableConfig, table: Table | None, manifest: SourceManifest | None, found: Sequence[FoundFile]
+) -> bool:
+    """Whether the files are exactly those that the manifest and the log have, with nothing left to do."""
+    if table is None or manifest is None or cfg.fingerprint != "fast" or cfg.url is not None:
+        return False
+    state, seal = table.state, manifest.lading.get(SEAL)
+    if not manifest.as_written or manifest.preprocessing or not isinstance(seal, str):
+        return False
+    if (manifest.table_id, manifest.sequence) != (state.meta.table_id, state.sequence):
+        return False
+    times = list(map(attrgetter("mtime_ns"), found))
+    if times and found[times.index(max(times))].racy:  # the youngest of all: others are racy only if it is
+        return False
+    return seal == _seal(list(map(attrgetter("key"), found)), map(attrgetter("size"), found), times)
+
+
+def quiet_plan(cfg: TableConfig, found: Sequence[FoundFile]) -> TablePlan:
+    return TablePlan(cfg.name, AllUnchanged(found), quiet=True)
+
+
+def quiet_ledger(manifest: SourceManifest, table: Table, name: str) -> Ledger:
+    return Ledger(_LazyKnown(manifest, table, name))
+
+
+class AllUnchanged(Sequence[FileVerdict]):
+    """A verdict for each file, made when somebody asks for it."""
+
+    def __init__(self, found: Sequence[FoundFile]) -> None:
+        self._found = found
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __iter__(self) -> Iterator[FileVerdict]:
+        return (FileVerdict(file.key, "unchanged", _WHY) for file in self._found)
+
+    @overload
+    def __getitem__(self, at: int) -> FileVerdict: ...
+    @overload
+    def __getitem__(self, at: slice) -> AllUnchanged: ...
+    def __getitem__(self, at: int | slice) -> FileVerdict | AllUnchanged:
+        if isinstance(at, slice):
+            return AllUnchanged(self._found[at])
+        return FileVerdict(self._found[at].key, "unchanged", _WHY)
+
+
+class _LazyKnown(Mapping[str, Known]):
+    """What the ledger knows, decoded when somebody asks for it."""
+
+    def __init__(self, manifest: SourceManifest, table: Table, name: str) -> None:
+        self._of = (manifest, table, name)
+        self._known: Mapping[str, Known] | None = None
+
+    def _all(self) -> Mapping[str, Known]:
+        if self._known is None:
+            manifest, table, name = self._of
+            self._known = make_ledger(manifest, table.state, name).known
+        return self._known
+
+    def __getitem__(self, key: str) -> Known:
+        return self._all()[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+
+def _seal(keys: list[str], sizes: Iterable[int], times: Iterable[int]) -> str:
+    # Whole columns at a time: a text for each file would cost as much as its stat. A key holds no NUL.
+    seal = xxhash.xxh3_128("\0".join(keys).encode())
+    for numbers in (sizes, times):
+        seal.update(array("q", numbers).tobytes())
+    return f"{len(keys)}-{seal.hexdigest()}"

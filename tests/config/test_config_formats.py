@@ -1,0 +1,59 @@
+"""Formats, specs, read options and drift, as lading.yaml says them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lading.config.file import load
+from lading.config.project import TableConfig
+from lading.errors import ConfigError
+
+
+def _table(tmp_path: Path, *lines: str) -> TableConfig:
+    body = "".join(f"    {line}\n" for line in ('path: "*"', *lines))
+    (tmp_path / "lading.yaml").write_text(f"tables:\n  t:\n{body}")
+    return load(tmp_path).tables["t"]
+
+
+def test_tab_is_another_name_for_tsv(tmp_path: Path) -> None:
+    assert _table(tmp_path, "format: tab").format == "tsv"
+
+
+def test_a_fixed_width_table_names_its_spec(tmp_path: Path) -> None:
+    table = _table(
+        tmp_path, "format: fixed_width", "spec: specs/x.yaml", "read_options: {skip: 2, encoding: cp437}"
+    )
+    assert (table.spec, table.read_options) == ("specs/x.yaml", {"skip": 2, "encoding": "cp437"})
+
+
+def test_skipping_nothing_is_no_other_recipe(tmp_path: Path) -> None:
+    assert _table(tmp_path, "format: csv", "read_options: {skip: 0}").read_options == {}
+
+
+@pytest.mark.parametrize("drift", ["strict", "evolve", "ignore_new"])
+def test_drift_is_one_of_three(tmp_path: Path, drift: str) -> None:
+    assert _table(tmp_path, "format: json", f"drift: {drift}").drift == drift
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (["format: fixed"], "did you mean 'fixed_width'"),
+        (["format: fixed_width"], "spec: is missing"),
+        (["format: fixed_width", "spec: ../x.yaml"], "spec: must be inside the project"),
+        (["format: fixed_width", "spec: x.txt"], "spec: must be a YAML file of the project"),
+        (["format: csv", "spec: x.yaml"], "spec: is for format: fixed_width"),
+        (["format: csv", "read_options: {skip: -1}"], "skip: must be a number of lines"),
+        (["format: csv", "read_options: {skip: true}"], "skip: must be a number of lines"),
+        (["format: json", "read_options: {skip: 1}"], "skip: unknown key"),
+        (["format: fixed_width", "spec: x.yaml", "read_options: {quote: x}"], "quote: unknown key"),
+        (["format: csv", "drift: evolving"], "did you mean 'evolve'"),
+        (["format: fixed_width", "spec: x.yaml", "drift: evolve"], "drift: the columns of fixed-width files"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(tmp_path: Path, lines: list[str], says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        _table(tmp_path, *lines)
+    assert says in caught.value.message
