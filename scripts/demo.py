@@ -1,5 +1,7 @@
 """lading in two minutes: some dozen files, a run, three changes, a run, and the proof that nothing is off.
 
+Then what people ask for next, by the commands that they would type: what was set aside, one key, going back.
+
 Everything is written below ./demo; the next demo starts it afresh.
 """
 
@@ -19,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 import lading
+from lading.cli.main import invoke
 from lading.config.file import load
 from lading.plan import TablePlan
 from lading.run import RunReport, TableReport, plan_tables, run
@@ -44,6 +47,8 @@ tables:
     columns_from_name: "(?P<port>[a-z]+)_(?P<month>\\\\d{{6}})\\\\.csv"
     order_by: departed_at
     bucket_size: 30d
+    on_bad: quarantine
+    serve: {{key: voyage_id, value: [ship, cargo, tonnes], shards: 4}}
 """
 
 console = Console(markup=False, highlight=False)
@@ -67,7 +72,9 @@ def main() -> int:
     edit(edited)
     deleted.unlink()
     added = write_voyages("durban", "202403")
-    say(f"edited {edited.name} (coffee doubled), deleted {deleted.name}, added {added.name}")
+    spoil(added, line=ROWS // 2)
+    say(f"edited {edited.name} (coffee doubled), deleted {deleted.name},")
+    say(f"added {added.name} (with a broken line)")
     say("\n`lading plan` says what that means, and touches nothing:")
     (plan,) = plan_tables(load(DEMO))
     show_plan(plan)
@@ -89,8 +96,30 @@ def main() -> int:
     say(f"{reader.rows:,} rows here, {fresh.rows:,} in the rebuild: {verdict}.")
     times = (first.tables[0].seconds, second.tables[0].seconds, rebuild.tables[0].seconds)
     say("First run {:.1f} s (Spark's start included), second {:.1f} s, rebuild {:.1f} s.".format(*times))
-    say(f"The demo took {time.monotonic() - started:.0f} s. Look around: .venv/bin/lading -C {DEMO} status")
+
+    heading("The broken line is set aside, with its place and its text")
+    command("quarantine", "show", "voyages")
+
+    heading("One voyage by its key, in microseconds; what was deleted is gone")
+    command("get", "voyages", "DUR-202403-000017")
+    command("get", "voyages", "SAN-202401-000017")
+
+    heading("Somebody regrets it: readers go back, and forward again")
+    command("history", "voyages")
+    command("rollback", "voyages", "--offset", "1")
+    command("get", "voyages", "SAN-202401-000017")
+    command("publish", "voyages", "--release")
+
+    say(f"\nThe demo took {time.monotonic() - started:.0f} s. Look around: .venv/bin/lading -C {DEMO} status")
     return 0 if same and held else 1
+
+
+def command(*words: str) -> None:
+    """A command as people type it; what it prints is what they would see."""
+    console.print("$ lading " + " ".join(words), style="dim")
+    code = invoke(["-C", str(DEMO), *words])
+    if code:
+        sys.exit(f"`lading {' '.join(words)}` ended with {code}")
 
 
 def start_afresh() -> None:
@@ -136,6 +165,13 @@ def edit(path: Path) -> None:
     coffee = pc.equal(table["cargo"], "coffee")
     tonnes = pc.if_else(coffee, pc.multiply(table["tonnes"], 2), table["tonnes"])
     pacsv.write_csv(table.set_column(table.schema.get_field_index("tonnes"), "tonnes", tonnes), path)
+
+
+def spoil(path: Path, line: int) -> None:
+    """Give a line tonnes that are no number."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    lines[line - 1] = lines[line - 1].rpartition(",")[0] + ",about 900\n"
+    path.write_text("".join(lines), encoding="utf-8")
 
 
 def run_tables(project: Path) -> RunReport:
