@@ -41,8 +41,20 @@ acceptance: install
 soak: install
 	LADING_SOAK=1 $(BIN)/python -m pytest tests/properties tests/cluster -q
 
-bench:
-	@echo "bench: nothing to measure yet; it comes with its own issue"
+# Beside the peers, in an environment of its own. `make bench JOB=plan SIZE=100k` runs one job at one size,
+# `QUICK=1` takes small sizes and leaves bench/results.json alone.
+BENCH_STAMP := .venv-bench/.lading-installed
+
+$(BENCH_STAMP): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "lading needs Python 3.11 or newer: make PYTHON=/path/to/python"; exit 1; }
+	@.venv-bench/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet 'pip>=25.1'
+	.venv-bench/bin/python -m pip install --quiet --editable '.[spark,s3,cel]' --group bench
+	@touch $(BENCH_STAMP)
+
+bench: $(BENCH_STAMP)
+	.venv-bench/bin/python -m bench $(if $(JOB),--job $(JOB)) $(if $(SIZE),--size $(SIZE)) \
+		$(if $(QUICK),--level quick)
 
 # Write the generated pages and format the code.
 docs: install
@@ -53,5 +65,5 @@ format: install
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
-	find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf bench/.data demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
+	find src tests scripts bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lading
+from lading.catalog.table import Table
 from lading.errors import ConfigError, Conflict, NotFound, PartError, SchemaDrift
 
 
@@ -251,6 +252,17 @@ class TestMerge:
         [member] = found.members()
         assert (member.path, member.key_min, member.key_max) == ("ab.parquet", 1, 3)
 
+    @pytest.mark.parametrize(("unit", "step"), [("s", 1_000_000), ("ms", 1_000), ("us", 1)])
+    def test_a_merged_file_is_described_as_it_would_be_if_it_were_added(self, tmp_path, unit, step):
+        found = lading.Collection(tmp_path)
+        for number in range(2):
+            rows = pa.table({"t": pa.array([number * 10, number * 10 + 5], pa.timestamp(unit))})
+            found.add(write(tmp_path / f"{number}.parquet", rows), key="t")
+        merged = found.merge("0.parquet", "1.parquet", into="m.parquet")
+        [member] = Table.open(tmp_path).state.with_zones()
+        assert (member.tick_min, member.tick_max) == (0, 15 * step)
+        assert found.add(tmp_path / merged).unchanged == ("m.parquet",)
+
     def test_more_rows_than_memory_are_merged_through_the_disk(self, tmp_path, monkeypatch):
         real = lading.collection._fold_spec
         monkeypatch.setattr(
@@ -344,9 +356,12 @@ class TestTogether:
         assert first.num_rows + sum(batch.num_rows for batch in scan) == 30
 
 
-def test_a_collection_does_not_mistake_a_url_for_a_folder():
-    with pytest.raises(ConfigError, match="is not a folder"):
-        lading.Collection("s3://bucket/prefix")
+def test_a_collection_does_not_mistake_a_url_for_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for url in ("gs://bucket/prefix", "s3://bucket", "s3://"):
+        with pytest.raises(ConfigError, match="not a place for a collection"):
+            lading.Collection(url)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_without_a_log_is_not_a_collection(tmp_path):

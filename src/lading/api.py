@@ -63,7 +63,7 @@ class Reader:
 
     @property
     def rows(self) -> int:
-        return self._using(lambda view: int(view.members.live_rows.sum()))
+        return self._using(lambda view: view.members.row_count())
 
     def get(self, key: Key, *, context: Mapping[str, Any] | None = None, decode: bool = False) -> Any:
         """The value of `key` as it is stored, None when there is none; `decode` takes json and msgpack apart.
@@ -72,7 +72,7 @@ class Reader:
         while True:
             view = self._view
             try:
-                value = view.keys.get(key, context)
+                value = view.get(key, context)
             except LadingError:
                 if self._view is view:
                     raise

@@ -1,4 +1,5 @@
-"""The Python door to a collection: a directory of Parquet files described by one log.
+"""The Python door to a collection: a directory, or a prefix in a bucket, of Parquet files described by one
+log.
 
 The same words as `lading collection`. What changes the collection is one commit each, planned anew when
 somebody else committed in between. Files are described, never changed and never deleted.
@@ -8,9 +9,8 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from lading.pipeline.merge import FoldSpec
     from lading.readers.lookup import Hit
     from lading.readers.scan import Scan
-
-_ATTEMPTS = 100  # each lost race means that somebody else's commit got through
+    from lading.snapshots.stores.protocol import ManifestStore
+    from lading.storage.place import Where
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +56,23 @@ class Listed:
 class Collection:
     """A collection as of the last open, refresh or change."""
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        """`folder` may be new: the first `add` starts its log."""
-        from lading.catalog.table import Table
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        s3: Mapping[str, str] | None = None,
+        cache: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """`folder`, or `s3://bucket/prefix`, may be new: the first `add` starts its log.
 
-        if "://" in os.fspath(folder):
-            raise ConfigError(
-                f"{os.fspath(folder)} is not a folder",
-                hint="a collection lies in a folder; tables may lie in s3://",
-            )
-        self.folder = Path(folder)
-        self._table = Table.open(self.folder) if Table.exists(self.folder) else None
+        `s3` is what `s3:` in lading.yaml has; left out, credentials come from the environment or the AWS
+        files. What is fetched from a bucket more than once is kept in `cache`, as with `lading.open`.
+        """
+        from lading.catalog.table import Table
+        from lading.reading.opener import where_of
+
+        self.where: Where = where_of(folder, s3, cache)
+        self._table = Table.open(self.where) if Table.exists(self.where) else None
 
     @property
     def key(self) -> str | None:
@@ -96,14 +102,18 @@ class Collection:
         `key` is the column that the files are sorted by; left out, it is what the collection has or what
         the files themselves declare.
         """
-        from lading.catalog.intake import in_parallel, read_footer
-        from lading.catalog.names import place_of, recorded_path
+        from lading.catalog.changes import change
+        from lading.catalog.intake import footer_to_add, in_parallel
+        from lading.catalog.names import path_to_add
         from lading.catalog.table import Table
 
-        places = {recorded_path(self.folder, at): at for at in (place_of(self.folder, f) for f in files)}
-        footers = in_parallel(lambda one: read_footer(one[1], one[0]), places.items())
+        paths = dict.fromkeys(path_to_add(self.where, file) for file in files)
+        footers = in_parallel(lambda path: footer_to_add(self.where, path), paths)
         if self._table is None:
-            self._table = Table.create(self.folder, os.path.basename(os.path.abspath(self.folder)))
+            name = os.path.basename(
+                os.path.abspath(self.where) if isinstance(self.where, Path) else self.where.url
+            )
+            self._table = Table.create(self.where, name)
         outcome: list[Added] = []
 
         def plan(table: Table) -> Commit | None:
@@ -111,31 +121,39 @@ class Collection:
             outcome.append(done)
             return commit
 
-        sequence = self._commit(plan)
+        sequence = change(self._table, plan)
         last = outcome[-1]
         return Added(last.added, last.changed, last.unchanged, sequence)
 
     def remove(self, *names: str) -> tuple[str, ...]:
         """Members that no longer count; their files stay where they are."""
-        gone: list[str] = []
+        from lading.catalog.changes import change, new_commit
 
-        def plan(table: Table) -> Commit:
-            gone[:] = self._named(table, names)
-            return _commit(table, remove=tuple(gone))
+        table = self._opened()
+        paths = self._named(table, names)
 
-        self._commit(plan)
-        return tuple(gone)
+        def plan(table: Table) -> Commit | None:
+            # Planned anew, what somebody else removed (or this commit, its answer lost) is removed.
+            live = tuple(path for path in paths if table.state.contains(path))
+            return new_commit(table, remove=live) if live else None
+
+        change(table, plan)
+        return tuple(paths)
 
     def tier(self, name: str, tier: int) -> str:
         """Set a member's tier, a number that lading keeps and doesn't interpret."""
+        from lading.catalog.changes import change, new_commit
+
         path = ""
 
-        def plan(table: Table) -> Commit:
+        def plan(table: Table) -> Commit | None:
             nonlocal path
             [path] = self._named(table, [name])
-            return _commit(table, tier=((path, tier),))
+            found = table.state.find(path)
+            is_there = found is not None and found[0].tier == tier
+            return None if is_there else new_commit(table, tier=((path, tier),))
 
-        self._commit(plan, of_tables_too=True)
+        change(self._opened(), plan, of_tables_too=True)
         return path
 
     def scan(
@@ -153,7 +171,7 @@ class Collection:
         state = self._opened().state
         if state.order_by is None:
             raise ConfigError(
-                f"the collection {self.folder} has no key",
+                f"the collection {self.where} has no key",
                 hint="add its files again with the column they are sorted by: --key COLUMN; or scan",
             )
         return lookup(state, key)
@@ -163,7 +181,9 @@ class Collection:
 
         The merged files stay where they are: they are yours.
         """
+        from lading.catalog.changes import change, new_commit
         from lading.pipeline.merge import merge_files
+        from lading.storage.place import drop_file
 
         path = self._new_name(into)
 
@@ -175,14 +195,25 @@ class Collection:
                 )
             members = [member for member, _ in filter(None, map(table.state.find, paths))]
             merged = merge_files(members, _fold_spec(table), path)
-            return _commit(table, add=(merged,), remove=tuple(paths))
+            return new_commit(table, add=(merged,), remove=tuple(paths))
 
+        table = self._opened()
         try:
-            self._commit(plan, attempts=1)  # again would mean reading all of it again: the caller decides
+            change(table, plan, attempts=1)  # again would mean reading all of it again: the caller decides
         except Conflict:
-            (self.folder / path).unlink(missing_ok=True)
-            raise
+            table.refresh()
+            if not table.state.contains(
+                path
+            ):  # in a bucket a commit that was made may be taken for another's
+                drop_file(self.where, path)
+                raise
         return path
+
+    def log_bytes(self) -> int:
+        """How large the log is."""
+        from lading.catalog.table import log_bytes
+
+        return log_bytes(self.where) if self._table is not None else 0
 
     def compact(self) -> None:
         """Write the live members anew and drop the history of the log."""
@@ -190,14 +221,27 @@ class Collection:
 
     def check(self) -> tuple[int, list[Problem]]:
         """The number of members, and what is wrong with the log or a file; no rows are read."""
-        return check_collection(self.folder)
+        from lading.catalog.check import check_collection
+
+        return check_collection(self.where)
 
     @staticmethod
-    def rebuild(folder: str | os.PathLike[str], *, key: str | None = None) -> Restored:
-        """Restore the log of a collection or table from whatever is left of it; see the guide."""
-        from lading.catalog.restore import restore
+    def rebuild(
+        folder: str | os.PathLike[str],
+        *,
+        key: str | None = None,
+        store: ManifestStore | str | None = None,
+        s3: Mapping[str, str] | None = None,
+    ) -> Restored:
+        """Restore the log of a collection or table from whatever is left of it; see the guide.
 
-        return restore(Path(folder), key=key)
+        `store` is where the table's manifests are, if not there: as for `lading.open`."""
+        from lading.catalog.restore import restore
+        from lading.reading.opener import where_of
+        from lading.reading.published import published_at
+
+        where = where_of(folder, s3)
+        return restore(where, key=key, published=published_at(where, store, s3))
 
     def refresh(self) -> None:
         """Take in what others committed since."""
@@ -219,77 +263,49 @@ class Collection:
         from lading.catalog.table import Table
 
         if self._table is None:
-            if not Table.exists(self.folder):
+            if not Table.exists(self.where):
+                log = "manifest.log" if isinstance(self.where, Path) else "log"
                 raise NotFound(
-                    f"{self.folder} is not a collection: it has no manifest.log",
-                    hint=f"start one: lading collection add {self.folder} FILE…",
-                    file=str(self.folder),
+                    f"{self.where} is not a collection: it has no {log}",
+                    hint=f"start one: lading collection add {self.where} FILE…",
+                    file=str(self.where),
                 )
-            self._table = Table.open(self.folder)
+            self._table = Table.open(self.where)
         return self._table
 
     def _new_name(self, into: str | None) -> str:
-        from lading.catalog.names import recorded_path
+        from lading.catalog.names import readable
+        from lading.storage.place import has_file
 
-        name = into or f"merged-{uuid.uuid4().hex[:16]}.parquet"
-        path = recorded_path(self.folder, self.folder / name)
-        if os.path.isabs(path) or "/" in path:
+        name = readable(into or f"merged-{uuid.uuid4().hex[:16]}.parquet")
+        if "/" in name or os.sep in name or name in (".", ".."):
             raise ConfigError(f"--into {name} is not a file name", hint="the file goes into the collection")
-        if (self.folder / path).exists():
+        if has_file(self.where, name):
             raise ConfigError(
-                f"{self.folder / path} is there already",
+                f"{self.where}/{name} is there already",
                 hint="choose another name with --into, or remove the file if nothing needs it",
-                file=path,
+                file=name,
             )
-        return path
+        return name
 
     def _named(self, table: Table, names: Sequence[str]) -> list[str]:
         from lading.catalog.names import one_member
 
-        paths = [member.path for member in table.state.candidates(None)]
-        return list(dict.fromkeys(one_member(self.folder, paths, name) for name in names))
+        def listed() -> list[str]:
+            return [member.path for member in table.state.candidates(None)]
 
-    def _commit(
-        self,
-        plan: Callable[[Table], Commit | None],
-        *,
-        attempts: int = _ATTEMPTS,
-        of_tables_too: bool = False,
-    ) -> int:
-        """Plan and commit, again from the new state when somebody was quicker; the sequence."""
-        table = self._opened()
-        for attempt in range(attempts):
-            if table.state.meta.recipe and not of_tables_too:
-                raise ConfigError(
-                    f"{self.folder} is a table that `lading run` keeps true to its sources",
-                    hint="change its source files or lading.yaml instead; `lading merge` folds its parts",
-                    table=table.state.meta.table,
-                )
-            commit = plan(table)
-            try:
-                if commit is not None:
-                    table.commit(commit)
-                break
-            except Conflict:
-                if attempt == attempts - 1:
-                    raise
-                table.refresh()
-        table.checkpoint_if_due()
-        return table.state.sequence
+        found = (one_member(self.where, table.state.contains, listed, name) for name in names)
+        return list(dict.fromkeys(found))
 
 
-def check_collection(folder: Path) -> tuple[int, list[Problem]]:
+def check_collection(
+    folder: str | os.PathLike[str], *, s3: Mapping[str, str] | None = None
+) -> tuple[int, list[Problem]]:
     """As `Collection.check`, also where the log can't be opened."""
     from lading.catalog.check import check_collection as check
+    from lading.reading.opener import where_of
 
-    return check(folder)
-
-
-def _commit(table: Table, **edits: Any) -> Commit:
-    from lading.model import Commit
-
-    now = datetime.now(UTC).isoformat()
-    return Commit(uuid.uuid4().hex, uuid.uuid4().hex, now, table.state.meta.recipe, **edits)
+    return check(where_of(folder, s3))
 
 
 def _fold_spec(table: Table) -> FoldSpec:
@@ -298,12 +314,13 @@ def _fold_spec(table: Table) -> FoldSpec:
 
     commit_id = uuid.uuid4().hex
     origin = Origin(table.table_id, commit_id, commit_id, table.state.order_by)
-    return FoldSpec(str(table.folder), origin, table.state.schema)
+    return FoldSpec(table.root, origin, table.state.schema)
 
 
 def _adding(table: Table, footers: list[Footer], key: str | None) -> tuple[Commit | None, Added]:
     from lading.catalog.adding import adding
+    from lading.catalog.changes import new_commit
 
     plan = adding(table.state, footers, key)
     done = Added(plan.added, plan.changed, plan.unchanged, table.state.sequence)
-    return (_commit(table, **plan.edits) if plan.edits else None), done
+    return (new_commit(table, **plan.edits) if plan.edits else None), done

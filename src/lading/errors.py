@@ -121,7 +121,7 @@ class PublishCurrentError(LadingError):
 
 
 class StorageError(LadingError):
-    """An object store did not do what it was asked to: check access and network, run again."""
+    """A disk or an object store did not do as asked: check room, access and network, run again."""
 
 
 class CommitUnknown(StorageError):

@@ -20,13 +20,16 @@ from lading.plan import TablePlan, guard_vanished
 from lading.snapshots.runs import start as start_record
 from lading.steps.checks import as_object
 from lading.steps.commit import commit_notes, commit_rows, drop_losers
-from lading.steps.gate import Released, finish, release
+from lading.steps.gate import Released, finish, release, release_of_nothing
 from lading.steps.look import Look, look
 from lading.steps.prepare import drift_notes, prepare, staging
+from lading.steps.quarantine import refuse_too_many
 from lading.steps.read import read_files
 from lading.steps.record import record_sources, write_table_manifest
+from lading.steps.served import serve_note
 from lading.steps.shard import refuse_unservable
 from lading.steps.work import Read, Work, new_id, new_run_id
+from lading.storage.local import disk_failure
 from lading.watch import Watch
 
 _ATTEMPTS = 5  # plans made anew after somebody else committed in between
@@ -71,7 +74,8 @@ def plan_tables(
     config: Config, names: Sequence[str] = (), *, full: bool = False, watch: Watch = SILENT
 ) -> list[TablePlan]:
     """What a run would do. Touches nothing."""
-    return [look(config, name, full=full, watch=watch).plan for name in _selected(config, names)]
+    seen = [look(config, name, full=full, watch=watch) for name in _selected(config, names)]
+    return [replace(one.plan, serve=serve_note(config, one)) for one in seen]
 
 
 def run(
@@ -129,12 +133,18 @@ def _run_table(order: _Order, name: str) -> TableReport:
         except LadingError as error:
             error.table = error.table or name
             return _failed_report(name, verdicts, error, started)
+        except OSError as error:
+            told = disk_failure(error)
+            if told is None:
+                raise
+            told.table = name
+            return _failed_report(name, verdicts, told, started)
     raise AssertionError("unreachable")
 
 
 def _carry_out(order: _Order, seen: Look, started: float) -> TableReport:
-    if seen.table is None and not seen.found:
-        return TableReport(seen.config.name, seen.plan.verdicts, seconds=time.monotonic() - started)
+    if seen.table is None and not seen.found and not seen.refused:
+        return _nothing_there(seen, started)
     work = _begin(order, seen)
     before = work.table.state.row_count()
     if seen.plan.changes_rows:
@@ -147,6 +157,19 @@ def _carry_out(order: _Order, seen: Look, started: float) -> TableReport:
         seen.objects.drop()
     order.watch.phase(work.name, "done")
     return _report(work, done, before, started)
+
+
+def _nothing_there(seen: Look, started: float) -> TableReport:
+    """No files and no table: none is made, and its checks may refuse that there is none."""
+    released = release_of_nothing(seen.config)
+    return TableReport(
+        seen.config.name,
+        seen.plan.verdicts,
+        seconds=time.monotonic() - started,
+        error=released.refused,
+        checks=released.checks,
+        notes=(f"no file matches {seen.config.path!r}",),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +226,7 @@ def _read_and_commit(order: _Order, work: Work) -> tuple[Commit, Read, tuple[Fou
 
 def _settle(work: Work) -> None:
     """No rows change: note new fingerprints; bring manifests that a kill left behind up to the log."""
+    refuse_too_many(work, (), {}, 0, 0)
     if work.look.plan.note:
         work.watch.phase(work.name, "commit")
         commit_notes(work)
@@ -214,20 +238,11 @@ def _record(work: Work, failures: dict[str, str]) -> None:
     """manifest.json first: once the source manifest shows a sequence, both have it."""
     work.watch.phase(work.name, "record")
     write_table_manifest(work)
-    _record_sources(work, failures)
+    _record_sources(work, failures, settled=True)
 
 
-def _record_sources(work: Work, failures: dict[str, str]) -> None:
-    state = work.table.state
-    record_sources(
-        work.config,
-        work.look,
-        table_id=work.table.table_id,
-        sequence=state.sequence,
-        sources={key: source for key, (source, _) in state.sources().items()},
-        failures=failures,
-        recipe=state.meta.recipe,
-    )
+def _record_sources(work: Work, failures: dict[str, str], *, settled: bool = False) -> None:
+    record_sources(work.config, work.look if settled else work.look.unsettled, work.table.state, failures)
 
 
 def _record_failure(work: Work, error: LadingError) -> None:
@@ -261,7 +276,8 @@ def _report(work: Work, done: _Done, before: int, started: float) -> TableReport
         error=_moved_error(work, done.moved) or done.released.refused,
         checks=(*done.read.checks, *done.released.checks),
         rows_rejected=sum(one.rows for one in done.read.rejected.values()),
-        files_rejected=sum(one.whole is not None for one in done.read.rejected.values()),
+        files_rejected=sum(one.whole is not None for one in done.read.rejected.values())
+        + sum(one.fresh for one in work.look.refused),
         notes=(*work.look.plan.notes, *done.read.notes),
     )
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.handmade import shard_bytes
 from support.world import InFlight, World
 
 import lading
@@ -18,16 +19,16 @@ from lading.format.snapshot import ShardMeta
 from lading.snapshots.history import Wanted, history
 from lading.snapshots.runs import list_runs
 from lading.steps.clean import (
-    Rules,
     clean,
     cleanup_losers,
     cleanup_old_runs,
     cleanup_stale_attempts,
 )
+from lading.steps.clean_survey import Rules
 from lading.steps.pointer import release_hold, roll_back
 
 NO_GRACE = timedelta(0)
-SHARD = b"SQLite format 3\0 and so on"
+SHARD = shard_bytes({b"k": b"v"})
 
 _listeners: list[list[tuple[str, str]]] = []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, OrderedDict
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,9 +12,13 @@ import pytest
 
 import lading
 from lading.catalog.table import Table
+from lading.format import blocks
 from lading.format.members import MemberStore
 from lading.format.predicate import bind, parse
+from lading.format.sealed import Sealed
 from lading.model import Commit, Member, Source, Zone
+from lading.readers.footers import Footers
+from lading.readers.scan import table_schema
 
 
 @pytest.fixture
@@ -140,3 +144,145 @@ def test_opening_pruning_and_committing_decode_no_list_of_members(tmp_path, monk
     source = Source(1, "a", "h", "s", 1, 1, 1, False, "2024")
     again.commit(Commit("e", "r", "2024", "", sources=(source,)))
     assert set(fetched) <= {1234, 77, 5, 7, 8}
+
+
+BLOCK = 1024
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """So that few members make many blocks."""
+    monkeypatch.setattr(blocks, "BLOCK", BLOCK)
+
+
+class Reads:
+    """What is read of a checkpoint: statements, members and bytes of vectors."""
+
+    def __init__(self, monkeypatch) -> None:
+        self.statements = self.members = self.bytes = 0
+        query, row, vector = Sealed.query, MemberStore._member, Sealed.vector
+
+        def asking(store, *args):
+            self.statements += 1
+            return query(store, *args)
+
+        def decoding(store, *args):
+            self.members += 1
+            return row(store, *args)
+
+        def reading(store, *args, **options):
+            found = vector(store, *args, **options)
+            self.bytes += len(found)
+            return found
+
+        monkeypatch.setattr(Sealed, "query", asking)
+        monkeypatch.setattr(MemberStore, "_member", decoding)
+        monkeypatch.setattr(Sealed, "vector", reading)
+
+    def taken(self) -> tuple[int, int, int]:
+        found = self.statements, self.members, self.bytes
+        self.statements = self.members = self.bytes = 0
+        return found
+
+
+def large_table(folder: Path, members: int, frames: int = 0) -> Path:
+    """Zones of two columns, a key range a member, and commits of one member each behind the checkpoint."""
+    schema = pa.schema([("key", pa.int64()), ("status", pa.int64())]).serialize().to_pybytes()
+
+    def one(n: int) -> Member:
+        zones = {"key": Zone(n * 10, n * 10 + 9, 0), "status": Zone(200, 404, 0)}
+        return Member(f"m{n}", 1, 1, 0, 0, 0, n * 10, n * 10 + 9, "2024", zones, ((n, 1),))
+
+    table = Table.create(folder, "t")
+    table.commit(
+        Commit("c", "r", "2024", "", add=tuple(map(one, range(members))), schema=schema, order_by="key")
+    )
+    table.compact()
+    for n in range(members, members + frames):
+        table.commit(Commit(f"c{n}", "r", "2024", "", add=(one(n),)))
+    table.close()
+    return folder
+
+
+def test_opening_and_planning_read_as_much_of_a_large_table_as_of_a_small_one(
+    tmp_path, monkeypatch, small_blocks
+):
+    reads = Reads(monkeypatch)
+    costs = []
+    for members in (2 * BLOCK, 12 * BLOCK):
+        folder = large_table(tmp_path / str(members), members, frames=5)
+        reads.taken()
+        table = Table.open(folder)
+        assert reads.taken() == (1, 0, 0), "opening reads what the checkpoint says of itself and no vector"
+        where = bind(parse("key = 12345 and status = 404"), table_schema(table.state))
+        assert [member.path for member in table.state.candidates(where)] == ["m1234"]
+        costs.append(reads.taken())
+    (statements, decoded, size), (of_large, decoded_of_large, size_of_large) = costs
+    assert statements == of_large <= 10 and decoded == decoded_of_large == 1
+    # One block of each vector, and an entry more in their summaries for each block.
+    assert size_of_large - size <= 10 * 100 and size_of_large < 16 * 3 * 8 * BLOCK
+
+
+def test_a_key_is_found_by_reading_one_block_and_one_row(tmp_path, monkeypatch, small_blocks):
+    reads = Reads(monkeypatch)
+    for members in (2 * BLOCK, 12 * BLOCK):
+        folder = large_table(tmp_path / str(members), members, frames=50)
+        table = Table.open(folder)
+        reads.taken()
+        assert [member.path for member in table.state.holding(12345)] == ["m1234"]
+        statements, decoded, size = reads.taken()
+        assert statements == 4 and decoded == 1 and size < 7 * 8 * BLOCK
+        assert [member.path for member in table.state.holding(12355)] == ["m1235"]
+        assert reads.taken() == (1, 1, 0), "warm: one row by its number"
+
+
+def test_a_commit_reads_one_block_of_paths_however_many_members_there_are(
+    tmp_path, monkeypatch, small_blocks
+):
+    reads = Reads(monkeypatch)
+    for members in (2 * BLOCK, 12 * BLOCK):
+        folder = large_table(tmp_path / str(members), members)
+        table = Table.open(folder)
+        reads.taken()
+        new = Member("new", 1, 1, 0, 0, 0, None, None, "2024", {})
+        table.commit(Commit("d", "r", "2024", "", add=(new,)))
+        statements, decoded, size = reads.taken()
+        assert statements == 2 and decoded == 0 and size <= 2 * 8 * BLOCK + 12 * 8
+
+
+def test_a_member_is_named_without_listing_the_others(tmp_path, monkeypatch, small_blocks):
+    folder = large_table(tmp_path / "t", 2 * BLOCK)
+    reads = Reads(monkeypatch)
+    collection = lading.Collection(folder)
+    collection.tier("m77", 2)
+    collection.remove("m78")
+    assert reads.taken()[1] <= 4
+
+
+def test_a_footer_is_parsed_once_and_again_when_its_file_was_replaced(collection, tmp_path, monkeypatch):
+    from lading.readers import footers
+
+    parsed: list[str] = []
+    real = footers.open_parquet
+
+    def parsing(root, path, *args):
+        parsed.append(path)
+        return real(root, path, *args)
+
+    monkeypatch.setattr(footers, "open_parquet", parsing)
+    monkeypatch.setattr(footers.FOOTERS, "_kept", OrderedDict())
+    for _ in range(3):
+        assert collection.lookup(25).found and collection.scan("k = 20").to_table().num_rows == 1
+    assert parsed == ["f2.parquet"]
+    pq.write_table(pa.table({"k": [20, 23, 25], "even": [7, 7, 7]}), tmp_path / "f2.parquet")
+    assert collection.lookup(23).row == {"k": 23, "even": 7}
+    assert parsed == ["f2.parquet"] * 2
+
+
+def test_footers_are_kept_up_to_a_size(tmp_path):
+    kept = Footers(most=6)
+    for number in range(5):
+        pq.write_table(pa.table({"a": [1], "b": [2]}), tmp_path / f"{number}.parquet")
+        member = Member(f"{number}.parquet", 1, 1, 0, 0, 0, None, None, "2024", {})
+        kept.open(str(tmp_path), member)[0].close()
+    assert [os.path.basename(path) for path in kept._kept] == ["2.parquet", "3.parquet", "4.parquet"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import shutil
 import sqlite3
 from datetime import UTC, datetime
@@ -9,11 +11,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from support.places import new_place
 
 import lading
 from lading import catalog
 from lading.catalog.table import Table
-from lading.errors import LogCorrupt, NotFound
+from lading.cli.main import invoke
+from lading.errors import LogCorrupt, ManifestStoreError, NotFound
 from lading.format.snapshot import BuildMeta, build_snapshot
 from lading.format.state_file import write_state
 from lading.model import Commit, Member, Source
@@ -21,6 +25,7 @@ from lading.pipeline.merge import Fold, FoldSpec, fold_parts
 from lading.pipeline.parts import Origin, PartWriter
 from lading.pipeline.rewrite import rewrite_members
 from lading.snapshots.stores.local import LocalStore
+from lading.snapshots.stores.protocol import ManifestStore
 
 SCHEMA = pa.schema([("k", pa.int64()), ("_source", pa.int64())])
 
@@ -48,11 +53,11 @@ class Built:
             edits |= {"schema": SCHEMA.serialize().to_pybytes(), "order_by": "k"}
         self.table.commit(Commit(f"c{self.runs}", f"run-{self.runs:03}", "2024-01-01", "recipe", **edits))
 
-    def publish(self) -> None:
+    def publish(self, store: ManifestStore | None = None) -> None:
         state = self.table.state
         meta = BuildMeta(run_id=f"run-{self.runs:03}", created_at=datetime.now(UTC))
         payload = build_snapshot(meta, (), lambda con: write_state(con, state.meta, state.columns()))
-        LocalStore(self.folder).publish(payload, meta.run_id, sequence=state.sequence)
+        (store or LocalStore(self.folder)).publish(payload, meta.run_id, sequence=state.sequence)
 
     def keys(self) -> list[int]:
         return sorted(lading.Collection(self.folder).scan(columns=["k"]).to_table()["k"].to_pylist())
@@ -217,3 +222,45 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(NotFound, match="no folder"):
         lading.Collection.rebuild(tmp_path / "nowhere")
     assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("kind", ["local", "postgres", "s3"])
+def test_the_snapshot_may_lie_in_a_store_elsewhere(built, tmp_path, kind, request):
+    place = new_place(kind, request, tmp_path)
+    place = dataclasses.replace(place, table="events")
+    built.publish(place.open())
+    (built.folder / "_CURRENT").unlink()
+    (built.folder / "manifest.log").unlink()
+    found = lading.Collection.rebuild(built.folder, store=place.open())
+    assert (found.found_in, found.members) == ("snapshot", 3)
+    assert built.keys() == [2, 5, 100]
+    assert Table.open(built.folder).state.sequence > place.open().load_current().sequence
+
+
+def test_the_command_looks_into_the_store_of_the_project(tmp_path, monkeypatch, capsys):
+    project = tmp_path / "project"
+    built = Built(project / "warehouse" / "events")
+    built.commit(add=(built.part({1: 7}),), sources=(source(7),))
+    built.publish(LocalStore(tmp_path / "manifests" / "events"))
+    (built.folder / "manifest.log").unlink()
+    tables = "tables:\n  events:\n    path: '*.csv'\n    format: csv\n"
+    (project / "lading.yaml").write_text(f"store: {tmp_path / 'manifests'}\n{tables}")
+    monkeypatch.chdir(project)
+    assert invoke(["collection", "rebuild", "warehouse/events", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["found_in"] == "snapshot"
+    assert built.keys() == [1]
+
+
+def test_a_damaged_pointer_is_no_help_and_no_obstacle(built):
+    (built.folder / "manifest.log").unlink()
+    (built.folder / "_CURRENT").write_text("{")
+    assert lading.Collection.rebuild(built.folder).found_in == "files"
+
+
+def test_a_store_that_does_not_answer_is_an_error_and_nothing_is_written(built):
+    """It may have the snapshot: the files alone would be a worse answer."""
+    (built.folder / "manifest.log").unlink()
+    before = sorted(path.name for path in built.folder.iterdir())
+    with pytest.raises(ManifestStoreError):
+        lading.Collection.rebuild(built.folder, store="postgresql://nobody@127.0.0.1:1/none")
+    assert sorted(path.name for path in built.folder.iterdir()) == before

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lading.catalog.log import NAME
+from lading.catalog import table as table_module
+from lading.catalog.log import NAME, LogFile
 from lading.catalog.table import Table
 from lading.errors import Conflict, LogCorrupt
 from lading.format.predicate import bind, parse
@@ -123,6 +124,15 @@ def test_zeros_behind_the_log_are_a_torn_tail(table):
         file.write(b"\0" * 4096)
     table.commit(commit("2", add=(member("b"),)))
     assert len(paths(Table.open(table.folder))) == 2
+
+
+def test_a_torn_tail_is_cut_off_before_the_next_append(table):
+    table.commit(commit("1", add=(member("a"),)))
+    with open(table.folder / NAME, "ab") as file:
+        file.write(b"LDGF" + b"x" * 10_000)
+    table.commit(commit("2", add=(member("b"),)))
+    tail = LogFile(table.folder).read()
+    assert not tail.frames.torn and tail.frames.end == (table.folder / NAME).stat().st_size
 
 
 def test_a_full_disk_loses_nothing(table, monkeypatch):
@@ -330,3 +340,23 @@ def test_replay_of_any_sequence_of_edits_equals_a_model(tmp_path_factory, edits)
 
             where = bind(parse(f"status = {key}"), pa.schema([("status", pa.int64())]))
             assert {m.path for m in state.candidates(where)} == {p for p in model if zones[p] == key}
+
+
+def test_a_checkpoint_is_due_when_there_is_much_to_decode_behind_the_last_one(table, monkeypatch):
+    monkeypatch.setattr(table_module, "CHECKPOINT_EVERY", 3)
+    monkeypatch.setattr(table_module, "CHECKPOINT_CHANGES", 4)
+
+    def due(name, members):
+        table.commit(commit(name, add=tuple(member(f"{name}{n}") for n in range(members))))
+        return table.checkpoint_if_due()
+
+    assert [due("a", 1), due("b", 1), due("c", 1)] == [False, False, True], "by commits"
+    assert due("d", 5), "by members"
+    assert [due("e", 1), due("f", 1)] == [False, False]
+    assert due("g", 1) and table.checkpoint_sequence == 7
+    assert due("h", 20) and not due("i", 5), "five are few of thirty-six"
+    assert [m.path for m in Table.open(table.folder).state.in_order_added()] == paths_of(table)
+
+
+def paths_of(table):
+    return [m.path for m in table.state.in_order_added()]

@@ -225,7 +225,38 @@ def test_under_quarantine_a_bad_archive_is_set_aside_and_the_others_load(project
     assert code == 0, "it is known, and nothing is to do"
     (aside,) = [one for one in answer["tables"][0]["files"] if one["verdict"] == "quarantined"]
     assert aside["key"] == "c.zip" and "'../c.csv'" in aside["reason"]
+    assert "'../c.csv'" in listed(project, capfd)["c.zip"]
+    (row,) = call(project, capfd, "quarantine", "show", "people", "--file", "c.zip")[1]["rows"]
+    assert row["file"] == "c.zip" and "'../c.csv'" in row["reason"]
+    (table,) = call(project, capfd, "quarantine", "replay", "people", "--file", "c.zip")[1]["tables"]
+    assert (table["files_rejected"], table["verdicts"]["unchanged"]) == (1, 2), "tried again, only it"
+    code, answer = call(project, capfd, "quarantine", "drop", "people", "--file", "c.zip")
+    assert code == 1 and "was refused as a whole" in answer["error"]["message"]
+    code, answer = call(project, capfd, "quarantine", "replay", "people", "--file", "d.zip")
+    assert code == 1 and "c.zip" in answer["tables"][0]["error"]["hint"]
     zip_of(project / "data" / "c.zip", {"c.csv": ROW}, age=50)
     assert call(project, capfd, "run")[1]["tables"][0]["verdicts"]["quarantined"] == 0
     with lading.open(project / "warehouse" / "people") as reader:
         assert reader.rows == 3
+    assert listed(project, capfd) == {}
+
+
+def listed(project: Path, capfd) -> dict[str, str]:
+    rows = call(project, capfd, "quarantine", "list")[1]["quarantine"]
+    return {row["file"]: row["reason"] for row in rows if row["whole"]}
+
+
+def test_a_table_of_nothing_but_bad_archives_says_so_and_max_bad_stops_it(project, capfd):
+    text = CONFIG.replace("    format: csv\n", "    format: csv\n    on_bad: quarantine\n    max_bad: 0\n")
+    (project / "lading.yaml").write_text(text)
+    zip_of(project / "data" / "a.zip", {"../a.csv": ROW})
+    for _ in range(2):  # a run that failed has settled nothing: the next one counts again
+        code, answer = call(project, capfd, "run")
+        assert code == 1 and "1 whole files (a.zip: " in answer["tables"][0]["error"]["message"]
+    assert listed(project, capfd) == {}
+    (project / "lading.yaml").write_text(text.replace("max_bad: 0", "max_bad: 1"))
+    code, answer = call(project, capfd, "run")
+    assert code == 0 and answer["tables"][0]["files_rejected"] == 1
+    assert "'../a.csv'" in listed(project, capfd)["a.zip"]
+    code, answer = call(project, capfd, "run")
+    assert code == 0 and answer["tables"][0]["files_rejected"] == 0, "it is known"

@@ -162,7 +162,7 @@ def test_people_are_told_what_was_done(folder, capsys):
         (["merge", str(folder), "f0.parquet", "f1.parquet", "--into", "m.parquet"], "m.parquet has 4 rows"),
         (["remove", str(folder), "f2.parquet"], "1 member removed; 1 live"),
         (["check", str(folder)], "1 member, all whole"),
-        (["compact", str(folder)], "1 members live"),
+        (["compact", str(folder)], "1 member live"),
         (["rebuild", str(folder)], "the log is whole"),
         (["lookup", str(folder), "99"], "not found"),
         (["scan", str(folder), "--where", "k = 10"], "10"),

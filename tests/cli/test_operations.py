@@ -202,6 +202,18 @@ def test_clean_shows_first_and_deletes_only_what_it_showed(cli, project):
     assert cli("run").code == 0 and rows(project) == 18
 
 
+def test_what_clean_keeps_is_said_in_the_project_and_on_the_line(cli, project):
+    config = project / "lading.yaml"
+    config.write_text("clean: {keep_runs: 1, grace: 0s}\n" + config.read_text())
+    by_config = cli("clean", "--json").json["tables"][0]
+    assert by_config["bytes"] > 0
+    assert cli("clean", "--keep-runs", "2", "--json").json["tables"][0]["bytes"] < by_config["bytes"]
+    assert cli("clean", "--older-than", "1h", "--json").json["tables"][0]["files"] == []
+    config.write_text(config.read_text().replace("keep_runs", "keep_run"))
+    told = cli("clean")
+    assert told.code == 3 and "did you mean 'keep_runs'" in told.err
+
+
 def test_verify_finds_and_repair_and_a_run_mend_a_lost_part(cli, project):
     assert cli("verify", "--json").json["ok"]
     lost = sorted((project / "warehouse/ships").glob("bucket=*/*.parquet"))

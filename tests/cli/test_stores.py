@@ -129,6 +129,90 @@ def test_a_project_publishes_to_its_store_and_is_read_from_there(project: Projec
     assert not [one for one in store.list_manifests() if _holds_secret(store.load_manifest(one.ref))]
 
 
+GATED = """
+tables:
+  voyages:
+    root: data
+    path: "*.csv"
+    format: csv
+    order_by: id
+    replace: rewrite
+    gate: {rows: {max_drop: 50%}}
+    serve: {key: id, shards: 2}
+"""
+
+
+def test_snapshots_are_compared_rolled_back_forced_and_cleaned_in_any_store(
+    project: Project, cli, spark
+) -> None:
+    """Every command that goes by manifests, through the command line, with the data in a folder."""
+    file = project.folder / "lading.yaml"
+    file.write_text(file.read_text().replace(TABLE, GATED))
+    project.put("b.csv", "id,ship\n3,Cleo\n4,Dora\n5,Emil\n")
+    cli("run")
+    first = json.loads(cli("history", "voyages", "--json"))["snapshots"][0]
+    project.put("b.csv", "id,ship\n3,Cleo\n4,Dirk\n5,Emil\n6,Finn\n")
+    cli("run")
+    project.put("b.csv", "id,ship\n")
+    refused = json.loads(cli("run", "--json", code=1))["tables"][0]["error"]
+    assert refused["kind"] == "GateFailed" and "lading publish voyages --run" in refused["hint"]
+
+    told = json.loads(cli("history", "voyages", "--json"))["snapshots"]
+    assert [(one["rows"], one["current"], bool(one["failed"])) for one in told] == [
+        (2, False, True), (6, True, False), (5, False, False),
+    ]  # fmt: skip
+    assert [one["run_id"] for one in json.loads(cli("history", "voyages", "--limit", "1", "--json"))[
+        "snapshots"]] == [told[0]["run_id"]]  # fmt: skip
+    diff = json.loads(cli("diff", "voyages", "~1", "current", "--json"))
+    assert [(one["key"], one["change"]) for one in diff["sources"]] == [("b.csv", "replaced")]
+    assert (diff["rows_before"], diff["rows_after"]) == (5, 6)
+
+    def ships(*options: str) -> list[str]:
+        out = cli("scan", "voyages", "--format", "jsonl", "--columns", "ship", *options)
+        return [json.loads(line)["ship"] for line in out.splitlines()]
+
+    assert (
+        "Dirk" in ships()
+        and "Dora" in ships("--offset", "1")
+        and "Dora" in ships("--ref", first["manifest_ref"])
+    )
+    assert "Dora" in ships("--as-of", first["published_at"]) and "Dirk" in ships("--as-of", "2100-01-01")
+    assert json.loads(cli("get", "voyages", "4", "--json"))["value"]["ship"] == "Dirk"
+    assert json.loads(cli("get", "voyages", "4", "--offset", "1", "--json"))["value"]["ship"] == "Dora"
+    assert not json.loads(cli("lookup", "voyages", "6", "--offset", "1", "--json"))["found"]
+
+    cli("rollback", "voyages", "--run-id", first["run_id"])
+    assert "Dora" in ships()
+    project.put("a.csv", "id,ship\n1,Anton\n2,Bert\n")
+    project.put("b.csv", "id,ship\n3,Cleo\n4,Dirk\n5,Emil\n6,Finn\n")
+    cli("run")
+    assert "Dora" in ships(), "what was rolled back holds"
+    assert json.loads(cli("status", "--json"))["tables"][0]["current"]["held"] is True
+    cli("publish", "voyages", "--release")
+    assert ships() == ["Anton", "Bert", "Cleo", "Dirk", "Emil", "Finn"]
+    cli("publish", "voyages", "--release", code=1)
+    bad = told[0]["run_id"]
+    cli("publish", "voyages", "--run", bad, "--force", code=1)  # older than what readers see
+    cli("rollback", "voyages", "--run-id", bad)
+    assert ships() == ["Anna", "Bert"]
+    cli("publish", "voyages", "--release")
+    runs = json.loads(cli("runs", "voyages", "--json"))["runs"]
+    assert [one["action"] for one in runs if one["action"]] == ["release", "rollback"] * 2
+    assert {one["state"] for one in runs} == {"succeeded", "failed"}
+
+    assert json.loads(cli("verify", "--deep", "--json"))["ok"] is True
+    assert "nothing to mend" in cli("repair")
+    told = json.loads(cli("clean", "--keep-runs", "1", "--older-than", "0s", "--apply", "--json"))["tables"][
+        0
+    ]
+    assert {one["kind"] for one in told["files"]} >= {"old run", "replaced part"}
+    assert all(one["deleted"] for one in told["files"])
+    assert len(json.loads(cli("history", "voyages", "--json"))["snapshots"]) == 1
+    assert json.loads(cli("verify", "--deep", "--json"))["ok"] is True
+    assert json.loads(cli("get", "voyages", "1", "--json"))["value"]["ship"] == "Anton"
+    assert project.files_with_secrets() == []
+
+
 def test_a_store_that_is_away_fails_the_publish_and_the_next_run_heals(project: Project, cli, spark) -> None:
     cli("run")
     project.put("b.csv", "id,ship\n7,Dora\n")

@@ -87,6 +87,7 @@ def test_expressions_say_how_many_shards_by_their_tokens_or_by_shards(tmp_path: 
         ("key: imo\nshards: 8\nduplicates: first", "'first' is unknown"),
         ("key: imo\nshards: 8\nshard_prefix: ../x", "must be a plain folder name"),
         ("key: imo\nshards: 8\nshard_prefix: manifests", "is a name that lading uses itself"),
+        ("key: imo\nshards: 8\nshard_prefix: quarantine/x", "is a name that lading uses itself"),
         ("key: imo\nshards: 8\nshard_prefix: bucket=1/x", "is a name that lading uses itself"),
         ("key: imo\nshards: 8\ndb_path_template: db", "must be one folder name with {db_id} in it"),
         ("key: imo\nshards: 8\ndb_path_template: '../{db_id}'", "must be one folder name"),

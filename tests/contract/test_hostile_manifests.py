@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
-import time
+import tracemalloc
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,8 +15,10 @@ from support.places import Place
 import lading
 from lading.catalog.table import Table
 from lading.errors import LadingError, ManifestParseError
+from lading.format import snapshot_file
 from lading.format.snapshot import BuildMeta, ShardMeta, build_snapshot
 from lading.format.state_file import write_state
+from lading.snapshots.stores import local, postgres, s3
 
 NOW = datetime(2026, 4, 20, tzinfo=UTC)
 
@@ -50,6 +52,8 @@ SCRIPTS = {
     "huge blob": "UPDATE build_meta SET custom = zeroblob(20000000)",
     "view as shards": "DROP TABLE shards; CREATE VIEW shards AS SELECT 1 AS db_id",
     "view as members": "DROP TABLE members; CREATE VIEW members AS SELECT 1 AS id",
+    "trigger": "CREATE TRIGGER t AFTER INSERT ON build_meta BEGIN DELETE FROM shards; END",
+    "view beside": "CREATE VIEW harmless AS SELECT * FROM shards",
     "endless view": (
         "DROP TABLE build_meta; CREATE VIEW build_meta AS WITH RECURSIVE n(i) AS"
         " (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS run_id FROM n"
@@ -58,36 +62,43 @@ SCRIPTS = {
 }
 
 
-@pytest.mark.parametrize("place", ["memory", "postgres", "s3"], indirect=True)  # local: see tests/format
 @pytest.mark.parametrize("name", sorted(SCRIPTS))
 def test_a_planted_manifest_is_refused_through_every_store(
     place: Place, whole: bytes, tmp_path: Path, name: str
 ) -> None:
-    if place.kind == "local":
-        place = Place(
-            "memory", f"memory://{tmp_path}"
-        )  # local manifests open in place: tests/format has them
     store = place.open()
     store.publish(whole, "whole", sequence=1)
     with lading.open(tmp_path / "voyages", store=store, fallbacks=0) as reader:
         assert reader.rows == 0
     store.publish(tampered(whole, SCRIPTS[name]), "planted", sequence=2)
-    started = time.monotonic()
     with pytest.raises(ManifestParseError) as caught:
         lading.open(tmp_path / "voyages", store=store, fallbacks=0)
-    assert caught.value.hint and time.monotonic() - started < 10
+    assert caught.value.hint
 
 
-def test_a_planted_trigger_never_runs(place: Place, whole: bytes, tmp_path: Path) -> None:
-    planted = tampered(
-        whole,
-        "CREATE TRIGGER t AFTER INSERT ON build_meta BEGIN DELETE FROM shards; END; CREATE TABLE extra(x)",
-    )
+def test_what_a_stranger_adds_beside_is_kept_and_ignored(place: Place, whole: bytes, tmp_path: Path) -> None:
+    planted = tampered(whole, "CREATE TABLE extra(x)")
     store = place.open()
     store.publish(planted, "planted", sequence=1)
     with lading.open(tmp_path / "voyages", store=store, fallbacks=0) as reader:
         assert reader.rows == 0
     assert store.load_manifest(store.list_manifests()[0].ref) == planted
+
+
+def test_a_huge_manifest_costs_no_memory(place: Place, whole: bytes, tmp_path: Path, monkeypatch) -> None:
+    """It is refused by its length, before it is fetched."""
+    for module in (local, s3, postgres, snapshot_file):
+        monkeypatch.setattr(module, "SNAPSHOT_LIMIT", 1 << 20)
+    store = place.open()
+    huge = tampered(whole, "CREATE TABLE x AS SELECT zeroblob(12000000) AS y")
+    store.publish(huge, "huge", sequence=1)
+    if place.kind != "memory":  # which holds it in any case
+        tracemalloc.start()
+        with pytest.raises(ManifestParseError, match="more than"):
+            lading.open(tmp_path / "voyages", store=store, fallbacks=0)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 4 << 20
 
 
 def test_cut_off_and_flipped_bytes_are_an_error_of_ours_or_harmless(

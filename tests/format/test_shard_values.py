@@ -61,6 +61,57 @@ def test_msgpack_holds_the_same_rows() -> None:
     assert list(first) == ROWS.schema.names
 
 
+_DAYS = st.dates() | st.sampled_from([date.min, date.max])
+_TIMES = st.datetimes() | st.datetimes().map(lambda at: at.replace(microsecond=0))
+_COLUMNS: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
+    (pa.int8(), st.integers(-128, 127)),
+    (pa.int64(), st.integers(-(2**63), 2**63 - 1) | st.integers(-200, 300) | st.integers(-70_000, 70_000)),
+    (pa.int64(), st.sampled_from([sign * 2**bits + off for bits in (5, 7, 8, 15, 16, 31, 32)
+                                  for sign in (1, -1) for off in (-1, 0, 1)])),
+    (pa.uint32(), st.integers(0, 2**32 - 1)),
+    (pa.uint64(), st.integers(0, 2**64 - 1)),
+    (pa.float64(), st.floats()),
+    (pa.float32(), st.floats(width=32)),
+    (pa.bool_(), st.booleans()),
+    (pa.string(), st.text(st.characters(exclude_categories=("Cs",)), max_size=40)),
+    (pa.large_string(), st.sampled_from(["", "a" * 31, "a" * 32, "é" * 127, "é" * 128])),
+    (pa.string(), st.sampled_from(["x" * 65_535, "x" * 65_536])),
+    (pa.binary(), st.binary(max_size=300) | st.sampled_from([bytes(255), bytes(256), bytes(65_536)])),
+    (pa.date32(), _DAYS),
+    (pa.timestamp("us"), _TIMES),
+    (pa.timestamp("us", "UTC"), _TIMES.map(lambda at: at.replace(tzinfo=UTC))),
+    (pa.timestamp("ms"), _TIMES.map(lambda at: at.replace(microsecond=0))),
+    (pa.decimal128(20, 3), st.decimals(-(10**15), 10**15, places=3)),
+    (pa.list_(pa.string()), st.lists(st.text("aé", max_size=3), max_size=3)),
+]  # fmt: skip
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+@pytest.mark.parametrize("number", range(len(_COLUMNS)))
+def test_msgpack_of_columns_is_msgpack_of_their_rows(number: int, data: st.DataObject) -> None:
+    type, values = _COLUMNS[number]
+    column = pa.array(data.draw(st.lists(st.none() | values, min_size=1, max_size=6)), type)
+    column = column.slice(data.draw(st.integers(0, len(column) - 1)))
+    rows = pa.RecordBatch.from_pydict({"a": pa.array(range(len(column))), "ä": column})
+    one_by_one = [msgspec.msgpack.encode(row) for row in rows.to_pylist()]
+    assert encoded_values(rows, "msgpack").to_pylist() == one_by_one
+
+
+@settings(deadline=None)
+@given(st.lists(st.none() | st.floats() | st.floats(width=32), max_size=9))
+def test_json_of_a_column_of_numbers_is_json_of_each(numbers: list[float | None]) -> None:
+    rows = pa.RecordBatch.from_pydict({"x": pa.array(numbers, pa.float64())})
+    one_by_one = [b'{"x":' + msgspec.json.encode(number) + b"}" for number in numbers]
+    assert encoded_values(rows, "json").to_pylist() == one_by_one
+
+
+def test_msgpack_counts_its_columns() -> None:
+    for count in (1, 15, 16, 300):
+        rows = pa.RecordBatch.from_pydict({f"c{number}": [number] for number in range(count)})
+        assert encoded_values(rows, "msgpack").to_pylist() == [msgspec.msgpack.encode(rows.to_pylist()[0])]
+
+
 def test_raw_is_the_column_itself_and_never_nothing() -> None:
     for column in (pa.array(["ä"]), pa.array(["ä".encode()])):
         rows = pa.RecordBatch.from_arrays([column], ["v"])

@@ -181,7 +181,7 @@ def sharding(text: str, version: int = 2) -> str:
         sharding(_CEL_SHARDING % ""),
         sharding(_CEL_SHARDING % ',"routing_values":[1,2]', 3),
         sharding('{"hash_algorithm":"xxh3_64"}', 1),
-        "CREATE TABLE theirs (x); CREATE VIEW v AS SELECT * FROM shards",
+        "CREATE TABLE theirs (x); CREATE INDEX one ON theirs (x)",
         "UPDATE shards SET db_url = NULL, checkpoint_id = NULL, writer_info = '{}'",
     ],
 )
@@ -279,11 +279,25 @@ def test_what_is_no_plain_table_is_refused_before_it_is_read(name: str) -> None:
         open_snapshot(tampered(_REFUSED[name]))
 
 
-def test_a_planted_trigger_never_fires() -> None:
-    payload = tampered(
+@pytest.mark.parametrize(
+    "planted",
+    [
         "CREATE TRIGGER t AFTER INSERT ON shards BEGIN DELETE FROM build_meta; END",
         "CREATE TRIGGER build_meta INSERT ON shards BEGIN DELETE FROM shards; END",
-    )
+        "CREATE VIEW harmless AS SELECT 1",
+    ],
+)
+def test_a_planted_trigger_or_view_is_refused_whatever_it_is_called(planted: str, tmp_path: Path) -> None:
+    payload = tampered(planted)
+    with pytest.raises(ManifestParseError, match="not a plain table"):
+        open_snapshot(payload)
+    (tmp_path / "manifest").write_bytes(payload)
+    with pytest.raises(ManifestParseError, match="not a plain table"):
+        open_snapshot_file(tmp_path / "manifest")
+
+
+def test_strange_tables_and_indexes_are_left_alone() -> None:
+    payload = tampered("CREATE TABLE strange(x)", "CREATE INDEX one ON strange(x)")
     assert parse_snapshot(payload, check=True).shards == (shard(0), shard(2))
 
 

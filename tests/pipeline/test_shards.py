@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import random
+import sqlite3
 import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,10 +29,11 @@ from lading.format.routing import Router
 from lading.format.routing_arrays import shards_of
 from lading.format.shard_spec import resolve
 from lading.format.snapshot import HASH
+from lading.pipeline import shards_packets, shards_rows
 from lading.pipeline.shards import build_on_spark, check_rows, touched_on_spark
 from lading.pipeline.shards_place import ShardPlace
 from lading.pipeline.shards_rows import PartRows
-from lading.pipeline.shards_task import ShardJob
+from lading.pipeline.shards_task import BuiltShard, ShardJob, build_shards, route_parts
 
 MILLION = 1_000_000
 SCHEMA = pa.schema([("imo", pa.int64()), ("name", pa.string()), ("_source", pa.int64())])
@@ -96,6 +102,57 @@ def test_several_shards_may_share_a_task(tmp_path: Path, spark: SparkSession) ->
     assert sum(one.row_count for one in alone.shards) == alone.rows == 500
 
 
+def built_here(job: ShardJob) -> list[BuiltShard]:
+    """What Spark's tasks do, in one process; packets are sorted by shard as Spark sorts them."""
+    numbers = pa.RecordBatch.from_pydict({"id": list(range(len(job.parts)))})
+    packets = pa.Table.from_batches(route_parts(iter([numbers]), job), shards_packets.SCHEMA).sort_by("db")
+    built = build_shards(iter(packets.to_batches(max_chunksize=3)), job)
+    return [
+        msgspec.msgpack.decode(data, type=BuiltShard) for one in built for data in one.column(0).to_pylist()
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["u64be", "utf8"])
+def test_a_shard_is_the_same_however_its_rows_travel(
+    tmp_path: Path, encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In large packets and in memory, or a few rows at a time and by way of the disk."""
+    rng = random.Random(5)
+    schema = pa.schema([("k", pa.string() if encoding == "utf8" else pa.int64()), ("day", pa.int64()),
+                        ("v", pa.string()), ("_source", pa.int64())])  # fmt: skip
+    rows = [
+        (rng.randrange(300), rng.randrange(3), f"v{rng.randrange(3)}", rng.randrange(2)) for _ in range(2000)
+    ]
+    for name, some in (("a", rows[:700]), ("b", rows[700:])):
+        keys, *others = zip(*some, strict=True)
+        columns = [[f"k{key}" for key in keys] if encoding == "utf8" else keys, *others]
+        pq.write_table(pa.table([list(one) for one in columns], schema=schema), tmp_path / name)
+    data = schema.serialize().to_pybytes()
+    serve = Serve(key=("k",), value=("v",), encoding="raw", shards=5, duplicates="latest")
+    sources = {0: "z.csv", 1: "a.csv"}
+    job = ShardJob(
+        table_dir=str(tmp_path), schema=data, spec=resolve(serve, data, 1, "day", table="t"),
+        place=ShardPlace(str(tmp_path), "large"), shards=(0, 1, 2, 3, 4), tasks=2,
+        parts=((PartRows("a", sources=sources),), (PartRows("b", sources=sources),)),
+    )  # fmt: skip
+    large = built_here(job)
+    monkeypatch.setattr(shards_packets, "_HELD", 1)
+    monkeypatch.setattr(shards_packets, "_PACKET", 200)
+    monkeypatch.setattr(shards_rows, "_BATCH", 100)
+    small = built_here(replace(job, memory=500, place=ShardPlace(str(tmp_path), "small")))
+    assert [one.meta.checkpoint_id for one in small] == [one.meta.checkpoint_id for one in large]
+    assert sum(one.rows for one in small) == 2000 == sum(one.rows for one in large)
+
+    best = {key: max((day, sources[source], v) for k, day, v, source in rows if k == key)[2]
+            for key in {row[0] for row in rows}}  # fmt: skip
+    found = {}
+    for one in small:
+        with closing(sqlite3.connect(tmp_path / str(one.meta.db_url) / "shard.db")) as con:
+            found.update({job.spec.key.decoded(k): v.decode() for k, v in con.execute("SELECT k, v FROM kv")})
+    assert found == {f"k{key}" if encoding == "utf8" else key: v for key, v in best.items()}
+    assert sum(one.twice for one in small) == 2000 - len(best)
+
+
 def test_rows_that_did_not_arrive_are_noticed(tmp_path: Path, spark: SparkSession) -> None:
     job = job_of(tmp_path, {"a": [(1, "x"), (2, "y")], "b": [(3, "z")]})
     half = build_on_spark(spark, ShardJob(**{**vars(job), "parts": job.parts[:1]}))
@@ -122,6 +179,7 @@ from pathlib import Path
 sys.path[:0] = [{tests!r}]
 from test_shards import job_of
 from lading.pipeline.session import spark_session, stop_session
+from lading.pipeline import shards_packets, shards_rows
 from lading.pipeline.shards import build_on_spark
 from lading.pipeline.shards_place import ShardPlace
 

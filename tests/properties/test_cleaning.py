@@ -5,13 +5,15 @@ own; a model keeps the books about what may not go."""
 
 from __future__ import annotations
 
+import io
 import os
 import random
+import re
 import shutil
 import tempfile
 import uuid
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import hypothesis
@@ -20,13 +22,17 @@ import pyarrow.parquet as pq
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
-from support.world import SCHEMA, InFlight, World
+from support.servers import S3Server
+from support.world import SCHEMA, BucketWorld, InFlight, World
 
 from lading.errors import Conflict, NotFound
+from lading.format.snapshot import read_snapshot
 from lading.snapshots.history import Wanted
-from lading.snapshots.opening import references
-from lading.steps.clean import Rules, clean
+from lading.snapshots.opening import open_manifest, references
+from lading.steps.clean import clean
+from lading.steps.clean_survey import Rules
 from lading.steps.pointer import release_hold, roll_back
+from lading.storage.objects import ObjectStorage
 
 SOAK = bool(os.environ.get("LADING_SOAK"))
 SEED = int(os.environ.get("LADING_SEED") or random.SystemRandom().randrange(2**32))
@@ -37,7 +43,7 @@ class Cleaning(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.top = Path(tempfile.mkdtemp(prefix="lading-clean-"))
-        self.world = World(self.top / "project")
+        self.world = self.make_world()
         self.at_work: list[InFlight] = []
         self.asleep: list[InFlight] = []
         self.readers: list[tuple[datetime, frozenset[str]]] = []
@@ -48,6 +54,9 @@ class Cleaning(RuleBasedStateMachine):
             self.everything_unreachable_goes()
         finally:
             shutil.rmtree(self.top)
+
+    def make_world(self) -> World:
+        return World(self.top / "project")
 
     def plant_strangers(self) -> dict[Path, bytes]:
         """Files that aren't lading's, some under names that look like it, some beyond the root."""
@@ -60,7 +69,11 @@ class Cleaning(RuleBasedStateMachine):
             path.write_bytes(b"mine")
         pq.write_table(SCHEMA.empty_table(), root / "bucket=000000" / name)  # no footer of lading's
         (root / "bucket=000777").symlink_to(outside)
-        (root / "shards").symlink_to(outside)
+        (root / "served").symlink_to(outside)
+        (root / "shards" / "run_id=mine" / "db=0" / "attempt=0").mkdir(parents=True)
+        looks_like = root / "shards" / "run_id=mine" / "db=0" / "attempt=0" / "shard.db"
+        looks_like.write_bytes(b"SQLite format 3\0 of somebody else's")
+        mine.append(looks_like)
         (root / "bucket=000000" / f"part-12345678-1234-8234-8234-{'0' * 12}.parquet").symlink_to(mine[2])
         planted = [*mine, root / "bucket=000000" / name]
         for path in planted:
@@ -70,6 +83,26 @@ class Cleaning(RuleBasedStateMachine):
     @rule(parts=st.integers(1, 2), replace=st.integers(0, 2))
     def a_run(self, parts: int, replace: int) -> None:
         self.world.run(parts, replace=replace)
+
+    @rule(prefix=st.sampled_from(["shards", "kv/by key"]), attempts=st.integers(1, 2), share=st.booleans())
+    def a_run_that_serves(self, prefix: str, attempts: int, share: bool) -> None:
+        """Several attempts at its shard, of which one wins; the snapshot may share one that readers see."""
+        current = self.world.store.load_current()
+        run = self.world.begin(1)
+        try:
+            self.world.commit(run)
+        except Conflict:
+            return
+        built = [self.world.write_shard(run, 0, attempt, prefix) for attempt in range(attempts)]
+        seen = read_snapshot(open_manifest(self.world.store, current.ref)).shards if current else ()
+        shared = [one for one in seen if one.db_id == 1 and share] or [self.world.write_shard(run, 1, 0)]
+        self.world.finish(run, self.world.publish(run, shards=[built[0], *shared]))
+
+    @rule()
+    def somebody_writes_a_checkpoint(self) -> None:
+        table = self.world.table()
+        table.checkpoint()
+        table.close()
 
     @rule(parts=st.integers(0, 2), replace=st.integers(0, 2))
     def a_run_that_the_gate_refuses(self, parts: int, replace: int) -> None:
@@ -116,9 +149,11 @@ class Cleaning(RuleBasedStateMachine):
             if where == "before pointer":
                 payload = self.world.payload(run.table, run.run_id)
                 self.world.store.put_manifest(payload, run.run_id, self.world.now)
-        half = self.world.root / "bucket=000000" / f".{Path(run.parts[0].path).name}.tmp"
-        half.write_bytes(b"half")
-        self.world.age(half)
+        self.world.write_shard(run, 0, 0, "kv")
+        self.leave_half(f"bucket=000000/.{Path(run.parts[0].path).name}.tmp")
+
+    def leave_half(self, path: str) -> None:
+        self.world.write(path, b"half")
 
     @rule(hours=st.integers(1, 40))
     def time_passes(self, hours: int) -> None:
@@ -140,7 +175,7 @@ class Cleaning(RuleBasedStateMachine):
     def a_reader_opens(self) -> None:
         current = self.world.store.load_current()
         if current is not None:
-            self.readers.append((self.world.now, references(self.world.store, current.ref).members))
+            self.readers.append((self.world.now, self.files_of(current.ref)))
 
     @rule()
     def a_manifest_names_files_elsewhere(self) -> None:
@@ -210,28 +245,35 @@ class Cleaning(RuleBasedStateMachine):
     def somebody_cleans(self, keep: int) -> None:
         rules = Rules(keep, GRACE, now=self.world.now)
         told = clean(self.world.config, "t", rules)
-        before = self.world.parts_on_disk()
-        assert not told.deleted and self.world.parts_on_disk() == before, "a dry run deletes nothing"
+        before = self.world.names()
+        assert not told.deleted and self.world.names() == before, "a dry run deletes nothing"
         report = clean(self.world.config, "t", rules, apply=True)
         assert {one.path for one in report.deleted} <= {one.path for one in report.garbage}
 
     @invariant()
     def nothing_reachable_is_gone(self) -> None:
-        on_disk = self.world.parts_on_disk()
+        there = self.world.names()
         table = self.world.table()
         live = {member.path for member in table.state.candidates(None)}
         table.close()
-        assert live <= on_disk, "the log"
+        assert live == self.world.live, "what was committed is held"
+        assert live <= there, "the log"
         for listed in self.world.store.list_manifests():
-            members = references(self.world.store, listed.ref).members
-            inside = {path for path in members if path.startswith("bucket=")}
-            assert inside <= on_disk, f"the snapshot {listed.ref}"
-        for opened, members in self.readers:
+            assert self.files_of(listed.ref) <= there, f"the snapshot {listed.ref}"
+        for opened, files in self.readers:
             if self.world.now - opened < GRACE:
-                assert {path for path in members if path.startswith("bucket=")} <= on_disk, "a reader"
+                assert files <= there, "a reader"
         for run in self.at_work:
-            assert {part.path for part in run.parts} <= on_disk, "what a run at work wrote"
-            assert run.saw <= on_disk, "what a run at work saw"
+            assert {part.path for part in run.parts} <= there, "what a run at work wrote"
+            assert run.saw <= there, "what a run at work saw"
+
+    def files_of(self, ref: str) -> frozenset[str]:
+        """What a manifest names below the root."""
+        found = references(self.world.store, ref)
+        shards = {one.partition(f"{self.world.where}/")[2] or one for one in found.shards}
+        shards = {one for one in shards if one.split("/")[0] in ("shards", "kv") and "/run_id=" in one}
+        parts = {path for path in found.members if path.startswith("bucket=")}
+        return frozenset(parts | {f"{one}/shard.db" for one in shards})
 
     @invariant()
     def what_others_own_is_untouched(self) -> None:
@@ -247,29 +289,91 @@ class Cleaning(RuleBasedStateMachine):
         for _ in range(2):
             self.world.pass_time(days=30)
             clean(self.world.config, "t", Rules(1, GRACE, now=self.world.now), apply=True)
-        table = self.world.table()
-        reachable = {member.path for member in table.state.candidates(None)}
-        table.close()
-        for listed in self.world.store.list_manifests():
-            reachable |= references(self.world.store, listed.ref).members
-        theirs = {str(path.relative_to(self.world.root)) for path in self.strangers if self.is_inside(path)}
-        left = {path for path in self.world.parts_on_disk() if not (self.world.root / path).is_symlink()}
-        assert left - theirs - reachable == set()
-        assert not list(self.world.root.glob("bucket=000000/.part-*"))
+        reachable = self.world.live.union(
+            *(self.files_of(listed.ref) for listed in self.world.store.list_manifests())
+        )
+        left = {
+            path for path in self.world.names()
+            if path.startswith(("bucket=", "shards/", "kv/")) and not self.is_theirs(path)
+        }  # fmt: skip
+        assert left - reachable == set()
         self.nothing_reachable_is_gone()
 
-    def is_inside(self, path: Path) -> bool:
-        return path.is_relative_to(self.world.root)
+    def is_theirs(self, path: str) -> bool:
+        own = self.world.root / path
+        return own in self.strangers or own.is_symlink() or own.resolve() != own
 
 
-def test_cleaning_deletes_the_unreachable_and_nothing_else():
+class CleaningABucket(Cleaning):
+    """The same table in a bucket, where the log is one object a commit."""
+
+    server: S3Server
+
+    def make_world(self) -> World:
+        url = f"{self.server.bucket('cleaning')}/{uuid.uuid4().hex}"
+        return BucketWorld(self.top / "project", url, self.server)
+
+    def teardown(self) -> None:
+        assert isinstance(self.world, BucketWorld)
+        try:
+            super().teardown()
+        finally:
+            self.world.close()
+
+    def plant_strangers(self) -> dict[Path, bytes]:
+        buffer = io.BytesIO()
+        pq.write_table(SCHEMA.empty_table(), buffer)  # no footer of lading's
+        name = "part-12345678-1234-8234-8234-123456789012.parquet"
+        self.theirs = {
+            "notes.txt": b"mine", "log/notes": b"mine", "bucket=000000/mine.parquet": b"mine",
+            f"../{name}": b"mine", f"bucket=000000/{name}": buffer.getvalue(),
+            "shards/run_id=mine/db=0/attempt=0/shard.db": b"SQLite format 3\0 of somebody else's",
+        }  # fmt: skip
+        above = ObjectStorage(self.world.url, self.server.options())  # type: ignore[attr-defined]
+        self.server.set_clock(datetime(2001, 1, 1, tzinfo=UTC))
+        for path, data in self.theirs.items():
+            above.put(os.path.normpath(f"t/{path}"), data)
+        self.server.set_clock(self.world.now)
+        self.above = above
+        return {Path(path): data for path, data in self.theirs.items()}
+
+    def leave_half(self, path: str) -> None:
+        pass  # an object is whole or not there
+
+    def is_theirs(self, path: str) -> bool:
+        return path in self.theirs
+
+    @invariant()
+    def what_others_own_is_untouched(self) -> None:
+        for path, data in self.theirs.items():
+            assert self.above.get(os.path.normpath(f"t/{path}")) == data
+
+    @invariant()
+    def the_newest_commit_is_never_gone(self) -> None:
+        table = self.world.table()
+        numbers = [int(one[4:]) for one in self.world.names() if re.fullmatch(r"log/\d{20}", one)]
+        assert max(numbers) == table.state.sequence and 0 in numbers
+        table.close()
+
+    def everything_unreachable_goes(self) -> None:
+        for _ in range(3):
+            self.world.run()
+            self.somebody_writes_a_checkpoint()
+        super().everything_unreachable_goes()
+        names = self.world.names()
+        checkpoints = sorted(int(one[11:]) for one in names if one.startswith("checkpoint/"))
+        commits = {int(one[4:]) for one in names if re.fullmatch(r"log/\d{20}", one)} - {0}
+        assert len(checkpoints) == 2
+        assert min(commits) == min(checkpoints[0] + 1, max(commits))
+
+
+def cleaned_at_random(machine: type[Cleaning], examples: int, steps: int) -> None:
     print(f"LADING_SEED={SEED}")
-    machine = hypothesis.seed(SEED)(Cleaning)
     run_state_machine_as_test(
-        machine,
+        hypothesis.seed(SEED)(machine),
         settings=settings(
-            max_examples=300 if SOAK else 20,
-            stateful_step_count=40 if SOAK else 20,
+            max_examples=examples * (25 if SOAK else 1),
+            stateful_step_count=steps * (2 if SOAK else 1),
             deadline=None,
             print_blob=True,
             database=None,
@@ -277,3 +381,12 @@ def test_cleaning_deletes_the_unreachable_and_nothing_else():
             suppress_health_check=list(hypothesis.HealthCheck),
         ),
     )
+
+
+def test_cleaning_deletes_the_unreachable_and_nothing_else():
+    cleaned_at_random(Cleaning, 10, 20)
+
+
+def test_cleaning_a_bucket_deletes_the_unreachable_and_nothing_else(s3_server: S3Server):
+    CleaningABucket.server = s3_server
+    cleaned_at_random(CleaningABucket, 2, 15)

@@ -19,7 +19,7 @@ from lading.errors import LadingError, NotFound, RoutingError, UnknownRoutingTok
 from lading.format.keys import KeySpec
 from lading.format.routing import Router
 from lading.format.snapshot import Sharding
-from lading.readers.get_place import placer
+from lading.readers.get_place import grouper, placer
 
 
 def values(count: int, mark: str = "") -> dict[int, bytes]:
@@ -86,6 +86,12 @@ def test_the_short_way_to_a_shard_leads_where_the_long_way_does() -> None:
         router = Router(spec, 13, Sharding(hash_algorithm="xxh3_64"))
         place = placer(router)
         assert [place(key) for key in keys] == [(router.route(key), spec.stored(key)) for key in keys]
+        for fast in (True, False):
+            grouped = grouper(router, place, fast=fast)(keys)
+            found = {
+                (number, stored, key) for number, some in grouped.items() for stored, key in some.items()
+            }
+            assert found == {(router.route(key), spec.stored(key), key) for key in keys}
 
 
 @pytest.mark.parametrize("key", ["7", 7.0, True, None, b"7", -1, 2**63])
@@ -108,6 +114,8 @@ def test_a_table_that_is_not_served_says_so(table: ServedTable) -> None:
                 ask(1)
         with pytest.raises(NotFound):
             reader.get(1, context={"region": "eu"})
+        with pytest.raises(NotFound):
+            reader.multi_get([1], context={"region": "eu"})
 
 
 def test_a_served_table_without_rows_answers_none(table: ServedTable) -> None:

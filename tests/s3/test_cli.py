@@ -75,9 +75,43 @@ def test_a_project_lives_in_a_bucket_from_the_first_run_to_the_last_question(
     assert not (project.folder / "warehouse").exists()
 
 
-@pytest.mark.parametrize("command", [("clean",), ("verify",), ("repair",)])
-def test_what_needs_a_folder_says_so(
-    project: BucketProject, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+def test_a_table_in_a_bucket_is_verified_repaired_and_cleaned(
+    project: BucketProject, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert invoke([*command, "events"]) != 0
-    assert "is in a bucket" in capsys.readouterr().err
+    for number in range(3):
+        project.put("a.csv", [(i, 1 + number, "x") for i in range(25)], age=100 - number)
+        project.put("b.csv", [(i, 2, "y") for i in range(30, 30 + number)], age=100 - number)
+        told(capsys, "run", "--json")
+    diff = told(capsys, "diff", "events", "~2", "current", "--json")
+    assert [(one["key"], one["rows_after"]) for one in diff["sources"]] == [("a.csv", 25), ("b.csv", 2)]
+    history = told(capsys, "history", "events", "--json")["snapshots"]
+    then = ("--as-of", history[-1]["published_at"])
+    assert told(capsys, "lookup", "events", "30", "--json", *then)["found"] is False
+    assert told(capsys, "get", "events", "31", "--json")["value"]["note"] == "y"
+    assert [one["state"] for one in told(capsys, "runs", "events", "--json")["runs"]] == ["succeeded"] * 3
+
+    verified = told(capsys, "verify", "--deep", "--json")
+    assert verified["ok"] is True
+    checked = verified["tables"][0]["checked"]
+    assert checked["shards"] == 2 and checked["sources read again"] == 2 and checked["parts read"] > 0
+    assert invoke(["repair"]) == 0 and "nothing to mend" in capsys.readouterr().out
+
+    before = set(project.names())
+    shown = told(capsys, "clean", "events", "--keep-runs", "1", "--older-than", "0s", "--json")["tables"][0]
+    assert set(project.names()) == before and shown["deleted"] == 0
+    done = told(capsys, "clean", "events", "--keep-runs", "1", "--older-than", "0s", "--apply", "--json")
+    kinds = {one["kind"] for one in done["tables"][0]["files"]}
+    assert kinds >= {"old run", "replaced part"} and done["tables"][0]["bytes_deleted"] > 0
+    assert len(told(capsys, "history", "events", "--json")["snapshots"]) == 1
+    assert len([name for name in project.names() if name.endswith("/shard.db")]) == 2
+    assert told(capsys, "verify", "--deep", "--json")["ok"] is True
+    assert project.seen() == project.truth()
+
+    lost = next(name for name in project.names() if name.startswith("bucket=000003/part-"))
+    project.storage.delete(lost)
+    found = told(capsys, "verify", "--json", code=1)["tables"][0]["findings"]
+    assert lost in [one["file"] for one in found] and all(one["remedy"] for one in found)
+    mended = told(capsys, "repair", "--json")["tables"][0]
+    assert "asked to be read again" in mended["done"][0] and mended["left"]
+    told(capsys, "run", "--json")
+    assert told(capsys, "verify", "--json")["ok"] is True and project.seen() == project.truth()

@@ -256,11 +256,6 @@ def test_a_commit_of_unknown_fate_keeps_its_parts(
     assert project.seen() == project.truth()
 
 
-def test_what_needs_a_folder_says_so(project: BucketProject) -> None:
-    with pytest.raises(ConfigError, match="is in a bucket"):
-        load_config(project.folder).table_dir("events")
-
-
 def test_sources_in_the_warehouse_are_refused(project: BucketProject) -> None:
     project.put("a.csv", [(1, 1, "x")])
     project.run()

@@ -96,7 +96,7 @@ def test_a_manifest_that_is_too_long_is_refused_before_it_is_fetched(
 ) -> None:
     published = store.publish(b"x" * 100, "r1", sequence=1)
     monkeypatch.setattr(s3, "SNAPSHOT_LIMIT", 99)
-    with pytest.raises(ManifestStoreError, match="100 bytes"):
+    with pytest.raises(ManifestParseError, match="100 bytes"):
         store.load_manifest(published.ref)
 
 

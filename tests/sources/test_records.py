@@ -43,9 +43,12 @@ def test_other_encodings_and_marks(tmp_path):
     assert found(tmp_path, 'a\n"1\n2"\n'.encode("utf-16"), encoding="utf-16") == [(2, '"1\n2"')]
 
 
-def test_json_lines_count_and_arrays_have_no_lines(tmp_path):
+def test_json_lines_count_and_elements_of_arrays_stand_in_lines_too(tmp_path):
     assert found(tmp_path, '{"a":1}\n\n{"a":2}\n', "json") == [(1, '{"a":1}'), (3, '{"a":2}')]
-    assert found(tmp_path, '[{"a":1}]', "json", multiline=True) == []
+    assert found(tmp_path, '[{"a":1}]', "json", multiline=True) == [(1, '{"a":1}')]
+    array = '\ufeff\n[ {"a":\n1},\n\n{"b": "]"} ]\n'
+    assert found(tmp_path, array, "json", multiline=True) == [(2, '{"a":\n1}'), (5, '{"b": "]"}')]
+    assert found(tmp_path, '\n[{"a":1},\n{', "json", multiline=True) == [(2, '[{"a":1},\n{')]
 
 
 def test_fixed_width_lines_that_are_records(tmp_path):

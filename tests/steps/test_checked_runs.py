@@ -116,6 +116,23 @@ def test_a_table_check_that_fails_keeps_the_snapshot_from_readers_and_says_so(sp
     assert sum(ships.rows().values()) == 2
 
 
+@pytest.mark.parametrize("rows", [None, [], ["1,1,"]], ids=["no files", "no rows", "all set aside"])
+def test_a_table_that_never_had_a_row_is_asked_too(spark, tmp_path, rows):
+    table = "on_bad: quarantine\nchecks:\n  - min_rows: 1\n  - unique: id\n  - not_null: port"
+    ships = Checked(tmp_path / "p", table)
+    if rows is not None:
+        ships.put("a.csv", *rows)
+    for _ in range(2):
+        report = ships.run()
+        assert isinstance(report.error, GateFailed)
+        assert "the table has 0 rows, and must have at least 1" in report.error.message
+        on_table = {one.name: one.passed for one in report.tables[0].checks if not one.on_rows}
+        assert on_table == {"min_rows": False, "unique id": True}
+    assert not (ships.table / "_CURRENT").exists()
+    ships.put("b.csv", "2,1,oslo")
+    assert ships.good().tables[0].published
+
+
 def test_results_are_in_the_runs_json(spark, tmp_path, capsys):
     ships = Checked(
         tmp_path / "p", "checks:\n  - {not_null: port, severity: warn}\n  - columns: [id, tonnes]"

@@ -2,32 +2,52 @@
 
 from __future__ import annotations
 
-import os
+import dataclasses
+import uuid
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
-from support.world import InFlight, World
+from support.servers import S3Server
+from support.world import BucketWorld, InFlight, World
 
 from lading.errors import ConfigError, Conflict, ManifestParseError
+from lading.format.snapshot import ShardMeta
 from lading.model import Commit
 from lading.snapshots.history import Wanted
 from lading.snapshots.runs import list_runs
+from lading.snapshots.stores.s3 import S3Store
 from lading.steps.clean import (
     CleanReport,
-    Rules,
     clean,
     cleanup_losers,
     cleanup_old_runs,
     cleanup_stale_attempts,
 )
+from lading.steps.clean_survey import Rules
 from lading.steps.pointer import roll_back
+from lading.steps.store import store_of
+from lading.storage.objects import ObjectStorage
 
 NO_GRACE = timedelta(0)
 
 
+@pytest.fixture(params=["folder", "bucket"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    """A table in each kind of place: cleaning is one and the same."""
+    if request.param == "folder":
+        yield World(tmp_path / "project")
+        return
+    server: S3Server = request.getfixturevalue("s3_server")
+    made = BucketWorld(tmp_path / "project", f"{server.bucket('clean')}/{uuid.uuid4().hex}", server)
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def world(tmp_path: Path) -> World:
+def here(tmp_path: Path) -> World:
     return World(tmp_path / "project")
 
 
@@ -55,9 +75,9 @@ def test_a_dry_run_says_what_why_and_how_much_and_touches_nothing(world: World) 
     world.run()
     world.run(replace=1)
     world.pass_time(days=2)
-    before = sorted(path for path in world.root.rglob("*") if path.is_file())
+    before = {name: world.read(name) for name in world.names()}
     report = cleaned(world, apply=False)
-    assert sorted(path for path in world.root.rglob("*") if path.is_file()) == before
+    assert {name: world.read(name) for name in world.names()} == before
     assert {"old run", "replaced part"} <= set(kinds(report).values())
     assert report.bytes == sum(one.bytes for one in report.garbage) > 0
     assert all(one.why for one in report.garbage) and not report.deleted
@@ -117,7 +137,7 @@ def test_a_dead_run_is_given_up_before_its_files_go_and_can_not_commit_any_more(
     assert kinds(report)[run.parts[0].path] == "stale attempt"
     assert report.gave_up == (run.run_id,)
     assert run.parts[0].path not in world.parts_on_disk()
-    [record] = [one.record for one in list_runs(world.root)[0] if one.record.run_id == run.run_id]
+    [record] = [one.record for one in list_runs(world.where)[0] if one.record.run_id == run.run_id]
     assert (record.status, record.given_up) == ("failed", True)
     with pytest.raises(Conflict, match="given up for dead"):
         world.commit(run)
@@ -171,21 +191,21 @@ def test_a_part_of_another_table_is_not_ours(world: World) -> None:
     assert foreign.path in world.parts_on_disk()
 
 
-def test_half_written_files_go(world: World) -> None:
-    world.run()
+def test_half_written_files_go(here: World) -> None:
+    here.run()
     hexes = "0123456789abcdef" * 2
     left = [
-        world.root / f".manifest.db.{hexes}.tmp",
-        world.root / "manifest.json.tmp",
-        world.root / "bucket=000000" / ".part-12345678-1234-8234-8234-123456789012.parquet.tmp",
+        here.root / f".manifest.db.{hexes}.tmp",
+        here.root / "manifest.json.tmp",
+        here.root / "bucket=000000" / ".part-12345678-1234-8234-8234-123456789012.parquet.tmp",
     ]
-    mine = [world.root / ".mine.tmp", world.root / "bucket=000000" / ".draft.tmp"]
+    mine = [here.root / ".mine.tmp", here.root / "bucket=000000" / ".draft.tmp"]
     for path in (*left, *mine):
         path.write_bytes(b"half")
-        world.age(path)
-    world.pass_time(days=2)
+        here.age(path)
+    here.pass_time(days=2)
     assert {"temporary file"} == {
-        kind for path, kind in kinds(cleaned(world)).items() if path.endswith(".tmp")
+        kind for path, kind in kinds(cleaned(here)).items() if path.endswith(".tmp")
     }
     assert not any(path.exists() for path in left) and all(path.exists() for path in mine)
 
@@ -193,7 +213,8 @@ def test_half_written_files_go(world: World) -> None:
 def test_a_kept_manifest_that_can_not_be_read_stops_all_cleaning(world: World) -> None:
     published = world.run()
     world.run(replace=1)
-    (world.root / published.ref).write_bytes(b"SQLite format 3\0 and nothing else")
+    name = published.ref.removeprefix(f"{world.where}/")
+    world.write(name, b"SQLite format 3\0 and nothing else")
     world.pass_time(days=2)
     with pytest.raises(ManifestParseError):
         cleaned(world, keep_runs=2)
@@ -210,13 +231,13 @@ def test_a_part_committed_after_the_survey_stays(world: World, monkeypatch: pyte
 
     real = step.delete
 
-    def late(root: Path, file: object) -> bool:
+    def late(file: object) -> bool:
         raise AssertionError("deleted what was committed meanwhile")
 
-    def commits_first(table: object, store: object, rules: object, report: object) -> None:
+    def commits_first(around: object, report: object) -> None:
         world.commit(run)
         monkeypatch.setattr(step, "delete", late)
-        applied(table, store, rules, report)
+        applied(around, report)
 
     applied = step._apply
     monkeypatch.setattr(step, "_apply", commits_first)
@@ -231,8 +252,7 @@ def test_each_function_deletes_its_own_kind_only(world: World) -> None:
     loser = world.begin()
     loser.handle.finish("failed", now=world.now)
     stale = world.begin()
-    for path in world.root.glob("bucket=*/*"):
-        os.utime(path, (1, 1))
+    world.pass_time(days=2)
     stale.handle._write(stale.handle.record.__class__(**{**_fields(stale), "lease_until": "2001-01-01"}))
     everything = world.parts_on_disk()
     cleanup_losers(world.config, "t", grace=NO_GRACE)
@@ -246,8 +266,6 @@ def test_each_function_deletes_its_own_kind_only(world: World) -> None:
 
 
 def _fields(run: InFlight) -> dict[str, object]:
-    import dataclasses
-
     return {one.name: getattr(run.handle.record, one.name) for one in dataclasses.fields(run.handle.record)}
 
 
@@ -279,13 +297,12 @@ def test_records_of_runs_long_gone_go_and_the_newest_stay(world: World) -> None:
         world.run(replace=1)
     world.pass_time(days=2)
     cleaned(world, keep_runs=2)
-    assert len(list_runs(world.root)[0]) == 2
-    assert len(list((world.root / "runs").iterdir())) == 2, "emptied folders go too"
+    assert len(list_runs(world.where)[0]) == 2
+    if isinstance(world.where, Path):
+        assert len(list((world.where / "runs").iterdir())) == 2, "emptied folders go too"
 
 
 def test_rows_set_aside_stay_as_long_as_a_source_or_a_snapshot_refers_to_them(world: World) -> None:
-    import msgspec
-
     run = world.begin()
     kept, dropped = (aside(world, run) for _ in range(2))
     [source] = world.commit(run).sources
@@ -294,17 +311,102 @@ def test_rows_set_aside_stay_as_long_as_a_source_or_a_snapshot_refers_to_them(wo
     told = msgspec.structs.replace(source, quarantine=kept)
     table.commit(Commit("n", "r", world.now.isoformat(), table.state.meta.recipe, sources=(told,)))
     table.close()
-    (world.root / "quarantine" / "mine.parquet").write_bytes(b"mine")
+    world.write("quarantine/mine.parquet", b"mine")
     world.pass_time(days=2)
     report = cleaned(world)
     assert kinds(report) == {dropped: "quarantine"}
-    assert (world.root / kept).is_file() and not (world.root / dropped).is_file()
-    assert (world.root / "quarantine" / "mine.parquet").is_file()
+    assert kept in world.names() and dropped not in world.names()
+    assert "quarantine/mine.parquet" in world.names()
 
 
 def aside(world: World, run: InFlight) -> str:
     part = world.write_part(run, 1)
-    (world.root / "quarantine").mkdir(exist_ok=True)
     path = f"quarantine/{Path(part.path).name}"
-    (world.root / part.path).replace(world.root / path)
+    world.write(path, world.read(part.path))
+    world.remove(part.path)
     return path
+
+
+@pytest.mark.parametrize("prefix", ["shards", "kv/by-key"])
+def test_shards_go_whatever_prefix_they_lie_below_and_whoever_names_it(world: World, prefix: str) -> None:
+    """What a dead run left is found below a prefix that no manifest has named yet, what an old snapshot had
+    below one that none names any more, and what is shared stays below either."""
+    first = world.begin()
+    world.commit(first)
+    shared, alone = world.write_shard(first, 0, 0, "before"), world.write_shard(first, 1, 0, "before")
+    world.finish(first, world.publish(first, shards=[shared, alone]))
+    dead = world.begin(parts=0)
+    left = world.write_shard(dead, 0, 0, prefix)
+    second = world.begin()
+    world.commit(second)
+    own = world.write_shard(second, 1, 0, prefix)
+    world.finish(second, world.publish(second, shards=[shared, own]))
+    world.pass_time(days=2)
+    report = cleaned(world)
+
+    def there(shard: ShardMeta) -> bool:
+        return f"{(shard.db_url or '').removeprefix(f'{world.where}/')}/shard.db" in world.names()
+
+    assert [there(one) for one in (shared, alone, left, own)] == [True, False, False, True]
+    told = {one.path.split("/run_id=")[0]: one.kind for one in report.deleted if "shard.db" in one.path}
+    assert told == {"before": "old run", prefix: "stale attempt"}
+
+
+def test_a_file_below_the_shards_that_is_no_shard_of_ladings_stays(world: World) -> None:
+    world.run()
+    mine = {
+        "shards/run_id=x/db=00000/attempt=00/shard.db": b"SQLite format 3\0 of somebody else's",
+        "shards/run_id=x/db=00000/attempt=00/notes.txt": b"mine",
+        "shards/mine.db": b"mine",
+    }
+    for name, data in mine.items():
+        world.write(name, data)
+    world.pass_time(days=2)
+    assert cleaned(world).garbage == ()
+    assert {name: world.read(name) for name in mine} == mine
+
+
+def test_each_manifest_is_fetched_once_for_a_cleaning(
+    tmp_path: Path, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"{s3_server.bucket('clean')}/{uuid.uuid4().hex}"
+    world = BucketWorld(tmp_path / "project", url, s3_server)
+    refs = [world.run(replace=1).ref for _ in range(4)]
+    world.pass_time(days=2)
+    fetched: list[str] = []
+    real = S3Store.load_manifest
+
+    def counted(self: S3Store, ref: str) -> bytes:
+        fetched.append(ref)
+        return real(self, ref)
+
+    monkeypatch.setattr(S3Store, "load_manifest", counted)
+    cleaned(world, keep_runs=2)
+    world.close()
+    assert sorted(fetched) == sorted(refs) and len(world.store.list_manifests()) == 2
+
+
+def test_shards_in_the_stores_bucket_are_cleaned_there(here: World, s3_server: S3Server) -> None:
+    """Data in a folder, manifests and shards in a bucket."""
+    server = s3_server
+    url = f"{server.bucket('beside')}/{uuid.uuid4().hex}"
+    here.config = dataclasses.replace(here.config, store=url, s3=server.options())
+    here.store = store_of(here.config, "t")
+    storage = ObjectStorage(f"{url}/t", server.options())
+    server.set_clock(here.now)
+    metas = []
+    for _ in range(2):
+        run = here.begin()
+        here.commit(run)
+        meta = here.write_shard(run, 0, 0)
+        storage.put(f"{meta.db_url}/shard.db", here.read(f"{meta.db_url}/shard.db"))
+        here.remove(f"{meta.db_url}/shard.db")
+        metas.append(meta)
+        told = msgspec.structs.replace(meta, db_url=f"{storage.url}/{meta.db_url}")
+        here.finish(run, here.publish(run, shards=[told]))
+    here.pass_time(days=2)
+    server.set_clock(None)
+    cleaned(here)
+    shards = [one.name for one in storage.list("shards")]
+    assert shards == [f"{metas[1].db_url}/shard.db"]
+    assert len(here.store.list_manifests()) == 1

@@ -14,6 +14,8 @@ from lading.snapshots.diff import diff
 from lading.snapshots.history import Wanted, find, history, parse_time
 from lading.snapshots.opening import open_members
 from lading.snapshots.runs import list_runs
+from lading.steps.clean import clean
+from lading.steps.clean_survey import Rules
 from lading.steps.pointer import publish_run, release_hold, roll_back
 
 
@@ -71,6 +73,27 @@ def test_history_marks_what_is_held_what_failed_and_what_is_damaged(world: World
     ]
     (world.root / "_CURRENT").write_text("{")
     assert next(one.marks for one in history(world.store)) == ["failed"], "a broken pointer hides nothing"
+
+
+def test_a_release_goes_back_to_what_was_published_by_force(world: World) -> None:
+    world.run()
+    bad = refused(world)
+    publish_run(world.config, "t", bad, force=True)
+    roll_back(world.config, "t", Wanted(offset=1))
+    refused(world)
+    release_hold(world.config, "t")
+    assert current(world) == bad, "not the one before it, and not one that nobody forced"
+
+
+def test_who_forced_a_kept_snapshot_stays_known_after_cleaning(world: World) -> None:
+    world.run()
+    bad = refused(world)
+    publish_run(world.config, "t", bad, force=True, now=world.now)
+    roll_back(world.config, "t", Wanted(offset=1), now=world.now)
+    world.pass_time(days=30)
+    clean(world.config, "t", Rules(1, now=world.now), apply=True)
+    release_hold(world.config, "t")
+    assert current(world) == bad
 
 
 def test_a_rollback_holds_until_it_is_released(world: World) -> None:

@@ -6,6 +6,8 @@ import gzip
 import json
 import os
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from support.checked import Checked, KillAt, Killed
 
@@ -124,8 +126,50 @@ def test_files_that_do_not_do_are_set_aside_whole_and_the_others_load(spark, tmp
     assert [one.file for one in list_aside(ships.config, "ships")] == ["bytes.csv"]
 
 
+@pytest.mark.parametrize("format", ["csv", "json"])
+def test_a_file_that_cannot_be_read_is_set_aside_by_the_very_first_run(spark, tmp_path, format):
+    """There is no schema yet, and that file has nothing to say about it."""
+    ships = Checked(tmp_path / "p", ASIDE)
+    (ships.folder / "schema" / "ships.yaml").unlink()
+    text = (ships.folder / "lading.yaml").read_text()
+    text = text.replace("'*.csv'", "'*'").replace("format: csv", f"format: {format}")
+    (ships.folder / "lading.yaml").write_text(text)
+    record = "1,1,oslo\n" if format == "csv" else '{"id": 1, "tonnes": 1.0, "port": "oslo"}\n'
+    head = "id,tonnes,port\n" if format == "csv" else ""
+    (ships.data / f"good.{format}").write_text(head + record)
+    whole = gzip.compress((head + record * 20_000).encode())
+    (ships.data / f"cut.{format}.gz").write_bytes(whole[: len(whole) // 2])
+    [table] = ships.good().tables
+    assert (table.rows, table.files_rejected) == (1, 1)
+    [aside] = list_aside(ships.config, "ships")
+    assert aside.file == f"cut.{format}.gz"
+    assert str(aside.whole).startswith(f"cut.{format}.gz can't be read: "), "by its key, not by its path"
+    if format == "csv":
+        (ships.data / f"good.{format}").unlink()
+        (ships.folder / "schema" / "ships.yaml").unlink()
+        report = ships.run(full=True)
+        assert f"cut.{format}.gz can't be read" in str(report.error), "nothing else could give the columns"
+
+
 def test_a_file_that_spark_cannot_read_to_its_end_is_set_aside_and_the_others_are_read_again(spark, tmp_path):
-    """No UTF-8, so nobody decompresses it before Spark does."""
+    """Its footer is fine, so nobody notices before Spark does."""
+    ships = Checked(tmp_path / "p", ASIDE)
+    text = (ships.folder / "lading.yaml").read_text().replace("csv", "parquet")
+    (ships.folder / "lading.yaml").write_text(text)
+    rows = {"id": list(range(9_000)), "tonnes": [float(one) for one in range(9_000)], "port": ["x"] * 9_000}
+    for name in ("cut", "good"):
+        pq.write_table(pa.table(rows), ships.data / f"{name}.parquet")
+    whole = bytearray((ships.data / "cut.parquet").read_bytes())
+    whole[200:4_000] = bytes(3_800)
+    (ships.data / "cut.parquet").write_bytes(whole)
+    [table] = ships.good().tables
+    assert (table.rows, table.rows_rejected, table.files_rejected) == (9_000, 0, 1)
+    [aside] = list_aside(ships.config, "ships")
+    assert aside.file == "cut.parquet" and str(aside.whole).startswith("cut.parquet can't be read: ")
+    assert not list(ships.table.glob("bucket=*/.*")), "the attempt that failed left nothing"
+
+
+def test_a_file_in_another_encoding_that_ends_too_early_is_set_aside(spark, tmp_path):
     ships = Checked(tmp_path / "p", ASIDE + "read_options: {encoding: latin-1}")
     (ships.folder / "lading.yaml").write_text(
         (ships.folder / "lading.yaml").read_text().replace("'*.csv'", "'*.csv*'")
@@ -140,15 +184,14 @@ def test_a_file_that_spark_cannot_read_to_its_end_is_set_aside_and_the_others_ar
         ("cut.csv.gz", False),
         ("good.csv", True),
     ]
-    assert not list(ships.table.glob("bucket=*/.*")), "the attempt that failed left nothing"
 
 
 def test_a_table_of_nothing_but_bad_files_commits_what_it_set_aside(spark, tmp_path):
     ships = Checked(tmp_path / "p", ASIDE)
     ships.put("a.csv", "1", header="id")
-    report = ships.good()
-    assert not report.spark_started and not report.tables[0].published
+    assert ships.good().tables[0].published and ships.rows() == {}, "empty, as when good files turn bad"
     assert entries(ships)["a.csv"]["status"] == "quarantined"
+    assert not ships.good().spark_started
     ships.put("b.csv", "1,1,oslo")
     ships.good()
     assert sum(ships.rows().values()) == 1

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 
 import pytest
+import yaml
 
 from lading.catalog.table import Table
 from lading.config.file import load as load_config
-from lading.model import Commit, Source
+from lading.errors import SourceError
+from lading.model import Commit, Member, Source
 from lading.sources.discover import discover
 from lading.sources.ids import source_id
-from lading.steps.look import Look, look, recipe_of
+from lading.steps.look import Look, look
 from lading.steps.quiet import SEAL, AllUnchanged
+from lading.steps.recipe import recipe_of
 from lading.steps.record import record_sources
 from lading.steps.schema import pinned_columns
+from lading.steps.work import new_id
 from lading.watch import Watch
 
 OLD = 1_600_000_000
@@ -28,12 +33,12 @@ class Shelf:
 
     def __init__(self, folder: Path, *, racy: bool = False) -> None:
         self.folder = folder
-        (folder / "lading.yaml").write_text("tables: {t: {root: data, path: '*.csv', format: csv}}\n")
+        self.configure()
         (folder / "schema").mkdir()
         (folder / "schema" / "t.yaml").write_text("columns:\n- {name: a, type: bigint}\n")
         for name in ("a", "b", "c"):
             self.put(f"{name}.csv", "a\n1\n")
-        self._commit(racy)
+        self.commit(racy=racy)
         self.record()
 
     def put(self, name: str, text: str, at: float = OLD) -> None:
@@ -47,22 +52,15 @@ class Shelf:
 
     def record(self, **failures: str) -> None:
         config = load_config(self.folder)
-        table = Table.open(config.place("t"))
-        record_sources(
-            config,
-            self.look(),
-            table_id=table.table_id,
-            sequence=table.state.sequence,
-            sources={key: source for key, (source, _) in table.state.sources().items()},
-            failures={f"{key}.csv": why for key, why in failures.items()},
-            recipe=table.state.meta.recipe,
-        )
+        state = Table.open(config.place("t")).state
+        record_sources(config, self.look(), state, {f"{key}.csv": why for key, why in failures.items()})
 
     @property
     def manifest(self) -> Path:
         return self.folder / "manifest" / "t.json"
 
-    def _commit(self, racy: bool) -> None:
+    def commit(self, *keys: str, racy: bool = False, at: str = "2024-01-01T00:00:00+00:00") -> None:
+        """What a run commits that is killed before it records anything; all files, or some."""
         config = load_config(self.folder)
         cfg = config.table("t")
         columns = pinned_columns(config, cfg)
@@ -71,10 +69,18 @@ class Shelf:
         sources = tuple(
             Source(source_id(f.key), f.key, f.hash, "0" * 64, f.size, f.mtime_ns, 1, racy, "2024-01-01")
             for f in found
+            if not keys or f.key in keys
         )
         recipe = recipe_of(config, cfg, columns)
-        table = Table.create(config.place("t"), "t")
-        table.commit(Commit("c", "r", "2024-01-01T00:00:00+00:00", recipe, sources=sources))
+        place = config.place("t")
+        table = Table.open(place) if Table.exists(place) else Table.create(place, "t")
+        held = tuple((source.id, 1) for source in sorted(sources, key=lambda one: one.id))
+        part = Member(f"bucket=000000/{new_id()}", len(held), 1, 0, 0, 0, None, None, at, {}, held)
+        table.commit(Commit(new_id(), "r", at, recipe, add=(part,), sources=sources))
+
+    def configure(self, **settings: object) -> None:
+        table = {"root": "data", "path": "*.csv", "format": "csv", **settings}
+        (self.folder / "lading.yaml").write_text(yaml.safe_dump({"tables": {"t": table}}))
 
 
 @pytest.fixture
@@ -135,6 +141,93 @@ def test_another_recipe_an_edited_manifest_and_a_full_run_go_the_long_way(shelf:
     text = shelf.manifest.read_text()
     shelf.manifest.write_text(text.replace('"row_count": 1', '"row_count": 2', 1))
     assert not isinstance(shelf.look().plan.files, AllUnchanged)
+
+
+def test_files_that_become_archives_by_the_config_are_no_longer_quiet(shelf: Shelf) -> None:
+    """The recipe says nothing of `inside` and `preprocess: unzip`; a look has to ask for the archives."""
+    for settings in ({"inside": "*"}, {"preprocess": {"action": "unzip"}}):
+        shelf.configure(**settings)
+        with pytest.raises(SourceError, match=r"a\.csv is not an archive"):
+            shelf.look()
+    shelf.configure()
+    assert isinstance(shelf.look().plan.files, AllUnchanged)
+    shelf.configure(fingerprint="full")
+    assert shelf.look().plan.verdicts["changed"] == 3, "the bytes are not those that were committed"
+
+
+CLEAN = "def clean(df, context):\n    return df\n"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"checks": [{"not_null": "a"}]},
+        {"drift": "ignore_new"},
+        {"read_options": {"null": "1"}},
+        {"columns_from_name": r"(?P<a2>.)\.csv"},
+        {"order_by": "a"},
+        {"transform": "clean.py:clean"},
+        {"format": "tsv"},
+        {"preprocess": {"action": "clean.py:clean"}},
+    ],
+    ids=lambda settings: next(iter(settings)),
+)
+def test_other_rules_are_never_taken_for_quiet(shelf: Shelf, settings: dict[str, object]) -> None:
+    (shelf.folder / "clean.py").write_text(CLEAN)
+    shelf.configure(**settings)
+    plan = shelf.look().plan
+    assert not isinstance(plan.files, AllUnchanged)
+    assert plan.reason is not None or plan.waits
+
+
+def test_a_changed_module_that_a_transform_imports_is_never_taken_for_quiet(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path)
+    (shelf.folder / "clean.py").write_text("import words\n" + CLEAN)
+    (shelf.folder / "words.py").write_text("WORD = 1\n")
+    shelf.configure(transform="clean.py:clean")
+    shelf.commit()
+    shelf.record()
+    assert isinstance(shelf.look().plan.files, AllUnchanged)
+    (shelf.folder / "words.py").write_text("WORD = 2\n")
+    assert shelf.look().plan.reason is not None
+
+
+def test_a_changed_spec_of_fixed_width_is_never_taken_for_quiet(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path)
+    spec = shelf.folder / "spec.yaml"
+    spec.write_text("columns: [{name: a, start: 0, length: 1}]\n")
+    shelf.configure(format="fixed_width", spec="spec.yaml")
+    shelf.commit()
+    shelf.record()
+    assert isinstance(shelf.look().plan.files, AllUnchanged)
+    spec.write_text("columns: [{name: a, start: 1, length: 1}]\n")
+    assert shelf.look().plan.reason is not None
+
+
+def test_what_another_process_committed_since_is_not_read_again(shelf: Shelf) -> None:
+    """The manifest is as lading wrote it, and the log has moved on."""
+    shelf.put("d.csv", "a\n1\n")
+    shelf.commit("d.csv")
+    seen = shelf.look()
+    assert seen.plan.verdicts["unchanged"] == 4 and seen.ledger.behind
+    shelf.record()
+    assert isinstance(shelf.look().plan.files, AllUnchanged)
+
+
+def test_a_log_that_was_restored_and_came_to_the_same_sequence_is_not_mistaken(shelf: Shelf) -> None:
+    copy = shelf.folder / "copy"
+    shutil.copytree(shelf.folder / "warehouse", copy)
+    shelf.put("d.csv", "a\n1\n")
+    shelf.commit("d.csv", at="2024-01-02T00:00:00+00:00")
+    shelf.record()
+    shutil.rmtree(shelf.folder / "warehouse")
+    copy.rename(shelf.folder / "warehouse")
+    (shelf.folder / "data" / "d.csv").unlink()
+    shelf.put("e.csv", "a\n1\n")
+    shelf.commit("e.csv", at="2024-01-03T00:00:00+00:00")
+    seen = shelf.look().plan
+    assert (seen.verdicts["new"], seen.verdicts["vanished"]) == (0, 0), "that is what the log has"
+    assert seen.verdicts["changed"] == 1, "e.csv: the log has it, the manifest doesn't, so it is replaced"
 
 
 def test_a_manifest_with_something_left_to_do_has_no_seal(tmp_path: Path) -> None:

@@ -12,11 +12,14 @@ from support.servers import S3Server
 import lading
 from lading.config.file import load
 from lading.config.file import load as load_config
-from lading.errors import ConfigError, GateFailed, UnknownRoutingTokenError
+from lading.errors import ConfigError, GateFailed, NotFound, UnknownRoutingTokenError
 from lading.format.routing import Router
 from lading.merge import merge_table
+from lading.run import plan_tables
+from lading.snapshots.history import Wanted
+from lading.snapshots.stores.s3 import S3Store
 from lading.steps import gate
-from lading.steps.pointer import publish_run
+from lading.steps.pointer import publish_run, roll_back
 from lading.storage.objects import ObjectStorage
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -106,6 +109,48 @@ def test_another_spec_builds_all_shards_though_no_row_changed(project: ServedPro
     assert project.shards() == project.expected()
     assert not before & set(project.urls().values())
     assert not project.run().tables[0].published
+
+
+def test_serve_that_comes_and_goes_takes_effect_at_once_and_plan_says_so(project: ServedProject) -> None:
+    def planned() -> str | None:
+        [plan] = plan_tables(load_config(project.folder))
+        assert not plan.changes_rows and plan.idle is (plan.serve is None)
+        return plan.serve
+
+    project.run()
+    config = (project.folder / "lading.yaml").read_text()
+    assert planned() is None
+
+    (project.folder / "lading.yaml").write_text(config.partition("    serve:")[0])
+    assert "`serve:` is gone" in str(planned())
+    report = project.run()
+    assert report.tables[0].published and not report.spark_started
+    assert project.snapshot().shards == () and "serve" not in project.snapshot().meta.custom
+    with lading.open(project.table) as reader, pytest.raises(NotFound, match="not served by key"):
+        reader.get(7)
+    assert planned() is None
+    assert not project.run().tables[0].published
+
+    (project.folder / "lading.yaml").write_text(config)
+    assert "`serve:` is new" in str(planned())
+    assert project.run().tables[0].published
+    assert project.shards() == project.expected()
+    project.serve(SERVE.replace("shards: 4", "shards: 3"))
+    assert "`serve:` has changed" in str(planned())
+
+
+def test_a_snapshot_that_is_held_is_not_published_over_for_another_serve(project: ServedProject) -> None:
+    project.run()
+    project.put("c.csv", [(7, 31, "renamed")])
+    project.run()
+    config = load_config(project.folder)
+    roll_back(config, "ships", Wanted(offset=1))
+    seen = project.snapshot()
+    project.serve(SERVE.replace("shards: 4", "shards: 3"))
+    [plan] = plan_tables(load_config(project.folder))
+    assert plan.serve is None
+    project.run()
+    assert project.snapshot() == seen
 
 
 def test_a_run_that_died_before_its_publish_is_made_good(
@@ -232,7 +277,9 @@ def test_what_the_table_does_not_have_is_refused_before_spark_starts(project: Se
     assert not list(project.table.glob("bucket=*"))
 
 
-def test_with_manifests_in_a_bucket_the_shards_are_there_too(tmp_path: Path, s3_server: S3Server) -> None:
+def test_with_manifests_in_a_bucket_the_shards_are_there_too(
+    tmp_path: Path, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     options = s3_server.options()
     url = f"{s3_server.bucket('served')}/{tmp_path.name}"
     keys = ", ".join(f"{name}: '{value}'" for name, value in options.items())
@@ -250,6 +297,14 @@ def test_with_manifests_in_a_bucket_the_shards_are_there_too(tmp_path: Path, s3_
     listed = {*before.values(), *project.urls().values()}
     kept = {str(found).removeprefix(f"{url}/ships/") + "/shard.db" for found in listed}
     assert names == kept
+    read: list[str] = []
+    with monkeypatch.context() as patch:  # a run with nothing to do asks for the pointer alone
+        load = S3Store.load_manifest
+        patch.setattr(S3Store, "load_manifest", lambda self, ref: read.append(ref) or load(self, ref))
+        project.run()
+        first = len(read)
+        project.run()
+    assert first <= 1 and len(read) == first
     for shard in project.snapshot().shards:
         head = storage.head(str(shard.db_url).removeprefix(f"{url}/ships/") + "/shard.db")
         assert head.size == shard.db_bytes

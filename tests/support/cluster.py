@@ -1,11 +1,14 @@
-"""A standalone Spark cluster on loopback: a master and workers of one core each, from the pyspark package."""
+"""Spark on loopback, from the pyspark package: a standalone cluster of a master and workers of one core each,
+and a Spark Connect server."""
 
 from __future__ import annotations
 
 import os
 import re
 import signal
+import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -20,14 +23,15 @@ _PATIENCE = 60.0  # seconds for a daemon to come up
 class Daemon:
     """One JVM of the cluster, with a log."""
 
-    def __init__(self, folder: Path, name: str, *arguments: str) -> None:
+    def __init__(self, folder: Path, name: str, host: str, *arguments: str, memory: str = "256m") -> None:
         self.log = folder / f"{name}.log"
         environment = {
             **os.environ,
             "JAVA_HOME": str(java_home(folder / "java")),
             "SPARK_HOME": str(HOME),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_LOCAL_IP": host,
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_DAEMON_MEMORY": memory,
             "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         }
         environment.pop("LADING_SPARK_LOG", None)
@@ -61,7 +65,7 @@ class Cluster:
         folder.mkdir(parents=True, exist_ok=True)
         self.workers: list[Daemon] = []
         self.master = Daemon(
-            folder, "master", "org.apache.spark.deploy.master.Master",
+            folder, "master", "127.0.0.1", "org.apache.spark.deploy.master.Master",
             "--host", "127.0.0.1", "--port", "0", "--webui-port", "0",
         )  # fmt: skip
         try:
@@ -75,12 +79,51 @@ class Cluster:
             raise
 
     def _worker(self, folder: Path, number: int) -> Daemon:
-        options = ("--host", "127.0.0.1", "--webui-port", "0", "-c", "1", "-m", "1g")
+        host = f"127.0.0.{number + 2}"  # Spark never speculates on the host where a task runs already
+        options = ("--host", host, "--webui-port", "0", "-c", "1", "-m", "1g")
         work = ("-d", str(folder / f"work{number}"))
         name = "org.apache.spark.deploy.worker.Worker"
-        return Daemon(folder, f"worker{number}", name, *options, *work, self.url)
+        return Daemon(folder, f"worker{number}", host, name, *options, *work, self.url)
 
     def close(self) -> None:
         for daemon in (*self.workers, self.master):
             if daemon.process.poll() is None:
                 daemon.kill()
+
+
+def _free_port() -> int:
+    """One that nobody listens on; Spark Connect doesn't look for one by itself."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return int(held.getsockname()[1])
+
+
+class ConnectServer:
+    """`url` is where Spark Connect clients find it; its tasks run in its own JVM, on one core."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        conf = {
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": str(_free_port()),
+            "spark.driver.host": "127.0.0.1",
+            "spark.ui.enabled": "false",
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+            "spark.local.dir": str(folder / "local"),
+        }
+        self._daemon = Daemon(
+            folder, "connect", "127.0.0.1", "org.apache.spark.deploy.SparkSubmit", "--master", "local[1]",
+            *(part for name, value in conf.items() for part in ("--conf", f"{name}={value}")),
+            "--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal",
+            memory="1g",
+        )  # fmt: skip
+        try:
+            found = self._daemon.wait_for(r"Connect server started at: (127\.0\.0\.1:\d+)")
+        except BaseException:
+            self.close()
+            raise
+        self.url = f"sc://{found[1]}"
+
+    def close(self) -> None:
+        if self._daemon.process.poll() is None:
+            self._daemon.kill()

@@ -13,6 +13,7 @@ import lading
 from lading.config.file import load as load_config
 from lading.errors import LadingError
 from lading.run import run
+from lading.steps.quarantine import show_aside
 
 
 @dataclass
@@ -54,6 +55,9 @@ class Project:
         error = self._errors[name]
         assert error is not None, f"{name} loaded: {self._table_of(name)}"
         return error
+
+    def aside(self, name: str) -> list[dict[str, Any]]:
+        return list(show_aside(load_config(self.folder), name))
 
     def _table_of(self, name: str) -> list[tuple[Any, ...]]:
         with lading.open(self.folder / "warehouse" / name) as reader:

@@ -12,20 +12,31 @@ import threading
 import urllib.request
 import warnings
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 # moto checks `If-Match` and then writes, without a lock; S3 does both as one. The lock makes up for it.
+# A GET of /_clock/<time> sets the clock by which objects are dated, /_clock/ lets it run again.
 _MOTO = """
-import logging, sys, threading
+import datetime, logging, sys, threading
+import moto.s3.models
 from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
 logging.getLogger("werkzeug").setLevel(logging.ERROR)
 app, lock = DomainDispatcherApplication(create_backend_app), threading.Lock()
 
+running, clock = moto.s3.models.utcnow, []
+moto.s3.models.utcnow = lambda: clock[0] if clock else running()
+
 def one_at_a_time(environ, start_response):
     with lock:
+        path = environ["PATH_INFO"]
+        if path.startswith("/_clock/"):
+            clock[:] = [datetime.datetime.fromisoformat(at) for at in [path.removeprefix("/_clock/")] if at]
+            start_response("204 No Content", [])
+            return []
         return app(environ, start_response)
 
 server = make_server("127.0.0.1", 0, one_at_a_time, threaded=True)
@@ -63,6 +74,11 @@ class S3Server:
         request = urllib.request.Request(f"{self.endpoint}/{name}", method="PUT")
         urllib.request.urlopen(request, timeout=10).close()
         return f"s3://{name}"
+
+    def set_clock(self, at: datetime | None) -> None:
+        """What is written from now on is dated `at`; None: by the time of day."""
+        told = at.astimezone(UTC).replace(tzinfo=None).isoformat() if at is not None else ""
+        urllib.request.urlopen(f"{self.endpoint}/_clock/{told}", timeout=10).close()
 
     def close(self) -> None:
         assert self._process.stdin is not None and self._process.stdout is not None

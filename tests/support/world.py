@@ -1,8 +1,11 @@
-"""A table on disk without Spark: a real log, real parts, a real store and real run records, on a clock of
-its own. What runs, readers and crashes do is played by hand; cleaning and the rest are the product's."""
+"""A table without Spark, on disk or in a bucket: a real log, real parts, a real store and real run records,
+on a clock of its own. What runs, readers and crashes do is played by hand; cleaning and the rest are the
+product's."""
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import os
 import uuid
 from collections.abc import Sequence
@@ -12,17 +15,23 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from support.handmade import shard_bytes
+from support.servers import S3Server
 
+import lading
 from lading.catalog.table import Table
 from lading.config.project import Config, SparkConfig, TableConfig
 from lading.format.snapshot import BuildMeta, ShardMeta, build_snapshot
 from lading.format.state_file import write_state
-from lading.model import Commit, Member, Source
+from lading.model import Commit, Member, Place, Source
 from lading.pipeline.parts import Origin, PartWriter
 from lading.snapshots.runs import RunHandle, start
 from lading.snapshots.stores.local import LocalStore
-from lading.snapshots.stores.protocol import Published
+from lading.snapshots.stores.protocol import ManifestStore, Published
+from lading.steps.store import store_of
+from lading.storage.place import Where, place, root_of, storage_of
 
+SHARD = shard_bytes({(1).to_bytes(8, "big"): b"v"})
 SCHEMA = pa.schema([("id", pa.int64()), ("note", pa.string()), ("_source", pa.int64())])
 
 
@@ -49,14 +58,21 @@ class World:
         self.config = Config(
             folder, folder / "warehouse", folder / ".lading_cache", SparkConfig(), {"t": table}, folder / "x"
         )
-        self.root = self.config.table_dir("t")
         self.now = datetime.now(UTC)
-        self.store = LocalStore(self.root)
-        Table.create(self.root, "t").close()
+        self.live: set[str] = set()  # what the log has to hold, by the commits that were acknowledged
         self._runs = 0
+        self.settle()
+
+    def settle(self) -> None:
+        """Where the table lies."""
+        self.where: Where = self.config.place("t")
+        assert isinstance(self.where, Path)
+        self.root = self.where
+        self.store: ManifestStore = LocalStore(self.root)
+        Table.create(self.where, "t").close()
 
     def table(self) -> Table:
-        return Table.open(self.root)
+        return Table.open(self.where)
 
     def pass_time(self, **span: float) -> None:
         self.now += timedelta(**span)
@@ -65,7 +81,7 @@ class World:
         """A run up to its commit: it replaces the `replace` oldest members."""
         self._runs += 1
         run = InFlight(f"run-{self._runs}-{uuid.uuid4().hex[:4]}", self.table(), None)  # type: ignore[arg-type]
-        run.handle = start(self.root, run.run_id, self.now)
+        run.handle = start(self.where, run.run_id, self.now)
         run.number = self._runs
         run.parts = [self.write_part(run, rows) for _ in range(parts)]
         live = sorted(member.path for member in run.table.state.candidates(None))
@@ -75,20 +91,39 @@ class World:
 
     def write_part(self, run: InFlight, rows: int, *, table_id: str | None = None, nulls: int = 0) -> Member:
         origin = Origin(table_id or run.table.table_id, run.run_id, "c", "id")
-        writer = PartWriter(str(self.root), 0, SCHEMA, origin)
+        writer = PartWriter(root_of(self.where), 0, SCHEMA, origin)
         notes = [None] * nulls + ["x"] * (rows - nulls)
         writer.write(pa.table([list(range(rows)), notes, [run.number] * rows], schema=SCHEMA))
         member = writer.close()
-        self.age(self.root / member.path)
+        self.dated(member.path)
         return member
 
     def age(self, path: Path) -> None:
         os.utime(path, (self.now.timestamp(), self.now.timestamp()))
 
+    def dated(self, path: str) -> None:
+        """A file that was written just now is as old as the clock says."""
+        self.age(self.root / path)
+
+    def names(self) -> set[str]:
+        """All files, relative to the root."""
+        return {str(path.relative_to(self.root)) for path in self.root.rglob("*") if path.is_file()}
+
+    def read(self, path: str) -> bytes:
+        return (self.root / path).read_bytes()
+
+    def write(self, path: str, data: bytes) -> None:
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_bytes(data)
+        self.dated(path)
+
+    def remove(self, path: str) -> None:
+        (self.root / path).unlink()
+
     def commit(self, run: InFlight) -> Commit:
         source = Source(run.number, f"{run.run_id}.csv", "h", "s", 1, 1, 3, False, self.now.isoformat())
         first = run.table.state.meta.schema == b""
-        return run.table.commit(
+        done = run.table.commit(
             Commit(
                 uuid.uuid4().hex,
                 run.run_id,
@@ -101,6 +136,20 @@ class World:
                 order_by="id" if first else None,
             )
         )
+        self.live = (self.live - set(run.replaces)) | {part.path for part in run.parts}
+        return done
+
+    def write_shard(self, run: InFlight, db_id: int, attempt: int, prefix: str = "shards") -> ShardMeta:
+        """One attempt's file, and how a manifest would name it."""
+        url = f"{prefix}/run_id={run.run_id}/db={db_id:05d}/attempt={attempt:02d}"
+        self.write(f"{url}/shard.db", SHARD)
+        if isinstance(self.where, Place):
+            url = f"{self.where}/{url}"
+        digest = hashlib.sha256(SHARD).hexdigest()
+        return ShardMeta(
+            db_id=db_id, db_url=url, attempt=attempt, row_count=1, min_key=1, max_key=1,
+            checkpoint_id=digest, db_bytes=len(SHARD),
+        )  # fmt: skip
 
     def payload(
         self, table: Table, run_id: str, *, shards: Sequence[ShardMeta] = (), gate: Any = None
@@ -134,3 +183,52 @@ class World:
 
     def parts_on_disk(self) -> set[str]:
         return {str(path.relative_to(self.root)) for path in self.root.glob("bucket=000000/part-*.parquet")}
+
+    def open(self) -> lading.Reader:
+        return lading.open(self.root)
+
+
+class BucketWorld(World):
+    """The same in a bucket, whose clock is this one's: `close` gives it back."""
+
+    def __init__(self, folder: Path, url: str, server: S3Server) -> None:
+        self.url, self.server = url, server
+        super().__init__(folder)
+
+    def settle(self) -> None:
+        self.server.set_clock(self.now)
+        options = self.server.options()
+        there = place(self.url, options, self.config.cache)
+        self.config = dataclasses.replace(self.config, warehouse=there, s3=options)
+        self.where = self.config.place("t")
+        self.storage = storage_of(there.below("t"))
+        self.store = store_of(self.config, "t")
+        Table.create(self.where, "t").close()
+
+    def close(self) -> None:
+        self.server.set_clock(None)
+
+    def pass_time(self, **span: float) -> None:
+        super().pass_time(**span)
+        self.server.set_clock(self.now)
+
+    def dated(self, path: str) -> None:
+        pass  # by the server
+
+    def names(self) -> set[str]:
+        return {one.name for one in self.storage.list()}
+
+    def read(self, path: str) -> bytes:
+        return self.storage.get(path)
+
+    def write(self, path: str, data: bytes) -> None:
+        self.storage.put(path, data)
+
+    def remove(self, path: str) -> None:
+        self.storage.delete(path)
+
+    def parts_on_disk(self) -> set[str]:
+        return {name for name in self.names() if name.startswith("bucket=000000/part-")}
+
+    def open(self) -> lading.Reader:
+        return lading.open(f"{self.url}/t", s3=self.server.options(), cache=self.folder / "reader-cache")

@@ -7,6 +7,7 @@ prints one line each: `killed <call>`, or `done` for the first that ran to its e
 
 from __future__ import annotations
 
+import builtins
 import os
 import shutil
 import signal
@@ -22,28 +23,64 @@ from lading.config.file import load as load_config
 from lading.pipeline import merge  # noqa: F401
 from lading.readers import lookup, scan  # noqa: F401
 
-STEPS = ("fsync", "replace", "rename", "link", "unlink", "pwrite", "ftruncate")
+STEPS = ("fsync", "replace", "rename", "link", "unlink", "pwrite", "ftruncate", "sendfile")
+
+
+class Written:
+    """A file open for writing, each write to which is a step."""
+
+    def __init__(self, file, step) -> None:  # type: ignore[no-untyped-def]
+        self._file, self._step = file, step
+
+    def write(self, data: bytes) -> int:
+        def half() -> None:
+            self._file.write(bytes(data)[: len(bytes(data)) // 2])
+            self._file.flush()
+
+        self._step("write", half)
+        return int(self._file.write(data))
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._file, name)
+
+    def __enter__(self) -> Written:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self._file.close()
 
 
 def kill_at(number: int, told: int) -> None:
     """Die in the `number`-th step: half of a write is done, a rename or sync is not."""
     count = 0
 
+    def counted(name: str, half) -> None:  # type: ignore[no-untyped-def]
+        nonlocal count
+        count += 1
+        if count == number:
+            half()
+            os.write(told, f"killed {name}\n".encode())
+            os.kill(os.getpid(), signal.SIGKILL)
+
     def dying(name: str, real):  # type: ignore[no-untyped-def]
         def step(*args: object, **options: object) -> object:
-            nonlocal count
-            count += 1
-            if count == number:
+            def half() -> None:
                 if name == "pwrite":
                     real(args[0], bytes(args[1])[: len(bytes(args[1])) // 2], args[2])  # type: ignore[call-overload]
-                os.write(told, f"killed {name}\n".encode())
-                os.kill(os.getpid(), signal.SIGKILL)
+
+            counted(name, half)
             return real(*args, **options)
 
         return step
 
+    def opening(path, mode="r", *args, **options):  # type: ignore[no-untyped-def]
+        file = real_open(path, mode, *args, **options)
+        return Written(file, counted) if mode in ("wb", "ab") else file
+
     for name in STEPS:
         setattr(os, name, dying(name, getattr(os, name)))
+    real_open = builtins.open
+    builtins.open = opening
 
 
 OPERATIONS = {

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 
-from lading.catalog.intake import in_parallel, read_footer
+from lading.catalog.intake import footer_of, in_parallel
 from lading.catalog.table import Table
-from lading.errors import LadingError, PartError
+from lading.errors import LadingError
 from lading.model import Member
+from lading.storage.parquet import shown_path
+from lading.storage.place import Where, root_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,25 +18,28 @@ class Problem:
     problem: str
 
 
-def check_collection(folder: Path) -> tuple[int, list[Problem]]:
+def check_collection(where: Where) -> tuple[int, list[Problem]]:
     """How many members there are, and what is wrong; reads the whole log and every footer, no rows."""
     try:
-        table = Table.open(folder)
+        table = Table.open(where)
         try:
-            table.state.columns()  # every row and every vector of the checkpoint against its checksum
+            if table.state.base is not None:
+                table.state.base.check()
             members = table.state.candidates(None)
         finally:
             table.close()
     except LadingError as error:
-        return 0, [Problem(error.file or str(folder), f"{error.message} ({error.hint})")]
-    found = in_parallel(lambda member: _problem(folder, member), members)
+        return 0, [Problem(error.file or str(where), f"{error.message} ({error.hint})")]
+    found = in_parallel(lambda member: _problem(where, member), members)
     return len(members), [problem for problem in found if problem is not None]
 
 
-def _problem(folder: Path, member: Member) -> Problem | None:
+def _problem(where: Where, member: Member) -> Problem | None:
     try:
-        footer = read_footer(Path(os.path.join(folder, member.path)), member.path)
-    except PartError as error:
+        footer = footer_of(where, member.path)
+    except FileNotFoundError:
+        return Problem(member.path, f"{shown_path(root_of(where), member.path)} is not there")
+    except LadingError as error:
         return Problem(member.path, error.message)
     if footer.bytes != member.bytes:
         return Problem(member.path, f"it has {footer.bytes:,} bytes, {member.bytes:,} when it was added")

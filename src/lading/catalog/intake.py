@@ -15,14 +15,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lading.errors import PartError
-from lading.format.bounds import bound_kind
+from lading.format.bounds import tick_of
 from lading.format.footer import zones_of_footer
 from lading.format.unify import unified
-from lading.model import Bound, Member
+from lading.model import Member, Place
+from lading.storage.parquet import open_parquet, shown_path
+from lading.storage.place import Where, located, root_of
 
 _THREADS = 8
 _BUCKET = re.compile(r"bucket=(-?[0-9]+)/[^/]+")
-_MICROSECONDS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
@@ -82,6 +83,39 @@ def read_footer(place: Path, recorded: str) -> Footer:
     return Footer(recorded, metadata, status.st_size, written)
 
 
+def footer_of(where: Where, path: str) -> Footer:
+    """The footer of a member, at `path` below `where`; FileNotFoundError if there is no such file."""
+    if isinstance(where, Place):
+        storage, name = located(where, path)
+        found = storage.head(name)
+        try:
+            with open_parquet(where, path, found.size) as opened:
+                metadata = opened.metadata
+        except pa.ArrowException as error:
+            raise PartError(
+                f"{shown_path(where, path)} can't be read as Parquet: {error}", hint="restore it", file=path
+            ) from error
+        return Footer(path, metadata, found.size, found.modified.isoformat(timespec="microseconds"))
+    try:
+        return read_footer(where / path, path)
+    except PartError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            raise FileNotFoundError(path) from error
+        raise
+
+
+def footer_to_add(where: Where, path: str) -> Footer:
+    """The same for a file that somebody named; PartError if it isn't there or isn't Parquet."""
+    hint = "name Parquet files, one by one; nothing was added"
+    try:
+        return footer_of(where, path)
+    except FileNotFoundError as error:
+        at = shown_path(root_of(where), path)
+        raise PartError(f"{at} is not there", hint=hint, file=at) from error
+    except PartError as error:
+        raise PartError(error.message, hint=hint, file=error.file) from error
+
+
 def joint_schema(table: pa.Schema | None, footers: Sequence[Footer]) -> pa.Schema:
     """The schema of a collection that takes up these files."""
     for footer in footers:
@@ -102,20 +136,10 @@ def member_of(footer: Footer, schema: pa.Schema, key: str | None) -> Member:
         rows=footer.metadata.num_rows,
         bytes=footer.bytes,
         bucket=int(bucket[1]) if bucket else 0,
-        tick_min=_tick(low, schema, key),
-        tick_max=_tick(high, schema, key),
+        tick_min=0 if key is None else tick_of(low, schema.field(key).type),
+        tick_max=0 if key is None else tick_of(high, schema.field(key).type),
         key_min=low,
         key_max=high,
         created_at=footer.written_at,
         zones=zones,
     )
-
-
-def _tick(bound: Bound | None, schema: pa.Schema, key: str | None) -> int:
-    if not isinstance(bound, int) or key is None:
-        return 0
-    type = schema.field(key).type
-    if pa.types.is_timestamp(type):
-        multiply, divide = _MICROSECONDS[type.unit]
-        return bound * multiply // divide
-    return bound if bound_kind(type) in ("int", "date") else 0

@@ -38,6 +38,9 @@ class LogFile:
     def exists(self) -> bool:
         return self.path.exists()
 
+    def size(self) -> int:
+        return self.path.stat().st_size
+
     def create(self, header: LogHeader) -> None:
         """Start a log; FileExistsError if there is one."""
         write_new(self.path, header.to_bytes())

@@ -37,18 +37,21 @@ _BUCKET = re.compile(r"bucket=(-?[0-9]+)")
 _MICROSECONDS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 
 
-def load_manifest(table_dir: Path) -> TableManifest | None:
+def load_manifest(table_dir: Where) -> TableManifest | None:
     """The manifest of the table in `table_dir`, None when it has none. Opens no part."""
-    path = table_dir / MANIFEST_NAME
+    path = f"{table_dir}/{MANIFEST_NAME}"
     try:
-        data = path.read_bytes()
+        if isinstance(table_dir, Place):
+            data = storage_of(table_dir).get(MANIFEST_NAME)
+        else:
+            data = (table_dir / MANIFEST_NAME).read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
         raise ManifestStoreError(
-            f"{path} can't be read: {error.strerror}", hint="check its permissions", file=str(path)
+            f"{path} can't be read: {error.strerror}", hint="check its permissions", file=path
         ) from error
-    return decode_manifest(data, str(path))
+    return decode_manifest(data, path)
 
 
 def write_manifest(table_dir: Where, manifest: TableManifest, extra: Mapping[str, Any] | None = None) -> None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from lading.errors import LogCorrupt
+from lading.errors import LadingError, LogCorrupt
 from lading.format.snapshot_file import MAGIC, require_plain_tables
 from lading.model import Place
 from lading.storage.local import make_dirs
@@ -47,6 +48,25 @@ def connect_newest(place: Place) -> tuple[sqlite3.Connection, str] | None:
     raise LogCorrupt(
         f"the checkpoints of {place} vanish while they are being opened", hint="is somebody deleting them?"
     )
+
+
+def connect_each(place: Place) -> Iterator[sqlite3.Connection]:
+    """Every checkpoint that can be opened, the newest first."""
+    for one in reversed([one for one in storage_of(place).list(_FOLDER) if _is_own(one.name)]):
+        with suppress(FileNotFoundError, LadingError):
+            yield _connected(place, one, f"{place.url}/{one.name}")
+
+
+def checkpoint_from(place: Place, sequence: int) -> bool:
+    """Whether there is a checkpoint of `sequence` or a later one."""
+    after = f"{_FOLDER}/{sequence - 1:0{_DIGITS}}" if sequence else None
+    return any(_is_own(one.name) for one in storage_of(place).list(_FOLDER, after=after))
+
+
+def newest_checkpoint(place: Place) -> str | None:
+    """The name of the newest one."""
+    newest = _newest(place)
+    return newest.name if newest is not None else None
 
 
 def _newest(place: Place) -> Named | None:

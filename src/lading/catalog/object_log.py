@@ -5,8 +5,9 @@ take it in and try the next number. `log/0` is the header. Each object holds one
 a log on disk has. An answer that got lost is no riddle: what lies there is read back, and its bytes, which
 carry the commit's id, say whose it is.
 
-Compaction writes a checkpoint and leaves the objects. Whoever deletes old ones leaves the newest, so that a
-writer that fell behind sees that numbers are missing instead of taking one of them for free.
+Compaction writes a checkpoint and leaves the objects. Cleaning deletes old ones and leaves the newest, so
+that a writer that fell behind sees that numbers are missing instead of taking one of them for free. One that
+fell behind between looking and creating finds out afterwards: there is a checkpoint behind its own commit.
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import msgspec
 
 from lading.catalog.log import LogTail
-from lading.errors import CommitUnknown, LogCorrupt, NotFound, StorageError
-from lading.format.frame import Frames, LogHeader, decode_frames, decode_header
+from lading.catalog.object_checkpoint import checkpoint_from
+from lading.errors import CommitUnknown, Conflict, LogCorrupt, NotFound, StorageError
+from lading.format.frame import Frames, LogHeader, Salvage, decode_frames, decode_header
 from lading.model import Commit, Place
+from lading.storage.named import SwapLost
 from lading.storage.place import storage_of
 
 _FOLDER = "log"
@@ -44,11 +47,10 @@ class ObjectLog:
         self._storage = storage_of(place)
 
     def exists(self) -> bool:
-        try:
-            self._storage.head(_name(0))
-        except FileNotFoundError:
-            return False
-        return True
+        return is_taken(self._place, 0)
+
+    def size(self) -> int:
+        return sum(one.size for one in self._storage.list(_FOLDER))
 
     def create(self, header: LogHeader) -> None:
         """Start a log; FileExistsError if there is one."""
@@ -77,23 +79,39 @@ class ObjectLog:
         return LogTail(header, Frames(commits, end, torn=False))
 
     def append(self, frame: bytes, end: int) -> int:
-        """Create the object behind `end`; Taken if somebody else did, CommitUnknown if that can't be told."""
+        """Create the object behind `end`; Taken if somebody else did, CommitUnknown if that can't be told,
+        Conflict if the number had been given and cleaned away since `end` was read."""
         name = _name(end + 1)
         for attempt in range(_ATTEMPTS):
             try:
                 self._storage.put_new(name, frame)
-                return end + 1
+                return self._made(end + 1)
             except FileExistsError:
                 doubt = None
             except StorageError as error:
                 doubt = error
             found = self._looked_up(name, doubt)
             if found == frame:
-                return end + 1
+                return self._made(end + 1)
             if found is not None:
                 raise Taken
             time.sleep(_PAUSE * 2**attempt)
         raise self._unknown(name, doubt)
+
+    def _made(self, number: int) -> int:
+        """`number`, unless it had been given before and cleaned away: what was created now then lies where no
+        reader looks, and there is a checkpoint at or behind it. Should that be of this very commit, planning
+        again finds it made."""
+        try:
+            passed = checkpoint_from(self._place, number)
+        except StorageError as error:
+            raise self._unknown(_name(number), error) from error
+        if passed:
+            raise Conflict(
+                f"{self._place}: others committed past sequence {number} in between",
+                hint="run again: it will plan from there",
+            )
+        return number
 
     def _looked_up(self, name: str, doubt: StorageError | None) -> bytes | None:
         try:
@@ -148,6 +166,59 @@ class ObjectLog:
                 file=f"{self._place}/{name}",
             )
         return frames.commits[0]
+
+
+def salvage_objects(place: Place) -> Salvage:
+    """What can be read of a log that may be damaged; numbers that were cleaned away don't count as damage."""
+    storage = storage_of(place)
+    try:
+        header = decode_header(storage.get(_name(0)))[0]
+    except (FileNotFoundError, LogCorrupt, msgspec.DecodeError):
+        header = None
+    numbers = [n for n in map(_number, (one.name for one in storage.list(_FOLDER))) if n]
+    commits: list[Commit] = []
+    log = ObjectLog(place)
+    for at, number in enumerate(numbers):
+        try:
+            commit = log._frame(number)
+        except LogCorrupt:
+            return Salvage(header, commits, len(numbers) - at - 1)
+        if commit is not None:
+            commits.append(commit)
+    return Salvage(header, commits, 0)
+
+
+def last_number(place: Place) -> int:
+    """The greatest number that a commit was given, 0 before the first."""
+    return max((_number(one.name) or 0 for one in storage_of(place).list(_FOLDER)), default=0)
+
+
+def replace_header(place: Place, header: LogHeader, keep_as: str) -> tuple[str, ...]:
+    """Start over under another id; gives the name under which the old header is kept, if there was one.
+    Conflict if somebody else did so meanwhile."""
+    storage, name = storage_of(place), _name(0)
+    kept: tuple[str, ...] = ()
+    etag = None
+    with suppress(FileNotFoundError):
+        old, etag = storage.get_with_etag(name)
+        kept = (f"{_FOLDER}/{keep_as}",)
+        storage.put(kept[0], old)
+    try:
+        storage.swap(name, header.to_bytes(), etag)
+    except SwapLost:
+        raise Conflict(
+            f"somebody else rebuilt {place} meanwhile", hint="look at it: lading collection check"
+        ) from None
+    return kept
+
+
+def is_taken(place: Place, number: int) -> bool:
+    """Whether there is a commit of that number, or the header for 0."""
+    try:
+        storage_of(place).head(_name(number))
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _name(number: int) -> str:

@@ -8,9 +8,9 @@ given out, so that what it publishes is newer than what readers see.
 
 from __future__ import annotations
 
-import os
 import shutil
 import uuid
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,16 +22,17 @@ from lading.catalog.checkpoint import write_checkpoint
 from lading.catalog.log import NAME as LOG_NAME
 from lading.catalog.log import LogFile
 from lading.catalog.manifest import load_manifest, manifest_of, write_manifest
-from lading.catalog.salvage import current_of, salvaged_state
+from lading.catalog.object_log import last_number, replace_header
+from lading.catalog.salvage import Published, own_pointer, salvaged_state
 from lading.catalog.state import TableState
 from lading.catalog.table import Table
-from lading.catalog.walk import walk_files
+from lading.catalog.walk import parquet_files, walk_files
 from lading.errors import LadingError, NotFound
 from lading.format.frame import FORMAT_VERSION, LogHeader
 from lading.format.state_file import StateMeta
-from lading.format.table_manifest import TableManifest
-from lading.model import Commit
+from lading.model import Commit, Place
 from lading.storage.local import fsync_dir
+from lading.storage.place import Where, root_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,32 +61,36 @@ class Recovered:
         return self.found_in == "log" and not self.undecided
 
 
-def recover(folder: Path, *, key: str | None = None) -> Recovered:
+def recover(where: Where, *, key: str | None = None, published: Published | None = None) -> Recovered:
     """The best state there is. Writes nothing."""
-    table = _whole_log(folder)
+    table = _whole_log(where)
     if table is not None:
         return Recovered("log", table.state, ())
-    found = salvaged_state(folder)
+    found = salvaged_state(where, published)
     if found is not None:
-        undecided = [*found.lost, *_unlisted(folder, found.state)]
+        undecided = [*found.lost, *_unlisted(where, found.state)]
         return Recovered(found.found_in, found.state, tuple(undecided) or ("the log had to be restored",))
-    return _from_files(folder, key)
+    return _from_files(where, key)
 
 
-def restore(folder: Path, *, key: str | None = None) -> Restored:
+def restore(where: Where, *, key: str | None = None, published: Published | None = None) -> Restored:
     """Put a log in place that can be opened; one that is whole is left alone. Writes manifest.json too,
-    for a table that has buckets."""
-    if not folder.is_dir():
-        raise NotFound(f"there is no folder {folder}", hint="is the path right?", file=str(folder))
-    with LogFile(folder).lock():
-        found = recover(folder, key=key)
+    for a table that has buckets. `published` is what readers see; None: what the pointer in the table's own
+    directory names."""
+    if isinstance(where, Path) and not where.is_dir():
+        raise NotFound(f"there is no folder {where}", hint="is the path right?", file=str(where))
+    if isinstance(where, Place) and not (Table.exists(where) or parquet_files(where)):
+        raise NotFound(f"there is nothing in {where}", hint="is the URL right?", file=str(where))
+    published = published or own_pointer(where)
+    with LogFile(where).lock() if isinstance(where, Path) else nullcontext():
+        found = recover(where, key=key, published=published)
         state = found.state
         kept: tuple[str, ...] = ()
         if not found.whole:
-            kept = _set_aside(folder)
-            state = _write_anew(folder, found)
+            seen = published.current.sequence if published.current is not None else 0
+            kept, state = _written_anew(where, found, seen)
     if any(member.path.startswith("bucket=") for member in state.candidates(None)):
-        _write_manifest(folder, state)
+        _write_manifest(where, state)
     return Restored(
         found.found_in,
         state.count(),
@@ -97,30 +102,22 @@ def restore(folder: Path, *, key: str | None = None) -> Restored:
     )
 
 
-def table_manifest(folder: Path, state: TableState) -> TableManifest:
-    meta = state.meta
-    return manifest_of(meta.table, state.in_order_added(), created_at=meta.created_at, updated_at=meta.at)
-
-
-def _whole_log(folder: Path) -> Table | None:
+def _whole_log(folder: Where) -> Table | None:
     if not Table.exists(folder):
         return None
     try:
         table = Table.open(folder)
-        table.state.columns()
+        if table.state.base is not None:
+            table.state.base.check()
     except LadingError:
         return None
     return table
 
 
-def _unlisted(folder: Path, state: TableState) -> list[str]:
+def _unlisted(where: Where, state: TableState) -> list[str]:
     listed = {member.path for member in state.candidates(None)}
-    known = listed | {member.path.rsplit("/", 1)[-1] for member in state.candidates(None)}
-    lying = [
-        f"{bucket.name}/{file.name}"
-        for bucket in sorted(folder.glob("bucket=*/"))
-        for file in sorted(bucket.glob("*.parquet"))
-    ]
+    known = listed | {path.rsplit("/", 1)[-1] for path in listed}
+    lying = [path for path in parquet_files(where) if path.startswith("bucket=")]
     strangers = [path for path in lying if path not in known]
     if not strangers:
         return []
@@ -128,7 +125,7 @@ def _unlisted(folder: Path, state: TableState) -> list[str]:
     return [f"{len(strangers)} part files are not in the restored state and were left alone: {shown}"]
 
 
-def _from_files(folder: Path, key: str | None) -> Recovered:
+def _from_files(folder: Where, key: str | None) -> Recovered:
     walked = walk_files(folder, key)
     now = datetime.now(UTC).isoformat()
     manifest = None
@@ -138,9 +135,13 @@ def _from_files(folder: Path, key: str | None) -> Recovered:
         walked_note: tuple[str, ...] = ("manifest.json could not be read either",)
     else:
         walked_note = ()
-    name = manifest.table if manifest is not None else os.path.basename(os.path.abspath(folder))
+    name = (
+        manifest.table
+        if manifest is not None
+        else str(folder if isinstance(folder, Place) else folder.absolute()).rsplit("/", 1)[-1]
+    )
     header = LogHeader(FORMAT_VERSION, name, uuid.uuid4().hex, "", now, 0)
-    state = TableState(str(folder), StateMeta.before_the_first_commit(header))
+    state = TableState(root_of(folder), StateMeta.before_the_first_commit(header))
     schema = walked.schema.serialize().to_pybytes() if len(walked.schema) else None
     commit = Commit(
         uuid.uuid4().hex,
@@ -157,9 +158,35 @@ def _from_files(folder: Path, key: str | None) -> Recovered:
     return Recovered("files", state, (*walked.undecided, *walked_note, outside))
 
 
-def _set_aside(folder: Path) -> tuple[str, ...]:
-    """Copies, not renames: killed in between, whatever could be read before still can."""
+def _written_anew(where: Where, found: Recovered, seen: int) -> tuple[tuple[str, ...], TableState]:
+    """What was kept of the damaged log, and the state under its new id; `seen` is the sequence that readers
+    see."""
+    given = found.state.sequence if isinstance(where, Path) else max(found.state.sequence, last_number(where))
+    sequence = max(given, seen) + 1
+    as_published = found.found_in == "snapshot" and found.state.meta.data_sequence <= seen
+    meta = msgspec.structs.replace(
+        found.state.meta,
+        table_id=uuid.uuid4().hex,
+        sequence=sequence,
+        data_sequence=found.state.meta.data_sequence if as_published else sequence,
+    )
+    header = LogHeader(FORMAT_VERSION, meta.table, meta.table_id, uuid.uuid4().hex, meta.created_at, sequence)
     stamp = f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
+    if isinstance(where, Path):
+        kept = _set_aside(where, stamp)
+        meta = msgspec.structs.replace(meta, log_id=header.log_id, log_offset=len(header.to_bytes()))
+        write_checkpoint(where, meta, found.state.columns())
+        LogFile(where).replace(header)
+    else:
+        # The commits of before stay: their numbers lie below the new beginning.
+        meta = msgspec.structs.replace(meta, log_id=header.log_id, log_offset=sequence)
+        write_checkpoint(where, meta, found.state.columns())
+        kept = replace_header(where, header, f"header.damaged-{stamp}")
+    return kept, Table.open(where).state
+
+
+def _set_aside(folder: Path, stamp: str) -> tuple[str, ...]:
+    """Copies, not renames: killed in between, whatever could be read before still can."""
     kept = []
     for name in (LOG_NAME, CHECKPOINT_NAME):
         if (folder / name).exists():
@@ -169,24 +196,8 @@ def _set_aside(folder: Path) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _write_anew(folder: Path, found: Recovered) -> TableState:
-    current = current_of(folder)
-    seen = current.sequence if current is not None else 0
-    sequence = max(found.state.sequence, seen) + 1
-    as_published = found.found_in == "snapshot" and found.state.meta.data_sequence <= seen
-    meta = msgspec.structs.replace(
-        found.state.meta,
-        table_id=uuid.uuid4().hex,
-        sequence=sequence,
-        data_sequence=found.state.meta.data_sequence if as_published else sequence,
-    )
-    header = LogHeader(FORMAT_VERSION, meta.table, meta.table_id, uuid.uuid4().hex, meta.created_at, sequence)
-    written = msgspec.structs.replace(meta, log_id=header.log_id, log_offset=len(header.to_bytes()))
-    write_checkpoint(folder, written, found.state.columns())
-    LogFile(folder).replace(header)
-    return Table.open(folder).state
-
-
-def _write_manifest(folder: Path, state: TableState) -> None:
-    extra = {"table_id": state.meta.table_id, "sequence": state.sequence, "order_by": state.order_by}
-    write_manifest(folder, table_manifest(folder, state), extra)
+def _write_manifest(where: Where, state: TableState) -> None:
+    meta = state.meta
+    manifest = manifest_of(meta.table, state.in_order_added(), created_at=meta.created_at, updated_at=meta.at)
+    extra = {"table_id": meta.table_id, "sequence": state.sequence, "order_by": state.order_by}
+    write_manifest(where, manifest, extra)

@@ -9,6 +9,7 @@ state, so it is always said how much that is.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,8 @@ import msgspec
 
 from lading.catalog.checkpoint import open_checkpoint
 from lading.catalog.log import NAME as LOG_NAME
+from lading.catalog.object_checkpoint import connect_each
+from lading.catalog.object_log import salvage_objects
 from lading.catalog.state import TableState
 from lading.errors import LadingError
 from lading.format.frame import Salvage, salvage
@@ -23,9 +26,18 @@ from lading.format.members import MemberStore
 from lading.format.pointer import parse_pointer
 from lading.format.snapshot_file import open_snapshot_file
 from lading.format.state_file import StateMeta
-from lading.model import SnapshotRef
+from lading.model import Place, SnapshotRef
+from lading.storage.place import Where, root_of
 
 _NOTHING = Salvage(None, [], 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The snapshot that readers see, wherever its manifest is kept."""
+
+    current: SnapshotRef | None
+    members: Callable[[SnapshotRef], MemberStore]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +49,11 @@ class Salvaged:
     lost: tuple[str, ...]  # in words
 
 
-def salvaged_state(folder: Path) -> Salvaged | None:
-    """The furthest state that checkpoint, snapshot and log give; None if none of them can be read."""
-    log = _log(folder)
-    bases = [_checkpoint(folder), _snapshot(folder), _beginning(folder, log)]
+def salvaged_state(where: Where, published: Published | None = None) -> Salvaged | None:
+    """The furthest state that checkpoint, snapshot and log give; None if none of them can be read. Without
+    `published` it is what the pointer in the table's own directory names."""
+    log = _log(where)
+    bases = [_checkpoint(where), _snapshot(where, published or own_pointer(where)), _beginning(where, log)]
     reached = [(_advanced(state, log), name) for name, state in filter(None, bases)]
     if not reached:
         return None
@@ -48,57 +61,75 @@ def salvaged_state(folder: Path) -> Salvaged | None:
     return Salvaged(name, state, tuple(_lost(log, state)))
 
 
-def current_of(folder: Path) -> SnapshotRef | None:
-    """What the pointer in the table's own directory says, None when there is none or it can't be read."""
+def own_pointer(where: Where) -> Published:
+    """What the pointer in a table's own directory says, nothing when there is none or it can't be read."""
+
+    def members(ref: SnapshotRef) -> MemberStore:
+        assert isinstance(where, Path)
+        return MemberStore(open_snapshot_file(where / ref.ref), str(where))
+
     try:
-        return parse_pointer((folder / "_CURRENT").read_bytes())
+        if isinstance(where, Place):
+            return Published(None, members)
+        current = parse_pointer((where / "_CURRENT").read_bytes())
     except (OSError, LadingError):
-        return None
+        return Published(None, members)
+    leads_out = ".." in current.ref.split("/") or current.ref.startswith("/")
+    return Published(None if leads_out else current, members)
 
 
-def _log(folder: Path) -> Salvage:
+def _log(where: Where) -> Salvage:
+    if isinstance(where, Place):
+        return salvage_objects(where)
     try:
-        return salvage((folder / LOG_NAME).read_bytes())
+        return salvage((where / LOG_NAME).read_bytes())
     except OSError:
         return _NOTHING
 
 
-def _checkpoint(folder: Path) -> tuple[str, TableState] | None:
+def _checkpoint(where: Where) -> tuple[str, TableState] | None:
+    found = (_whole("checkpoint", where, store) for store in _checkpoints(where))
+    return next((one for one in found if one is not None), None)
+
+
+def _checkpoints(where: Where) -> Iterator[MemberStore | None]:
+    if isinstance(where, Place):
+        yield from (MemberStore(connection, where) for connection in connect_each(where))
+        return
     try:
-        store = open_checkpoint(folder)
+        yield open_checkpoint(where)
+    except LadingError:
+        return
+
+
+def _snapshot(where: Where, published: Published) -> tuple[str, TableState] | None:
+    if published.current is None:
+        return None
+    try:
+        store = published.members(published.current)
     except LadingError:
         return None
-    return _whole("checkpoint", folder, store)
+    return _whole("snapshot", where, store)
 
 
-def _snapshot(folder: Path) -> tuple[str, TableState] | None:
-    current = current_of(folder)
-    if current is None or ".." in current.ref.split("/") or current.ref.startswith("/"):
+def _beginning(where: Where, log: Salvage) -> tuple[str, TableState] | None:
+    cleaned = bool(log.commits) and log.commits[0].sequence > 1
+    if log.header is None or log.header.base > 0 or cleaned:
         return None
-    try:
-        store = MemberStore(open_snapshot_file(folder / current.ref), str(folder))
-    except LadingError:
-        return None
-    return _whole("snapshot", folder, store)
+    return "log", TableState(root_of(where), StateMeta.before_the_first_commit(log.header))
 
 
-def _beginning(folder: Path, log: Salvage) -> tuple[str, TableState] | None:
-    if log.header is None or log.header.base > 0:
-        return None
-    return "log", TableState(str(folder), StateMeta.before_the_first_commit(log.header))
-
-
-def _whole(name: str, folder: Path, store: MemberStore | None) -> tuple[str, TableState] | None:
+def _whole(name: str, where: Where, store: MemberStore | None) -> tuple[str, TableState] | None:
     """A base that passes all of its checks, or none."""
     if store is None:
         return None
     try:
-        state = TableState(str(folder), msgspec.structs.replace(store.meta, log_id="", log_offset=0), store)
-        state.columns()
+        meta = msgspec.structs.replace(store.meta, log_id="", log_offset=0)
+        store.check()
     except (LadingError, sqlite3.Error):
         store.close()
         return None
-    return name, state
+    return name, TableState(root_of(where), meta, store)
 
 
 def _advanced(state: TableState, log: Salvage) -> TableState:
@@ -114,17 +145,15 @@ def _advanced(state: TableState, log: Salvage) -> TableState:
 def _lost(log: Salvage, state: TableState) -> list[str]:
     lost = []
     if log.header is None:
-        lost.append(
-            "manifest.log could not be read: commits after the restored state are lost, if there were any"
-        )
+        lost.append("the log could not be read: commits after the restored state are lost, if there were any")
     if log.behind:
         lost.append(
-            f"{log.behind} commits lie behind the damage in manifest.log and were not applied: "
+            f"{log.behind} commits lie behind the damage in the log and were not applied: "
             "a part that they replaced may be listed again, and one that they added is not"
         )
     unapplied = [commit.sequence for commit in log.commits if commit.sequence > state.sequence]
     if unapplied:
         lost.append(
-            f"the commits {unapplied[0]} to {unapplied[-1]} of manifest.log do not follow the restored state"
+            f"the commits {unapplied[0]} to {unapplied[-1]} of the log do not follow the restored state"
         )
     return lost

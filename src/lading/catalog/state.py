@@ -14,6 +14,7 @@ import numpy as np
 
 from lading.errors import LogCorrupt
 from lading.format.expression import Predicate
+from lading.format.key_index import KeyIndex
 from lading.format.members import MemberStore, zone_loader
 from lading.format.prune import may_match
 from lading.format.source_lists import SourceLists
@@ -33,6 +34,7 @@ class TableState:
     removed: set[str] = field(default_factory=set)  # paths of the base that are no longer live
     read: dict[int, tuple[Source, int]] = field(default_factory=dict)  # source -> (record, sequence)
     gone: set[int] = field(default_factory=set)  # sources of the base that were retracted
+    _by_key: KeyIndex | None = None  # of `added`, from the first question on
 
     @property
     def sequence(self) -> int:
@@ -48,6 +50,7 @@ class TableState:
 
     def apply(self, commits: Sequence[Commit]) -> None:
         """Lay commits over the state, in their order."""
+        self._by_key = None
         serial = self.meta.next_serial
         for commit in commits:
             if commit.remove or commit.tier or commit.minus:
@@ -66,6 +69,10 @@ class TableState:
     def count(self) -> int:
         return (self.base.count() if self.base else 0) - len(self.removed) + len(self.added)
 
+    def changes(self) -> int:
+        """How many members differ from the checkpoint."""
+        return len(self.added) + len(self.removed)
+
     def candidates(self, where: Predicate | None) -> list[Member]:
         overlay = [member for _, member in self.added.values()]
         if where is not None and overlay:
@@ -75,11 +82,9 @@ class TableState:
         return self._merged(self.base.candidates(where) if self.base else [], overlay)
 
     def holding(self, key: Bound) -> list[Member]:
-        overlay = [
-            member
-            for _, member in self.added.values()
-            if member.key_min is None or member.key_max is None or member.key_min <= key <= member.key_max  # type: ignore[operator]
-        ]
+        if self._by_key is None:
+            self._by_key = KeyIndex(member for _, member in self.added.values())
+        overlay = self._by_key.holding(key)
         return self._merged(self.base.holding(key) if self.base else [], overlay)
 
     def members_of(self, sources: Iterable[int]) -> list[Member]:
@@ -130,7 +135,9 @@ class TableState:
         """Rows that a reader gets, without opening anything."""
         rows = sum(member.live_rows for _, member in self.added.values())
         if self.base is not None:
-            rows += int(self.base.live_rows.sum()) - int(self.base.live_rows[self._removed_numbers()].sum())
+            rows += self.base.row_count() - sum(
+                m.live_rows for m in self.base.members(self._removed_numbers())
+            )
         return rows
 
     def bucket_count(self) -> int:

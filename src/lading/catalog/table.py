@@ -20,7 +20,8 @@ from lading.format.state_file import StateMeta
 from lading.model import Commit, Place, Root
 from lading.storage.place import Where, folder_of, root_of
 
-CHECKPOINT_EVERY = 1000
+CHECKPOINT_EVERY = 1000  # commits
+CHECKPOINT_CHANGES = 10_000  # members changed since, if that is a quarter of them or more
 
 
 class Table:
@@ -128,7 +129,11 @@ class Table:
         return _log_of(self.place).read().frames.commits
 
     def checkpoint_if_due(self) -> bool:
-        if self.state.sequence - self.checkpoint_sequence < CHECKPOINT_EVERY:
+        """Write one if opening the table would otherwise mean decoding much."""
+        commits = self.state.sequence - self.checkpoint_sequence
+        changes = self.state.changes()
+        many = changes >= CHECKPOINT_CHANGES and 4 * changes >= self.state.count()
+        if commits < CHECKPOINT_EVERY and not many:
             return False
         self.checkpoint()
         return True
@@ -207,6 +212,11 @@ class Table:
         self.state = TableState(self.root, self.state.meta, base)
         if old is not None:
             old.close()
+
+
+def log_bytes(where: Where) -> int:
+    """How large the log is, its checkpoints apart."""
+    return _log_of(where).size()
 
 
 def _log_of(place: Where) -> LogFile | ObjectLog:

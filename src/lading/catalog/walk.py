@@ -15,15 +15,24 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from lading.catalog.intake import Footer, in_parallel, joint_schema, member_of, read_footer
-from lading.errors import LadingError, PartError
+from lading.catalog.intake import Footer, footer_to_add, in_parallel, joint_schema, member_of
+from lading.errors import PartError
 from lading.format.bounds import bound_kind
-from lading.model import Member
+from lading.model import Member, Place
+from lading.storage.parquet import open_parquet, row_batches, shown_path
+from lading.storage.place import Where, root_of, storage_of
 
-_NOT_DATA = ("manifests", "quarantine", "runs", "shards")  # lading's own folders below a table
+_NOT_DATA = (
+    "checkpoint",
+    "log",
+    "manifests",
+    "quarantine",
+    "runs",
+    "shards",
+)  # lading's own folders below a table
 _SOURCE = "_source"
+_BATCH = 1 << 16  # rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +43,14 @@ class Walked:
     undecided: tuple[str, ...]  # in words, with the paths
 
 
-def walk_files(folder: Path, key: str | None) -> Walked:
-    """Every Parquet file below `folder` that can be taken for a live member."""
-    paths = sorted(_parquet_files(folder))
-    read = in_parallel(lambda path: _footer(folder, path), paths)
+def walk_files(where: Where, key: str | None) -> Walked:
+    """Every Parquet file below `where` that can be taken for a live member."""
+    read = in_parallel(lambda path: _footer(where, path), parquet_files(where))
     undecided = [str(one) for one in read if isinstance(one, str)]
     footers = [one for one in read if isinstance(one, Footer)]
     footers, replaced = _without_replaced(footers)
     undecided += [f"{path} is left out: another part says that it replaced it" for path in replaced]
-    footers, overlapping = _without_overlaps(folder, footers)
+    footers, overlapping = _without_overlaps(where, footers)
     undecided += [
         f"{path} is left out: a later commit's part holds rows of the same source file, and whether it was "
         "replaced is not written anywhere"
@@ -67,7 +75,20 @@ def _members(
     return tuple(member_of(footer, schema, key) for footer in footers), schema, key
 
 
-def _parquet_files(folder: Path) -> Iterator[str]:
+def parquet_files(where: Where) -> list[str]:
+    """The paths of all Parquet files of a table or collection, sorted."""
+    return sorted(_objects(where) if isinstance(where, Place) else _files(where))
+
+
+def _objects(place: Place) -> Iterator[str]:
+    for found in storage_of(place).list():
+        *folders, name = found.name.split("/")
+        hidden = any(step.startswith(".") for step in (*folders, name))
+        if name.endswith(".parquet") and not hidden and (not folders or folders[0] not in _NOT_DATA):
+            yield found.name
+
+
+def _files(folder: Path) -> Iterator[str]:
     for place, folders, files in os.walk(folder):
         below = os.path.relpath(place, folder)
         folders[:] = sorted(
@@ -78,10 +99,10 @@ def _parquet_files(folder: Path) -> Iterator[str]:
                 yield name if below == "." else f"{below}/{name}".replace(os.sep, "/")
 
 
-def _footer(folder: Path, path: str) -> Footer | str:
+def _footer(where: Where, path: str) -> Footer | str:
     try:
-        return read_footer(folder / path, path)
-    except LadingError as error:
+        return footer_to_add(where, path)
+    except PartError as error:
         return f"{path} is left out: {error.message}"
 
 
@@ -91,7 +112,7 @@ def _without_replaced(footers: list[Footer]) -> tuple[list[Footer], list[str]]:
     return [f for f in footers if f.path not in replaced], sorted(replaced & {f.path for f in footers})
 
 
-def _without_overlaps(folder: Path, footers: list[Footer]) -> tuple[list[Footer], list[str]]:
+def _without_overlaps(where: Where, footers: list[Footer]) -> tuple[list[Footer], list[str]]:
     """Rows of one source file are written by one commit: of two, the later one is kept."""
     written = [footer for footer in footers if footer.said("commit_id") and _SOURCE in footer.schema.names]
     if len({footer.said("commit_id") for footer in written}) < 2:
@@ -99,7 +120,7 @@ def _without_overlaps(folder: Path, footers: list[Footer]) -> tuple[list[Footer]
     sources = dict(
         zip(
             [footer.path for footer in written],
-            in_parallel(lambda footer: _sources(folder / footer.path), written),
+            in_parallel(lambda footer: _sources(where, footer.path), written),
             strict=True,
         )
     )
@@ -116,14 +137,17 @@ def _age(footer: Footer) -> tuple[str, str]:
     return footer.said("run_id") or "", footer.said("commit_id") or ""
 
 
-def _sources(place: Path) -> set[int]:
+def _sources(where: Where, path: str) -> set[int]:
+    root = root_of(where)
     try:
-        with pq.ParquetFile(place) as file:
+        with open_parquet(root, path) as file:
             found: set[int] = set()
-            for batch in file.iter_batches(columns=[_SOURCE]):
+            for batch in row_batches(root, file, _BATCH, columns=[_SOURCE]):
                 found.update(pc.unique(batch.column(0)).to_pylist())
             return found
     except (OSError, pa.ArrowException) as error:
         raise PartError(
-            f"{place} can't be read: {error}", hint="move it out of the table, then rebuild", file=str(place)
+            f"{shown_path(root, path)} can't be read: {error}",
+            hint="move it out of the table, then rebuild",
+            file=path,
         ) from error

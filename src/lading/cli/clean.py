@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,19 +15,23 @@ if TYPE_CHECKING:
     from lading.steps.clean import CleanReport
 
 _SHOWN = 20  # files a table; --json lists all
-_KEEP = 10
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 KeepRuns = Annotated[
-    int,
+    int | None,
     typer.Option(
-        "--keep-runs", metavar="N", min=1, help=f"Keep the snapshots of N runs; {_KEEP} by default."
+        "--keep-runs",
+        metavar="N",
+        min=1,
+        help="Keep the snapshots of N runs; without it `clean.keep_runs` of lading.yaml, or 10.",
     ),
 ]
 OlderThan = Annotated[
-    str,
+    str | None,
     typer.Option(
-        "--older-than", metavar="SPAN", help="Only what nothing has referred to for that long: 24h."
+        "--older-than",
+        metavar="SPAN",
+        help="Only what nothing has referred to for that long (30m, 24h, 7d); without it `clean.grace` of "
+        "lading.yaml, or 24h.",
     ),
 ]
 Apply = Annotated[bool, typer.Option("--apply", help="Delete; without it nothing is touched.")]
@@ -37,16 +40,17 @@ Apply = Annotated[bool, typer.Option("--apply", help="Delete; without it nothing
 def clean(
     ctx: typer.Context,
     tables: Tables = None,
-    keep_runs: KeepRuns = _KEEP,
-    older_than: OlderThan = "24h",
+    keep_runs: KeepRuns = None,
+    older_than: OlderThan = None,
     apply: Apply = False,
     json: Json = False,
 ) -> None:
     """Show, or delete, what nothing refers to any more.
 
     Snapshots past --keep-runs, replaced parts, attempts that lost, what dead runs left, half-written
-    files. Nothing that a kept snapshot, the log or a run at work refers to, only files that lading
-    wrote, and only with --apply.
+    files; in a bucket also commits and checkpoints that a later checkpoint took the place of. Nothing that
+    a kept snapshot, the log or a run at work refers to, only files that lading wrote, and only with
+    --apply.
 
     \b
     Example:
@@ -54,11 +58,16 @@ def clean(
       lading clean voyages --keep-runs 30 --older-than 7d --apply
     """
     from lading.cli.screen import print_json
-    from lading.steps.clean import Rules, tables_to_clean
     from lading.steps.clean import clean as clean_table
+    from lading.steps.clean import tables_to_clean
+    from lading.steps.clean_survey import Rules
 
     config = config_of(ctx)
-    rules = Rules(keep_runs, span(older_than, "--older-than"))
+    kept = config.clean
+    rules = Rules(
+        kept.keep_runs if keep_runs is None else keep_runs,
+        kept.grace if older_than is None else span(older_than, "--older-than"),
+    )
     reports = [
         clean_table(config, name, rules, apply=apply) for name in tables_to_clean(config, tables or [])
     ]
@@ -71,13 +80,12 @@ def clean(
 
 def span(text: str, option: str) -> timedelta:
     """`7d`, `24h`, `30m`, `0s`."""
-    match = re.fullmatch(r"([0-9]+)\s*([smhdw])", text.strip())
-    if match is None:
+    from lading.config.clean import parse_span
+
+    found = parse_span(text)
+    if found is None:
         raise ConfigError(f"{option} {text!r} is not a span of time", hint="write it as 30m, 24h or 7d")
-    try:
-        return timedelta(seconds=int(match[1]) * _UNITS[match[2]])
-    except OverflowError:
-        raise ConfigError(f"{option} {text!r} is too long", hint="write it as 30m, 24h or 7d") from None
+    return found
 
 
 def _report_object(report: CleanReport) -> dict[str, Any]:

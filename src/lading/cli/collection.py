@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lading.cli.collection_place import Dir, collection_at
 from lading.cli.collection_read import collection_lookup, collection_scan
 from lading.cli.collection_repair import check, compact, rebuild
 from lading.cli.groups import group
@@ -15,8 +15,7 @@ from lading.cli.session import Json
 if TYPE_CHECKING:
     from lading.collection import Listed
 
-Dir = Annotated[Path, typer.Argument(metavar="DIR", help="The collection's directory.")]
-Files = Annotated[list[Path], typer.Argument(metavar="FILE", help="Parquet files, anywhere.")]
+Files = Annotated[list[str], typer.Argument(metavar="FILE", help="Parquet files, anywhere.")]
 Members = Annotated[
     list[str], typer.Argument(metavar="MEMBER", help="Listed paths, or file names that are unique.")
 ]
@@ -33,7 +32,7 @@ Into = Annotated[
 ]
 
 
-def add(dir: Dir, files: Files, key: KeyColumn = None, json: Json = False) -> None:
+def add(ctx: typer.Context, dir: Dir, files: Files, key: KeyColumn = None, json: Json = False) -> None:
     """Add files to a collection, which is started if there is none.
 
     Reads their footers, in parallel, and makes one commit. The files are left as they are.
@@ -43,11 +42,11 @@ def add(dir: Dir, files: Files, key: KeyColumn = None, json: Json = False) -> No
     Example:
       lading collection add ./corpus shard0.parquet shard1.parquet --key url
       lading collection add ./corpus /far/away/*.parquet --json
+      lading collection add s3://bucket/corpus shard0.parquet s3://other/shard1.parquet
     """
     from lading.cli.screen import count_words, print_json, say
-    from lading.collection import Collection
 
-    with Collection(dir) as collection:
+    with collection_at(ctx, dir) as collection:
         done = collection.add(*files, key=key)
         live = len(collection)
     if json:
@@ -59,7 +58,7 @@ def add(dir: Dir, files: Files, key: KeyColumn = None, json: Json = False) -> No
     say(f"{count_words(len(done.added), 'member')} added{changed}{same}; {live:,} live")
 
 
-def list_(dir: Dir, json: Json = False) -> None:
+def list_(ctx: typer.Context, dir: Dir, json: Json = False) -> None:
     """List the live members.
 
     Each with its key span, rows, bytes, tier, and the columns that it can be pruned on.
@@ -71,9 +70,8 @@ def list_(dir: Dir, json: Json = False) -> None:
     """
     from lading.cli.rows import row_json
     from lading.cli.screen import say
-    from lading.collection import Collection
 
-    with Collection(dir) as collection:
+    with collection_at(ctx, dir) as collection:
         members = collection.members()
     if json:
         print(row_json({"members": [_member_object(member) for member in members]}).decode())
@@ -84,7 +82,7 @@ def list_(dir: Dir, json: Json = False) -> None:
         say(f"  {member.path:<{width}}  {_member_line(member)}")
 
 
-def remove(dir: Dir, members: Members, json: Json = False) -> None:
+def remove(ctx: typer.Context, dir: Dir, members: Members, json: Json = False) -> None:
     """Take members out of a collection. Their files stay where they are.
 
     \b
@@ -92,9 +90,8 @@ def remove(dir: Dir, members: Members, json: Json = False) -> None:
       lading collection remove ./corpus shard0.parquet
     """
     from lading.cli.screen import count_words, print_json, say
-    from lading.collection import Collection
 
-    with Collection(dir) as collection:
+    with collection_at(ctx, dir) as collection:
         removed = collection.remove(*members)
         live, sequence = len(collection), collection.sequence
     if json:
@@ -103,7 +100,7 @@ def remove(dir: Dir, members: Members, json: Json = False) -> None:
         say(f"{count_words(len(removed), 'member')} removed; {live:,} live")
 
 
-def tier(dir: Dir, member: Member, n: Tier, json: Json = False) -> None:
+def tier(ctx: typer.Context, dir: Dir, member: Member, n: Tier, json: Json = False) -> None:
     """Set the tier of a member.
 
     \b
@@ -111,9 +108,8 @@ def tier(dir: Dir, member: Member, n: Tier, json: Json = False) -> None:
       lading collection tier ./corpus shard0.parquet 2
     """
     from lading.cli.screen import print_json, say
-    from lading.collection import Collection
 
-    with Collection(dir) as collection:
+    with collection_at(ctx, dir) as collection:
         path = collection.tier(member, n)
         sequence = collection.sequence
     if json:
@@ -122,7 +118,7 @@ def tier(dir: Dir, member: Member, n: Tier, json: Json = False) -> None:
         say(f"{path} is in tier {n}")
 
 
-def merge(dir: Dir, members: Members, into: Into = None, json: Json = False) -> None:
+def merge(ctx: typer.Context, dir: Dir, members: Members, into: Into = None, json: Json = False) -> None:
     """Merge members into one file.
 
     Sorted by the key, if there is one, and swapped in one commit. The merged files stay where they
@@ -133,9 +129,8 @@ def merge(dir: Dir, members: Members, into: Into = None, json: Json = False) -> 
       lading collection merge ./corpus shard0.parquet shard1.parquet --into shards.parquet
     """
     from lading.cli.screen import count_words, print_json, say
-    from lading.collection import Collection
 
-    with Collection(dir) as collection:
+    with collection_at(ctx, dir) as collection:
         path = collection.merge(*members, into=into)
         live, sequence = len(collection), collection.sequence
         [new] = [member for member in collection.members() if member.path == path]

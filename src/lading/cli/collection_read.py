@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from lading.cli.collection_place import Dir, collection_at
 from lading.cli.lookup import print_hit
 from lading.cli.scan import As, Columns, Format, Limit, Stats, Where, print_scan
 from lading.cli.session import Json
 
-Dir = Annotated[Path, typer.Argument(metavar="DIR", help="The collection's directory.")]
 Key = Annotated[str, typer.Argument(metavar="KEY", help="A value of the collection's key column.")]
 
 
 def collection_scan(
+    ctx: typer.Context,
     dir: Dir,
     where: Where = None,
     columns: Columns = None,
@@ -33,13 +33,11 @@ def collection_scan(
     Example:
       lading collection scan ./corpus --where "status = 404" --columns url,status --stats
     """
-    from lading.collection import Collection
-
-    with Collection(dir) as collection:
+    with collection_at(ctx, dir) as collection:
         print_scan(collection.scan, where, columns, limit, Format.jsonl if json else format, stats)
 
 
-def collection_lookup(dir: Dir, key: Key, json: Json = False) -> None:
+def collection_lookup(ctx: typer.Context, dir: Dir, key: Key, json: Json = False) -> None:
     """Find rows by the collection's key.
 
     On members with disjoint ranges that opens one file. A key that isn't there is "not found", not an
@@ -49,8 +47,6 @@ def collection_lookup(dir: Dir, key: Key, json: Json = False) -> None:
     Example:
       lading collection lookup ./corpus https://example.com/page --json
     """
-    from lading.collection import Collection
-
-    with Collection(dir) as collection:
+    with collection_at(ctx, dir) as collection:
         hit = collection.lookup(key)
     print_hit(hit, json)

@@ -4,46 +4,49 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lading.cli.session import Json
+from lading.cli.collection_place import Dir, collection_at, s3_of
+from lading.cli.session import Json, config_of, session_of
 
-Dir = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a collection or table.")]
+if TYPE_CHECKING:
+    from lading.snapshots.stores.protocol import ManifestStore
+
 KeyColumn = Annotated[
     str | None,
     typer.Option("--key", metavar="COL", help="The key, if only the files are left and don't declare it."),
 ]
 
 
-def compact(dir: Dir, json: Json = False) -> None:
+def compact(ctx: typer.Context, dir: Dir, json: Json = False) -> None:
     """Drop the history of a log and keep what is live.
 
     The members stay the same. A checkpoint is written first, then an empty log behind it; killed in
-    between, the old log still opens.
+    between, the old log still opens. In a bucket the objects of the old log stay.
 
     \b
     Example:
       lading collection compact ./corpus
     """
-    from lading.cli.screen import byte_words, print_json, say
-    from lading.collection import Collection
+    from lading.cli.screen import byte_words, count_words, print_json, say
 
-    log = dir / "manifest.log"
-    with Collection(dir) as collection:
-        before = log.stat().st_size if log.exists() else 0
+    with collection_at(ctx, dir) as collection:
+        before = collection.log_bytes()
         collection.compact()
-        live, sequence = len(collection), collection.sequence
-    after = log.stat().st_size
+        after, live, sequence = collection.log_bytes(), len(collection), collection.sequence
+    members = count_words(live, "member")
     if json:
         sizes = {"log_bytes_before": before, "log_bytes_after": after}
         print_json({"members": live, "sequence": sequence, **sizes})
+    elif after == before:
+        say(f"a checkpoint holds the {members} live; {byte_words(after)} of log stay")
     else:
-        say(f"the log went from {byte_words(before)} to {byte_words(after)}; {live:,} members live")
+        say(f"the log went from {byte_words(before)} to {byte_words(after)}; {members} live")
 
 
-def check(dir: Dir, json: Json = False) -> None:
+def check(ctx: typer.Context, dir: Dir, json: Json = False) -> None:
     """Check that a log is whole and that its files are there.
 
     Every checksum of the log and its checkpoint, and the size and row count of every file; no rows are
@@ -56,7 +59,7 @@ def check(dir: Dir, json: Json = False) -> None:
     from lading.cli.screen import count_words, print_json, say
     from lading.collection import check_collection
 
-    members, problems = check_collection(dir)
+    members, problems = check_collection(dir, s3=s3_of(ctx, dir))
     if json:
         found = [dataclasses.asdict(problem) for problem in problems]
         print_json({"ok": not problems, "members": members, "problems": found})
@@ -69,12 +72,12 @@ def check(dir: Dir, json: Json = False) -> None:
         raise typer.Exit(1)
 
 
-def rebuild(dir: Dir, key: KeyColumn = None, json: Json = False) -> None:
+def rebuild(ctx: typer.Context, dir: Dir, key: KeyColumn = None, json: Json = False) -> None:
     """Restore a log from whatever is left of it.
 
-    From checkpoint and log; without them from the snapshot that readers see; without that from the
-    Parquet files. Says what it could not decide. The damaged files are kept beside the new ones; a log
-    that is whole is left alone.
+    From checkpoint and log; without them from the snapshot that readers see (in the project's store, if
+    DIR is one of its tables); without that from the Parquet files. Says what it could not decide. The
+    damaged files are kept beside the new ones; a log that is whole is left alone.
 
     \b
     Example:
@@ -84,7 +87,7 @@ def rebuild(dir: Dir, key: KeyColumn = None, json: Json = False) -> None:
     from lading.cli.screen import count_words, print_json, say
     from lading.collection import Collection
 
-    found = Collection.rebuild(dir, key=key)
+    found = Collection.rebuild(dir, key=key, store=_store(ctx, dir), s3=s3_of(ctx, dir))
     if json:
         print_json(dataclasses.asdict(found))
         return
@@ -97,3 +100,18 @@ def rebuild(dir: Dir, key: KeyColumn = None, json: Json = False) -> None:
         say(f"  not decided: {undecided}")
     for name in found.kept:
         say(f"  kept: {name}")
+
+
+def _store(ctx: typer.Context, dir: str) -> ManifestStore | None:
+    """Where the manifests of DIR are, if it is a table of the project and lading.yaml says so."""
+    if not session_of(ctx).is_project:
+        return None
+    from lading.steps.store import store_of
+
+    config = config_of(ctx)
+    name = dir.rstrip("/").rsplit("/", 1)[-1]
+    if config.store is None or not name.isidentifier():
+        return None
+    place = config.place(name)
+    same = place.resolve() == Path(dir).resolve() if isinstance(place, Path) else place.url == dir.rstrip("/")
+    return store_of(config, name) if same else None

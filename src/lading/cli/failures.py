@@ -12,6 +12,7 @@ from lading.cli.logfile import log_exception
 from lading.cli.screen import note, print_json
 from lading.cli.session import Session
 from lading.errors import LadingError
+from lading.storage.local import disk_failure
 
 
 def error_object(error: LadingError) -> dict[str, Any]:
@@ -50,7 +51,10 @@ def interrupted(session: Session) -> int:
 
 
 def unexpected(error: Exception, session: Session) -> int:
-    """A bug, or a disk that failed: the traceback goes where it can be found again."""
+    """A disk that failed is named. Anything else is a bug: its traceback goes where it can be found again."""
+    disk = disk_failure(error) if isinstance(error, OSError) else None
+    if disk is not None:
+        return lading_failure(disk, session)
     log = log_exception(session.project, error) if session.is_project else None
     if log is None:
         note("".join(traceback.format_exception(error)).rstrip())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -144,6 +145,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a narrow locale is no reason to fail
+    # What libraries log goes nowhere: errors that matter are raised, and say more than their tracebacks.
+    logging.getLogger().addHandler(logging.NullHandler())
     if "_LADING_COMPLETE" in os.environ:
         app(prog_name="lading")
     sys.exit(invoke(sys.argv[1:]))

@@ -53,6 +53,7 @@ def _plan_object(plan: TablePlan) -> dict[str, Any]:
         "parts_to_subtract": len(plan.subtract),
         "idle": plan.idle,
         "reason": plan.reason,
+        "serve": plan.serve,
         "notes": list(plan.notes),
     }
 
@@ -68,6 +69,8 @@ def _show(plan: TablePlan) -> None:
     say(f"{plan.table}: {verdict_words(plan.verdicts)}")
     if plan.reason:
         say(f"  everything is read again: {plan.reason}")
+    if plan.serve:
+        say(f"  {plan.serve}")
     if plan.parts_to_rewrite:
         parts = count_words(plan.parts_to_rewrite, "part")
         rows = count_words(plan.rows_to_rewrite, "row")
@@ -75,6 +78,7 @@ def _show(plan: TablePlan) -> None:
     if plan.subtract:
         say(f"  takes rows out of {count_words(len(plan.subtract), 'part')} without rewriting them")
     work = [file for file in plan.files if file.verdict != "unchanged"]
-    show_table(("  verdict", "file", "why"), ((f"  {f.verdict}", f.key, f.reason) for f in work[:_SHOWN]))
+    if work:
+        show_table(("  verdict", "file", "why"), ((f"  {f.verdict}", f.key, f.reason) for f in work[:_SHOWN]))
     if len(work) > _SHOWN:
         say(f"  … and {len(work) - _SHOWN:,} more; --json lists them all")

@@ -58,8 +58,12 @@ def show_move(moved: Moved, json: bool, then: str) -> None:
     if json:
         print_json(_move_object(moved))
         return
-    before = f", before it run {moved.before.run_id}" if moved.before is not None else ""
-    say(f"Readers of {moved.table} see run {moved.now.run_id}{before}.")
+    before = moved.before.run_id if moved.before is not None else None
+    if before == moved.now.run_id:
+        say(f"Readers of {moved.table} see run {before}, as before.")
+    else:
+        then_saw = f"; until now it was run {before}" if before is not None else ""
+        say(f"Readers of {moved.table} see run {moved.now.run_id}{then_saw}.")
     if then:
         say(then)
 

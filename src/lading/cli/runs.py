@@ -18,8 +18,9 @@ Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most
 def runs(ctx: typer.Context, table: Table, limit: Limit = 20, json: Json = False) -> None:
     """List the runs of a table.
 
-    Newest first. A run at work renews its lease; one that says `running` and whose lease has lapsed is
-    `dead`. Rollbacks and publishing by hand are listed too.
+    Newest first. A run at work renews its lease, of five minutes, all the time: one that is slow stays
+    `running`, one whose machine died is `dead` when the lease has lapsed. Rollbacks and publishing by hand
+    are listed too.
 
     \b
     Example:
@@ -37,10 +38,15 @@ def runs(ctx: typer.Context, table: Table, limit: Limit = 20, json: Json = False
     show_table(
         ("run", "started (UTC)", "what", "state", "host", "error"),
         (
-            (one.run_id, one.started_at[:19], one.action or "run", one.state(), one.host, one.error)
+            (one.run_id, one.started_at[:19], one.action or "run", _state(one), one.host, one.error)
             for one in records
         ),
     )
+
+
+def _state(one: RunRecord) -> str:
+    state = one.state()
+    return f"{state}, lease to {one.lease_until[11:19]}" if state == "running" and one.lease_until else state
 
 
 def _run_object(one: RunRecord) -> dict[str, Any]:

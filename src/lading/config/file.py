@@ -12,6 +12,7 @@ from pathlib import Path
 
 from lading.config.archives import archive_limits
 from lading.config.checks import checks_of
+from lading.config.clean import keep_of
 from lading.config.lines import Problem, read_lines
 from lading.config.project import CACHE_NAME, Config, SparkConfig, TableConfig
 from lading.config.section import Section
@@ -21,7 +22,7 @@ from lading.errors import ConfigError
 
 FILE_NAME = "lading.yaml"
 
-PROJECT_KEYS = ("warehouse", "store", "s3", "postgres", "archives", "checks", "spark", "tables")
+PROJECT_KEYS = ("warehouse", "store", "s3", "postgres", "archives", "checks", "clean", "spark", "tables")
 SPARK_KEYS = ("master", "conf")
 _TABLE_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -85,6 +86,7 @@ def _config(project: Path, file: Path, section: Section) -> Config:
         s3=s3,
         postgres=postgres_names(section, len(tables)),
         archives=archive_limits(section),
+        clean=keep_of(section),
     )
 
 

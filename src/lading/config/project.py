@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lading.config.archives import ArchiveLimits, Preprocess
+from lading.config.clean import Keep
 from lading.config.gate import Gate
 from lading.config.serve import Serve
 from lading.config.stores import PostgresNames
-from lading.errors import ConfigError, NotFound
+from lading.errors import NotFound
 from lading.model import Check, OnBad, Place, Threshold
 
 CACHE_NAME = ".lading_cache"
@@ -71,6 +72,7 @@ class Config:
     s3: dict[str, str] = field(default_factory=dict, repr=False)  # may hold keys: never shown
     postgres: PostgresNames = field(default_factory=PostgresNames)
     archives: ArchiveLimits = field(default_factory=ArchiveLimits)
+    clean: Keep = field(default_factory=Keep)
 
     def table(self, name: str) -> TableConfig:
         if name in self.tables:
@@ -87,17 +89,6 @@ class Config:
         """Where a table lies."""
         warehouse = self.warehouse
         return warehouse.below(name) if isinstance(warehouse, Place) else warehouse / name
-
-    def table_dir(self, name: str) -> Path:
-        """The same, for what can be done to tables in folders only."""
-        place = self.place(name)
-        if isinstance(place, Place):
-            raise ConfigError(
-                f"{place} is in a bucket: this works on tables in a folder only",
-                hint="run, merge and all readers work there; copy the table to a folder for the rest",
-                table=name,
-            )
-        return place
 
     def source_manifest(self, name: str) -> Path:
         return self.project / "manifest" / f"{name}.json"

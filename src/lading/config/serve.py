@@ -33,7 +33,7 @@ DEFAULT_TEMPLATE = "db={db_id:05d}"
 _TEMPLATE = re.compile(r"[^{}/]*\{db_id(?::0?[0-9]{0,2}d?)?\}[^{}/]*")
 _PREFIX = re.compile(r"[A-Za-z0-9_=.-]+(?:/[A-Za-z0-9_=.-]+)*")
 # What a table's root holds already: shards never mix with it.
-_TAKEN = re.compile(r"bucket=.*|manifests|runs|log|checkpoint|manifest\..*|_.*|\.+")
+_TAKEN = re.compile(r"bucket=.*|manifests|runs|quarantine|log|checkpoint|manifest\..*|_.*|\.+")
 
 
 @dataclass(frozen=True, slots=True)

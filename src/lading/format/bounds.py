@@ -22,6 +22,7 @@ from lading.model import Bound, Zone
 LONGEST = 64  # characters (strings) or bytes (binary) of a bound
 _SURROGATES = (0xD800, 0xDFFF)
 _LAST_CODE_POINT = 0x10FFFF
+_MICROSECONDS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 
 
 def bound_kind(type: pa.DataType) -> str | None:
@@ -40,6 +41,16 @@ def bound_kind(type: pa.DataType) -> str | None:
     if pa.types.is_decimal(type):
         return f"decimal{_decimal_width(type)}[{type.scale}]"
     return None
+
+
+def tick_of(bound: Bound | None, type: pa.DataType) -> int:
+    """The tick of an order value: an int as it is, days, microseconds; 0 for what has none."""
+    if not isinstance(bound, int):
+        return 0
+    if pa.types.is_timestamp(type):
+        multiply, divide = _MICROSECONDS[type.unit]
+        return bound * multiply // divide
+    return bound if bound_kind(type) in ("int", "date") else 0
 
 
 def comparable_type(type: pa.DataType) -> pa.DataType:

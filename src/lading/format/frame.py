@@ -12,6 +12,7 @@ corruption and never passed over. CRC32C of the length lets a flipped length be 
 
 from __future__ import annotations
 
+import gc
 import struct
 from dataclasses import dataclass
 
@@ -81,17 +82,11 @@ def decode_header(data: bytes) -> tuple[LogHeader, int]:
 
 def decode_frames(data: bytes, start: int, *, offset: int = 0) -> Frames:
     """The whole frames of `data` from `start`; `offset` is where `data` begins in the file, for errors."""
-    payloads: list[bytes] = []
-    position = start
-    size = len(data)
-    while position < size:
-        payload = _payload_at(data, position, _FRAME_MAGIC)
-        if payload is None:
-            _refuse_if_followed(data, position, offset)
-            break
-        payloads.append(payload)
-        position += _OVERHEAD + len(payload)
-    return Frames(_commits(payloads, offset + start), position, torn=position < size)
+    payloads = _payloads_from(data, start)
+    position = start + sum(map(len, payloads)) + _OVERHEAD * len(payloads)
+    if position < len(data):
+        _refuse_if_followed(data, position, offset)
+    return Frames(_commits(payloads, offset + start), position, torn=position < len(data))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +131,25 @@ def _frame(magic: bytes, payload: bytes) -> bytes:
     return head + _CRC.pack(_crc32c(head)) + payload + _CRC.pack(_crc32c(payload))
 
 
+def _payloads_from(data: bytes, position: int) -> list[bytes]:
+    """The payloads up to the first frame that isn't valid. As `_payload_at` again and again, but there may be
+    a thousand of them, and whoever opens a table waits."""
+    found = []
+    size = len(data)
+    while position + _OVERHEAD <= size:
+        magic, length, crc = _prefix_at(data, position)
+        body = position + _PREFIX.size
+        end = body + length
+        if magic != _FRAME_MAGIC or end + _CRC.size > size or _crc32c(data[position : position + 8]) != crc:
+            break
+        payload = data[body:end]
+        if _crc32c(payload) != _crc_at(data, end)[0]:
+            break
+        found.append(payload)
+        position = end + _CRC.size
+    return found
+
+
 def _payload_at(data: bytes, position: int, magic: bytes) -> bytes | None:
     """The payload of a valid frame at `position`, or None; nothing is copied before its length is checked."""
     body = position + _PREFIX.size
@@ -162,7 +176,10 @@ def _refuse_if_followed(data: bytes, position: int, offset: int) -> None:
 
 
 def _commits(payloads: list[bytes], offset: int) -> list[Commit]:
-    """All of them at once: what a log holds behind its checkpoint decides how quickly it opens."""
+    """All of them at once, and without a garbage collection in between, which would take as long again:
+    what a log holds behind its checkpoint decides how quickly it opens."""
+    collecting = gc.isenabled()
+    gc.disable()
     try:
         return [_decode_commit(payload) for payload in payloads]
     except msgspec.DecodeError as error:
@@ -170,3 +187,6 @@ def _commits(payloads: list[bytes], offset: int) -> list[Commit]:
             f"manifest.log holds a commit behind offset {offset} that can't be decoded: {error}",
             hint="it was written by another version of lading: open it with that one",
         ) from error
+    finally:
+        if collecting:
+            gc.enable()

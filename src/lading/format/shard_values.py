@@ -1,7 +1,7 @@
 """Rows as values: JSON, msgpack, or one column as it is; a column at a time where that can be.
 
-JSON text is put together column by column with Arrow. Which columns go that way depends on their type
-alone, never on the rows, so that equal rows are equal bytes in every build.
+JSON text is put together column by column with Arrow, MessagePack in shard_msgpack.py. Which columns go
+that way depends on their type alone, never on the rows, so that equal rows are equal bytes in every build.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lading.errors import GateFailed
+from lading.format.shard_msgpack import as_msgpack
 
 _json = msgspec.json.Encoder().encode
-_msgpack = msgspec.msgpack.Encoder().encode
 _TEXT = pa.large_string()
 
 
@@ -27,8 +27,7 @@ def encoded_values(rows: pa.RecordBatch, encoding: str) -> pa.Array:
     if encoding == "raw":
         return _raw(rows)
     if encoding == "msgpack":
-        dicts = rows.to_pylist(maps_as_pydicts="lossy")
-        return pa.array([_msgpack(row) for row in dicts], pa.large_binary())
+        return as_msgpack(rows)
     pieces: list[Any] = []
     for number, field in enumerate(rows.schema):
         name = _json(field.name).decode()
@@ -94,11 +93,26 @@ def _as_json(column: pa.Array) -> pa.Array:
         # As ISO 8601 has it; pyarrow itself puts a blank between day and time, and Z for a zone.
         plain = column.cast(pa.timestamp("us", type.tz)).cast(_TEXT)
         text = _in_quotes(pc.replace_substring(plain, " ", "T", max_replacements=1))
+    elif pa.types.is_float32(type) or pa.types.is_float64(type):
+        return _floats(column)
     elif pa.types.is_binary(type) or pa.types.is_large_binary(type):
         text = _one_by_one(column, lambda value: f'"{base64.b64encode(value).decode()}"')
     else:
         text = _one_by_one(column, lambda value: _json(value).decode())
     return pc.fill_null(text, pa.scalar("null", _TEXT))
+
+
+def _floats(column: pa.Array) -> pa.Array:
+    """Written as one JSON list, which is then cut at its commas."""
+    if not len(column):
+        return pa.array([], _TEXT)
+    text = np.frombuffer(_json(column.to_pylist()), np.uint8)[1:-1]
+    comma = text == ord(",")
+    ends = np.append(np.flatnonzero(comma), len(text)) - np.arange(len(column))
+    offsets = np.concatenate([[0], ends]).astype(np.int64)
+    return pa.Array.from_buffers(
+        _TEXT, len(column), [None, pa.py_buffer(offsets), pa.py_buffer(text[~comma])]
+    )
 
 
 def _quoted(column: pa.Array) -> pa.Array:

@@ -111,7 +111,19 @@ def _distrust(connection: sqlite3.Connection, check: bool) -> sqlite3.Connection
             if check and connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
                 raise ManifestParseError("the manifest fails SQLite's quick_check", hint=HINT)
         require_plain_tables(connection, _TABLES)
+        _refuse_code(connection)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _refuse_code(connection: sqlite3.Connection) -> None:
+    """A manifest is data. Nothing here would ever run a trigger or a view of its own, but whoever planted one
+    had no good in mind: what else they changed can't be told."""
+    with bounded(connection):
+        found = connection.execute(
+            "SELECT type, substr(name, 1, 100) FROM sqlite_master WHERE type IN ('trigger', 'view') LIMIT 1"
+        ).fetchone()
+    if found is not None:
+        raise ManifestParseError(f"the {found[0]} {found[1]!r} is not a plain table", hint=HINT)

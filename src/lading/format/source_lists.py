@@ -41,6 +41,12 @@ class SourceLists:
         at = np.flatnonzero(np.isin(self.ids, wanted))
         return np.unique(np.searchsorted(self.offsets, at, side="right") - 1)
 
+    def part(self, which: slice) -> SourceLists:
+        """The lists of some neighbours."""
+        offsets = self.offsets[which.start : which.stop + 1]
+        first, last = int(offsets[0]), int(offsets[-1])
+        return SourceLists(offsets - first, self.ids[first:last], self.rows[first:last])
+
     def take(self, order: np.ndarray) -> SourceLists:
         sizes = (self.offsets[1:] - self.offsets[:-1])[order]
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
@@ -49,9 +55,11 @@ class SourceLists:
         return SourceLists(offsets, self.ids[flat], self.rows[flat])
 
     @staticmethod
-    def concat(one: SourceLists, other: SourceLists) -> SourceLists:
+    def concat(*several: SourceLists) -> SourceLists:
+        ends = np.cumsum([0, *(int(one.offsets[-1]) for one in several)])
+        offsets = [one.offsets[1:] + end for one, end in zip(several, ends.tolist(), strict=False)]
         return SourceLists(
-            np.concatenate([one.offsets, other.offsets[1:] + one.offsets[-1]]),
-            np.concatenate([one.ids, other.ids]),
-            np.concatenate([one.rows, other.rows]),
+            np.concatenate([np.zeros(1, np.int64), *offsets]),
+            np.concatenate([np.zeros(0, np.int64), *(one.ids for one in several)]),
+            np.concatenate([np.zeros(0, np.int64), *(one.rows for one in several)]),
         )

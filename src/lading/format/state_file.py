@@ -1,8 +1,9 @@
 """A table's state as SQLite tables: what a checkpoint and a snapshot have in common, and how it is written.
 
 Members are rows, numbered in key order. What a scan or a lookup asks of all of them at once (zones, key
-ranges, row counts, source lists, where a path is) is kept as vectors, one blob each, so that pruning is
-one comparison over an array and nothing is decoded member by member.
+ranges, row counts, source lists, where a path is) is kept as vectors, so that pruning is one comparison
+over an array and nothing is decoded member by member. Vectors are cut into blocks (blocks.py), one blob
+each, with a summary in front, so that a question about few members reads few blocks.
 
 SQLite has no checksums of its own, and a flipped bit in a zone would silently hide rows. So every row
 and every vector carries a CRC32C of its content and place, checked when it is read and not before: what
@@ -12,7 +13,7 @@ isn't needed is neither read nor checked.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import google_crc32c
@@ -20,12 +21,14 @@ import msgspec
 import numpy as np
 import xxhash
 
+from lading.format.blocks import SUMMARY, blocks, summary_of
 from lading.format.frame import LogHeader
+from lading.format.key_index import reaches
 from lading.format.source_lists import SourceLists
 from lading.format.zones import ZoneVector, pack
 from lading.model import Bound, Member, Source, Zone
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 
 _TABLES = """
 CREATE TABLE lading(name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -33,8 +36,12 @@ CREATE TABLE members(
   id INTEGER PRIMARY KEY, serial INTEGER NOT NULL, path TEXT NOT NULL, rows INTEGER NOT NULL,
   bytes INTEGER NOT NULL, bucket INTEGER NOT NULL, tick_min INTEGER NOT NULL, tick_max INTEGER NOT NULL,
   key_min, key_max, created_at TEXT NOT NULL, tier INTEGER NOT NULL, minus BLOB, crc INTEGER NOT NULL);
-CREATE TABLE zones("column" TEXT PRIMARY KEY, vector BLOB NOT NULL, crc INTEGER NOT NULL);
-CREATE TABLE vectors(name TEXT PRIMARY KEY, vector BLOB NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE zones(
+  "column" TEXT NOT NULL, block INTEGER NOT NULL, vector BLOB NOT NULL, crc INTEGER NOT NULL,
+  PRIMARY KEY("column", block));
+CREATE TABLE vectors(
+  name TEXT NOT NULL, block INTEGER NOT NULL, vector BLOB NOT NULL, crc INTEGER NOT NULL,
+  PRIMARY KEY(name, block));
 CREATE TABLE sources(
   id INTEGER PRIMARY KEY, key TEXT NOT NULL, hash TEXT NOT NULL, sha256 TEXT NOT NULL, size INTEGER NOT NULL,
   mtime_ns INTEGER NOT NULL, rows INTEGER NOT NULL, racy INTEGER NOT NULL, processed_at TEXT NOT NULL,
@@ -45,6 +52,8 @@ CREATE TABLE sources(
 # A member as its row: serial, path, rows, bytes, bucket, tick_min, tick_max, key_min, key_max, created_at,
 # tier, minus.
 MemberRow = tuple[int, str, int, int, int, int, int, Bound | None, Bound | None, str, int, bytes | None]
+
+_Vector = tuple[str, int, bytes]  # name, block, content
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -62,6 +71,7 @@ class StateMeta(msgspec.Struct, frozen=True, kw_only=True):
     schema: bytes  # Arrow IPC schema, b"" before the first commit
     order_by: str | None
     next_serial: int
+    members: int = 0  # how many; counted when it is written
     log_id: str = ""  # checkpoint only: the log that `log_offset` counts in
     log_offset: int = 0
     version: int = STATE_VERSION
@@ -119,13 +129,14 @@ def write_state(con: sqlite3.Connection, meta: StateMeta, state: StateColumns) -
     """Fill an empty database with a state; the caller commits or serialises it."""
     for statement in _TABLES.strip().split(";\n"):  # not `executescript`, which commits what is under way
         con.execute(statement)
+    meta = msgspec.structs.replace(meta, members=len(state.members))
     fields = sorted(msgspec.structs.asdict(meta).items())
     con.executemany("INSERT INTO lading VALUES (?, ?)", [*fields, ("crc", row_crc(fields))])
     state = state.in_key_order()
     con.executemany(f"INSERT INTO members VALUES (?{', ?' * 13})", _sealed(enumerate(state.members)))
-    zones = ((name, vector.to_blob()) for name, vector in sorted(state.zones.items()))
-    con.executemany("INSERT INTO zones VALUES (?, ?, ?)", _named(zones))
-    con.executemany("INSERT INTO vectors VALUES (?, ?, ?)", _named(_vectors(state)))
+    rows = np.fromiter((row[2] for row in state.members), np.int64, len(state.members))
+    con.executemany("INSERT INTO zones VALUES (?, ?, ?, ?)", _checked(_zones(state, rows)))
+    con.executemany("INSERT INTO vectors VALUES (?, ?, ?, ?)", _checked(_vectors(state, rows)))
     sources = sorted((*msgspec.structs.astuple(source), sequence) for source, sequence in state.sources)
     # As SQLite gives it back: it has no booleans.
     plain = (tuple(int(v) if isinstance(v, bool) else v for v in row) for row in sources)
@@ -137,9 +148,9 @@ def row_crc(row: object) -> int:
     return int(google_crc32c.value(_encode(row)))
 
 
-def vector_crc(name: str, vector: bytes) -> int:
-    """The checksum of a vector under its name, so that two of them can't be mistaken for one another."""
-    return int(google_crc32c.extend(google_crc32c.value(name.encode()), vector))
+def vector_crc(name: str, block: int, vector: bytes) -> int:
+    """The checksum of a vector under its name and block, so that no two can be mistaken for one another."""
+    return int(google_crc32c.extend(google_crc32c.value(f"{name}:{block}".encode()), vector))
 
 
 def path_hash(path: str) -> int:
@@ -154,28 +165,43 @@ def _sealed(rows: Iterable[tuple[int, MemberRow]]) -> Iterable[tuple[object, ...
         yield (*numbered, row_crc(numbered))
 
 
-def _named(vectors: Iterable[tuple[str, bytes]]) -> Iterable[tuple[str, bytes, int]]:
-    return ((name, vector, vector_crc(name, vector)) for name, vector in vectors)
+def _checked(vectors: Iterable[_Vector]) -> Iterable[tuple[str, int, bytes, int]]:
+    return ((name, block, vector, vector_crc(name, block, vector)) for name, block, vector in vectors)
 
 
-def _vectors(state: StateColumns) -> Iterable[tuple[str, bytes]]:
-    rows = np.fromiter((row[2] for row in state.members), np.int64, len(state.members))
-    hashes = np.fromiter((path_hash(row[1]) for row in state.members), np.int64, len(state.members))
-    by_path = np.argsort(hashes, kind="stable")
-    lists = state.source_lists
-    numbers: dict[str, np.ndarray] = {
-        "live_rows": rows - _rows_taken_away(state),
-        "path_hashes": hashes[by_path],
-        "path_members": by_path,
-        "rows": rows,
-        "source_ids": lists.ids,
-        "source_offsets": lists.offsets,
-        "source_rows": lists.rows,
-        "sources": np.sort(np.fromiter((source.id for source, _ in state.sources), np.int64)),
-    }
-    yield "columns", _encode(sorted(state.zones))
-    yield "keys", _keys(state.members).to_blob()
-    yield from ((name, np.ascontiguousarray(vector, "<i8").tobytes()) for name, vector in numbers.items())
+def _zones(state: StateColumns, rows: np.ndarray) -> Iterable[_Vector]:
+    for name, vector in sorted(state.zones.items()):
+        yield name, SUMMARY, summary_of(vector, rows).to_blob()
+        for block, part in blocks(len(rows)):
+            yield name, block, vector.part(part).to_blob()
+
+
+def _vectors(state: StateColumns, rows: np.ndarray) -> Iterable[_Vector]:
+    yield "columns", 0, _encode(sorted(state.zones))
+    yield "sources", 0, _bytes(np.sort(np.fromiter((source.id for source, _ in state.sources), np.int64)))
+    yield from _keys(state.members)
+    live = rows - _rows_taken_away(state)
+    for name, counts in (("rows", rows), ("live_rows", live)):
+        yield name, SUMMARY, _bytes([counts[part].sum() for _, part in blocks(len(rows))])
+        yield from ((name, block, _bytes(counts[part])) for block, part in blocks(len(rows)))
+    for block, part in blocks(len(rows)):
+        lists = state.source_lists.part(part)
+        yield "source_lists", block, _bytes(lists.offsets, lists.ids, lists.rows)
+    yield from _paths(state.members)
+
+
+def _paths(rows: list[MemberRow]) -> Iterable[_Vector]:
+    """Where a path is: hashes in their order, and whose they are; the summary has each block's first."""
+    hashes = np.fromiter((path_hash(row[1]) for row in rows), np.int64, len(rows))
+    order = np.argsort(hashes, kind="stable")
+    yield "paths", SUMMARY, _bytes([hashes[order[part.start]] for _, part in blocks(len(rows))])
+    yield from (
+        ("paths", block, _bytes(hashes[order[part]], order[part])) for block, part in blocks(len(rows))
+    )
+
+
+def _bytes(*numbers: Sequence[int] | np.ndarray) -> bytes:
+    return b"".join(np.ascontiguousarray(one, "<i8").tobytes() for one in numbers)
 
 
 def _rows_taken_away(state: StateColumns) -> np.ndarray:
@@ -187,17 +213,21 @@ def _rows_taken_away(state: StateColumns) -> np.ndarray:
     return taken
 
 
-def _keys(rows: list[MemberRow]) -> ZoneVector:
-    """Where each member begins, and how far it and those before it reach.
-
-    Walking back from the last member that begins at or before a key, the first one whose reach is below
-    the key ends the search, however the ranges overlap.
-    """
-    reach: Bound | None = None
-    found = []
-    for row in rows:
-        key_min, key_max = row[7], row[8]
-        if key_max is not None and (reach is None or key_max > reach):  # type: ignore[operator]
-            reach = key_max
-        found.append(Zone(key_min, None if key_min is None else reach, None))
-    return pack(found)
+def _keys(rows: list[MemberRow]) -> Iterable[_Vector]:
+    """Where each member begins and how far it and those before it reach (see key_index.py). The summary has
+    each block's first beginning and last reach, and how many of its members have no key."""
+    lows = [row[7] for row in rows]
+    reach = reaches((row[7], row[8]) for row in rows)
+    vector = pack(
+        [Zone(low, None if low is None else far, None) for low, far in zip(lows, reach, strict=True)]
+    )
+    heads = []
+    for _, part in blocks(len(rows)):
+        keyed = [low for low in lows[part] if low is not None]
+        last = reach[part.stop - 1]
+        heads.append(Zone(keyed[0] if keyed else None, last, len(lows[part]) - len(keyed)))
+    kind_of_all = (
+        pack(heads) if vector.kind != "none" else pack([Zone(None, None, one.nulls) for one in heads])
+    )
+    yield "keys", SUMMARY, kind_of_all.to_blob()
+    yield from (("keys", block, vector.part(part).to_blob()) for block, part in blocks(len(rows)))

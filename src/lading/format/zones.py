@@ -78,6 +78,15 @@ class ZoneVector:
         cursor.end()
         return ZoneVector(kind, mins, maxs, low, high, nulls)
 
+    def part(self, which: slice) -> ZoneVector:
+        """Some neighbours, of the same kind; nothing is copied."""
+        mins = maxs = None
+        if self.kind != "none":
+            mins, maxs = self.mins[which], self.maxs[which]
+        low = None if self.has_min is None else self.has_min[which]
+        high = None if self.has_max is None else self.has_max[which]
+        return ZoneVector(self.kind, mins, maxs, low, high, self.nulls[which])
+
     def take(self, indices: npt.NDArray[np.intp]) -> ZoneVector:
         """The entries at `indices`, in that order."""
         mins = maxs = None

@@ -37,7 +37,7 @@ def fault(
         return _fixed_fault(text, layout, unread, options)
     if format in ("csv", "tsv"):
         return _delimited_fault(text, format, options, names, unread)
-    return None, MISFIT
+    return _parquet_fault(text)
 
 
 def same_record(one: str, other: str, format: str, options: Mapping[str, Any]) -> bool:
@@ -72,6 +72,18 @@ def _fixed_fault(text: str, layout: Layout, unread: Mapping[str, str], options: 
         piece = text[field.start : field.start + field.length]
         if field.name in unread and _says_something(piece, options):
             return field.name, f"{piece.strip()!r} is not {_a(unread[field.name])}"
+    return None, MISFIT
+
+
+def _parquet_fault(text: str) -> Fault:
+    """The row is JSON that Spark wrote, with a mark where bytes were no text."""
+    try:
+        row = json.loads(text)
+    except ValueError:
+        return None, MISFIT
+    for name, value in row.items() if isinstance(row, dict) else ():
+        if isinstance(value, str) and "\ufffd" in value:
+            return name, "bytes that are not UTF-8"
     return None, MISFIT
 
 

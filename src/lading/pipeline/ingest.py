@@ -180,7 +180,8 @@ def _distinct(bad: list[BadRow]) -> tuple[BadRow, ...]:
 
 
 def explained(error: Exception, job: IngestJob) -> LadingError:
-    text = str(error).strip()
+    # Spark Connect puts a code and the server's own stack behind what was said.
+    text = re.split(r"\s*SQLSTATE: \w{5}\s*(?:JVM stacktrace:|$)", str(error))[0].strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
     path = job.transform.rpartition(":")[0] if job.transform else None
     in_values = isinstance(error, (ArithmeticException, DateTimeException, NumberFormatException))
@@ -193,6 +194,15 @@ def explained(error: Exception, job: IngestJob) -> LadingError:
             file=path,
         )
     link = _STAGED_LINK.search(text)
+    if link and "FAILED_READ_FILE" in text:
+        real = os.path.realpath(link[0])
+        causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+        return PipelineError(
+            f"{real} can't be read: {causes[-1] if causes else lines[0]}",
+            hint="make the file whole, or take it out of the table's `path`, then run again",
+            table=job.table,
+            file=real,
+        )
     # The gateway's own first line only says which call failed; Java's follows a colon.
     said = next((line[1:].strip() for line in lines if line.startswith(": ")), lines[0])
     return PipelineError(

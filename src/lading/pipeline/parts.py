@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import xxhash
 
-from lading.format.bounds import merge_zones, to_bound, zone_of
+from lading.format.bounds import merge_zones, tick_of, to_bound, zone_of
 from lading.format.table_manifest import bucket_key
 from lading.model import Bound, Member, Place, Root, Zone
 from lading.storage.local import fsync_dir, make_dirs
@@ -62,11 +62,6 @@ def is_part_of(name: str, run_id: str) -> bool:
     """Whether `name` (a part's, or that of a part left half written) was given by this run."""
     match = _NAME.fullmatch(name.rsplit("/", 1)[-1])
     return bool(match) and int(match[1].replace("-", ""), 16) == _token(run_id)  # type: ignore[index]
-
-
-def has_ticks(type: pa.DataType) -> bool:
-    """Whether an order column of this type counts in ticks: ints, days, microseconds."""
-    return bool(pa.types.is_integer(type) or pa.types.is_date32(type) or pa.types.is_timestamp(type))
 
 
 class PartWriter:
@@ -171,14 +166,13 @@ class PartWriter:
 
     def _member(self, size: int) -> Member:
         key_min, key_max = self._keys or (None, None)
-        ticking = self._order_type is not None and has_ticks(self._order_type) and bool(self._keys)
         return Member(
             path=self._path,
             rows=self.rows,
             bytes=size,
             bucket=self._bucket,
-            tick_min=int(key_min) if ticking else 0,  # type: ignore[arg-type]
-            tick_max=int(key_max) if ticking else 0,  # type: ignore[arg-type]
+            tick_min=0 if self._order_type is None else tick_of(key_min, self._order_type),
+            tick_max=0 if self._order_type is None else tick_of(key_max, self._order_type),
             key_min=key_min,
             key_max=key_max,
             created_at=datetime.now(UTC).isoformat(timespec="microseconds"),

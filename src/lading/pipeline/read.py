@@ -183,11 +183,21 @@ def _parquet(spark: SparkSession, group: StagedGroup, columns: tuple[Column, ...
     if group.header and group.types:  # an older schema's types: read as they are, then widened
         held = tuple(Column(name, kind) for name, kind in zip(group.header, group.types, strict=True))
     rows = spark.read.schema(ddl(held)).parquet(_escaped(group.folder))
-    rows = rows.withColumn(SOURCE, _source_id(rows)).withColumn(RAW, F.lit(None).cast("string"))
+    rows = rows.withColumn(SOURCE, _source_id(rows)).withColumn(RAW, _undecodable(held))
     wider = {c.name: c.type for c, file in zip(columns, held, strict=True) if c.type != file.type}
     for name, kind in wider.items():
         rows = rows.withColumn(name, F.col(quoted(name)).cast(kind))
     return rows
+
+
+def _undecodable(columns: tuple[Column, ...]) -> SparkColumn:
+    """The row as JSON where a text in it is not UTF-8, which a writer of Parquet may get wrong unnoticed."""
+    names = [F.col(quoted(column.name)) for column in columns]
+    texts = [name for name, column in zip(names, columns, strict=True) if column.type == "string"]
+    if not texts:
+        return F.lit(None).cast("string")
+    broken = [F.coalesce(~F.is_valid_utf8(text), F.lit(False)) for text in texts]
+    return F.when(any_of(broken), F.make_valid_utf8(F.to_json(F.struct(*names))))
 
 
 def _json(spark: SparkSession, job: IngestJob, group: StagedGroup, columns: tuple[Column, ...]) -> DataFrame:

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
+import socket
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from lading.errors import ConfigError, MissingExtra, PipelineError
 from lading.pipeline.gateway import Py4JError
@@ -33,6 +37,8 @@ _FIXED = {
     "spark.sql.legacy.javaCharsets": "true",  # windows-1252 and the like, which Spark 4 otherwise refuses
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
+    # It follows every column through every step: minutes for a table of a few hundred columns.
+    "spark.sql.constraintPropagation.enabled": "false",
     "spark.sql.debug.maxToStringFields": "1000000",  # plans are searched as text: nothing may be elided
     # It drops the subtree of an empty join, and with it what was observed there about bad rows.
     "spark.sql.adaptive.optimizer.excludedRules": (
@@ -51,6 +57,8 @@ _DEFAULTS = {
 
 _LOCAL_DEFAULTS = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
+_REMOTE = "sc://"  # a Spark Connect server
+_REMOTE_PORT = 15002  # where it listens unless told otherwise
 _LOG_KEPT = 1 << 20  # bytes; a longer log is started anew with the next session
 
 _session: SparkSession | None = None
@@ -113,16 +121,19 @@ def _started(master: str, conf: dict[str, str], cache: Path, app: str) -> SparkS
             hint="pip install 'lading[spark]'",
         ) from error
     # PySpark prints every analysis error as a JSON line before raising it.
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
+    for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(logger).setLevel(logging.CRITICAL + 1)
     existing = SparkSession.getActiveSession()
     if existing is not None:
         return _beside(existing)
+    if master.startswith(_REMOTE):
+        return _connected(master, conf, app)
     log = _fresh_log(cache)
     builder = SparkSession.builder.master(master).appName(app)
     for name, value in _settings(master, conf, cache).items():
         builder = builder.config(name, value)
     try:
-        with _environment(master, cache, log):
+        with _environment(master, cache, log), _own_interrupts():
             return builder.getOrCreate()
     except (PySparkException, Py4JError, OSError, RuntimeError) as error:
         raise PipelineError(
@@ -133,10 +144,65 @@ def _started(master: str, conf: dict[str, str], cache: Path, app: str) -> SparkS
 
 def _beside(existing: SparkSession) -> SparkSession:
     """A session of our own on a context that somebody else started: their settings stay theirs."""
-    ours = existing.newSession()
+    from pyspark.errors import PySparkNotImplementedError
+
+    try:
+        ours = existing.newSession()
+    except PySparkNotImplementedError as error:
+        raise PipelineError(
+            "this Spark Connect client can't open a second session, and lading needs settings of its own",
+            hint="use PySpark 4.3 or newer, or let lading connect: spark: {master: sc://host:port}",
+        ) from error
     for name, value in _FIXED.items():
         ours.conf.set(name, value)
     return ours
+
+
+def _connected(url: str, conf: dict[str, str], app: str) -> SparkSession:
+    """A session on a Spark Connect server. No Java is needed here. What only a server can be started with
+    (its memory, say) is the server's to decide and passed over."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    try:
+        _refuse_silence(url)
+        session = SparkSession.builder.remote(url).appName(app).getOrCreate()
+        for name, value in {**_DEFAULTS, **{name: str(value) for name, value in conf.items()}}.items():
+            if name not in _FIXED and session.conf.isModifiable(name):
+                session.conf.set(name, value)
+        for name, value in _FIXED.items():
+            session.conf.set(name, value)
+    except ImportError as error:
+        raise MissingExtra(
+            f"connecting to {url!r} needs Spark's client, which is not installed: {_first_line(error)}",
+            hint="pip install 'pyspark[connect]'",
+        ) from error
+    except (PySparkException, OSError) as error:
+        raise PipelineError(
+            f"Spark could not be reached at {url!r}: {_first_line(error)}",
+            hint="is the Spark Connect server running there, and of the same version as pyspark here?",
+        ) from error
+    return session
+
+
+def _refuse_silence(url: str) -> None:
+    """OSError if nobody listens there: Spark's client would go on trying for ten minutes."""
+    where = urlsplit(url)
+    socket.create_connection((where.hostname or "localhost", where.port or _REMOTE_PORT), timeout=30).close()
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """PySpark takes Ctrl-C over, to call the JVM in the middle of another call to it: a page of tracebacks.
+    The interrupt stays Python's; the JVM ends with the process."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _settings(master: str, conf: dict[str, str], cache: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Shards on Spark: parts are read and routed, rows are brought together and sorted, files are written.
+"""Shards on Spark: parts are read and routed, a shard's rows are brought together, files are written.
 
 The driver gets one small record a shard and never a row, says which attempt counts, and refuses a
 result with a hole in it.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -24,12 +25,13 @@ from lading.model import Root
 from lading.pipeline.gateway import Py4JError
 from lading.pipeline.progress import reported
 from lading.pipeline.session import quiet_pandas
-from lading.pipeline.shards_rows import PartRows, rows_schema, shards_touched
+from lading.pipeline.shards_packets import AT_ONCE, DDL
+from lading.pipeline.shards_rows import PartRows, shards_touched
 from lading.pipeline.shards_task import RESULT, BuiltShard, ShardJob, build_shards, route_parts
 
 _RAISED = re.compile(r"lading\.errors\.(\w+): (.*?)(?:\n  hint: ([^\n]*))?(?:\n|$)", re.DOTALL)
 _LOOKERS = 64  # tasks that look for touched shards
-_TYPES = {pa.int32(): "int", pa.int64(): "bigint", pa.binary(): "binary"}
+_AT_ONCE_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +50,8 @@ def build_on_spark(
     """Build the job's shards; nobody sees them until a manifest lists them."""
     building = replace(job, parts=())  # what the second kind of task need not know does not travel
     try:
-        with reported(spark, tick), quiet_pandas():
-            routed = _sorted(_routed(spark, job), job)
-            rows = routed.mapInArrow(lambda it: build_shards(it, building), RESULT).collect()
+        with reported(spark, tick), quiet_pandas(), _few_at_once(spark):
+            rows = _routed(spark, job).mapInArrow(lambda it: build_shards(it, building), RESULT).collect()
     except (PySparkException, Py4JError) as error:
         raise _explained(error) from error
     built = [msgspec.msgpack.decode(bytes(row["shard"]), type=BuiltShard) for row in rows]
@@ -91,20 +92,25 @@ def check_rows(built: BuiltShards, expected: int) -> None:
 
 
 def _routed(spark: SparkSession, job: ShardJob) -> DataFrame:
+    """Packets of rows, each shard's in one task and one after the other."""
     count = max(1, len(job.parts))
-    columns = ", ".join(f"{column.name} {_TYPES[column.type]}" for column in rows_schema(job.spec))
-    return spark.range(0, count, 1, count).mapInArrow(lambda it: route_parts(it, job), columns)
-
-
-def _sorted(rows: DataFrame, job: ShardJob) -> DataFrame:
-    # By the value last: of rows that are equal in all else one wins, and always the same.
-    order = ["k", "o", "s", "v"] if job.spec.latest else ["k", "v"]
-    if hasattr(rows, "repartitionById"):
-        spread = rows.repartitionById(job.tasks, rows["slot"])
+    packets = spark.range(0, count, 1, count).mapInArrow(lambda it: route_parts(it, job), DDL)
+    if hasattr(packets, "repartitionById"):
+        spread = packets.repartitionById(job.tasks, packets["slot"])
     else:  # before Spark 4.1: by hash, so that some tasks get several slots
-        spread = rows.repartition(job.tasks, "slot")
-    alone = hasattr(rows, "repartitionById") and job.tasks == len(job.shards)
-    return spread.drop("slot").sortWithinPartitions(*([] if alone else ["db"]), *order)
+        spread = packets.repartition(job.tasks, "slot")
+    return spread.sortWithinPartitions("db")
+
+
+@contextmanager
+def _few_at_once(spark: SparkSession) -> Iterator[None]:
+    """Spark counts rows, not bytes, when it hands them to Python, and each of ours is a whole packet."""
+    before = spark.conf.get(_AT_ONCE_SETTING, None)
+    spark.conf.set(_AT_ONCE_SETTING, str(AT_ONCE))
+    try:
+        yield
+    finally:
+        spark.conf.unset(_AT_ONCE_SETTING) if before is None else spark.conf.set(_AT_ONCE_SETTING, before)
 
 
 def _explained(error: Exception) -> LadingError:

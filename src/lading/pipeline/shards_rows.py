@@ -37,17 +37,24 @@ class PartRows:
 
 
 def rows_schema(spec: ServeSpec) -> pa.Schema:
-    """What a row is on its way: its shard, its key and value, and what ranks it among equal keys."""
-    fields = [("slot", pa.int32()), ("db", pa.int32()), ("k", _key_type(spec)), ("v", pa.binary())]
+    """What a row is on its way: its key and value, and what ranks it among equal keys."""
+    fields = [("k", _key_type(spec)), ("v", pa.binary())]
     if spec.latest:
         fields += [("o", pa.binary()), ("s", pa.binary())]
     return pa.schema(fields)
 
 
+def sort_order(spec: ServeSpec) -> list[str]:
+    """By which columns of `rows_schema` rows are sorted. The value comes last: of rows that are equal in
+    all else one wins, and always the same."""
+    return ["k", "o", "s", "v"] if spec.latest else ["k", "v"]
+
+
 def routed_rows(
     table_dir: Root, parts: Sequence[PartRows], schema: pa.Schema, spec: ServeSpec, slots: np.ndarray
-) -> Iterator[pa.RecordBatch]:
-    """The rows of `parts` that belong to shards with a slot; `slots[db]` is -1 for shards that stay."""
+) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+    """The rows of `parts` that belong to shards with a slot, with the shard of each; `slots[db]` is -1 for
+    shards that stay."""
     for part in parts:
         for batch in _batches(table_dir, part, schema, spec.columns()):
             shards = shards_of(spec.router, batch)
@@ -55,7 +62,7 @@ def routed_rows(
             if not wanted.all():
                 batch, shards = batch.filter(pa.array(wanted)), shards[wanted]
             if batch.num_rows:
-                yield _row_batch(batch, shards, spec, slots, part)
+                yield shards, _row_batch(batch, spec, part)
 
 
 def shards_touched(
@@ -77,15 +84,13 @@ def keys_of(spec: ServeSpec, column: pa.Array) -> pa.Array:
     return stored_keys(spec.key, [column]) if pa.types.is_integer(column.type) else column
 
 
-def _row_batch(
-    batch: pa.RecordBatch, shards: np.ndarray, spec: ServeSpec, slots: np.ndarray, part: PartRows
-) -> pa.RecordBatch:
+def _row_batch(batch: pa.RecordBatch, spec: ServeSpec, part: PartRows) -> pa.RecordBatch:
     key_columns = [batch.column(name) for name in spec.key.columns]
     stored = stored_keys(spec.key, key_columns)  # here, so that a key that can't be stored fails early
     integer = pa.types.is_integer(_key_type(spec))
     keys = key_columns[0].cast(pa.int64()) if integer else stored
     values = encoded_values(batch.select(list(spec.value)), spec.encoding).cast(pa.binary())
-    arrays = [pa.array(slots[shards], pa.int32()), pa.array(shards, pa.int32()), keys, values]
+    arrays = [keys, values]
     if spec.latest:
         order = batch.column(spec.order_by) if spec.order_by else None
         ranks = pa.array([b""] * batch.num_rows, pa.binary()) if order is None else rank_bytes(order)
@@ -97,7 +102,7 @@ def _row_batch(
 
 
 def _key_type(spec: ServeSpec) -> pa.DataType:
-    # Whole numbers travel as such: Spark sorts them by radix, and bytes by comparing.
+    # Whole numbers travel as such: they are sorted faster than bytes.
     return pa.int64() if not spec.key.is_composite and spec.key.kinds[0] == "int" else pa.binary()
 
 

@@ -1,12 +1,12 @@
 """What Spark's tasks do for shards: one kind turns parts into routed rows, the other rows into files.
 
-Rows reach the second kind sorted by shard and key. Nothing but one small record a shard goes back to the
-driver. A task that runs twice builds its shards twice, in folders of their own.
+Between the two Spark brings a shard's rows together, packed; they are sorted where they are written. Nothing
+but one small record a shard goes back to the driver. A task that runs twice builds its shards twice, in
+folders of their own.
 """
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,8 +22,10 @@ from lading.format.shard_file import ShardWriter, Written
 from lading.format.shard_spec import ServeSpec
 from lading.format.snapshot import ShardMeta, WriterInfo
 from lading.model import Root
+from lading.pipeline.shards_packets import by_shard, empty_packets, packed
 from lading.pipeline.shards_place import Claim, ShardPlace
-from lading.pipeline.shards_rows import PartRows, keys_of, routed_rows, rows_schema
+from lading.pipeline.shards_rows import PartRows, keys_of, routed_rows, rows_schema, sort_order
+from lading.pipeline.task import sorted_tables
 
 RESULT = "shard binary"  # the schema of what a task returns, as Spark DDL
 
@@ -42,6 +44,7 @@ class ShardJob:
     shards: tuple[int, ...]  # to be built
     tasks: int  # that build them; slot = position in `shards` modulo this
     parts: tuple[tuple[PartRows, ...], ...]  # read by one task each
+    memory: int = 128 << 20  # bytes of rows that a task holds; more are sorted on disk
 
     def slots(self) -> np.ndarray:
         """Where each shard is built; -1 for those that stay as they are."""
@@ -60,57 +63,34 @@ class BuiltShard(msgspec.Struct, frozen=True):
 
 
 def route_parts(batches: Iterator[pa.RecordBatch], job: ShardJob) -> Iterator[pa.RecordBatch]:
-    """`batches` number the groups of parts to read; out come routed rows."""
+    """`batches` number the groups of parts to read; out come packets of routed rows."""
     schema = pa.ipc.read_schema(pa.py_buffer(job.schema))
     slots = job.slots()
     for batch in batches:
         for number in batch.column(0).to_pylist():
             if number == 0:
-                yield _markers(job, slots)
-            yield from routed_rows(job.table_dir, job.parts[number], schema, job.spec, slots)
+                yield empty_packets(job.shards, slots)
+            yield from packed(routed_rows(job.table_dir, job.parts[number], schema, job.spec, slots), slots)
 
 
-def build_shards(batches: Iterator[pa.RecordBatch], job: ShardJob) -> Iterator[pa.RecordBatch]:
-    """Sorted rows in, shard files out; yields what was built, encoded."""
-    shard: _Shard | None = None
+def build_shards(packets: Iterator[pa.RecordBatch], job: ShardJob) -> Iterator[pa.RecordBatch]:
+    """Packets sorted by shard in, shard files out; yields what was built, encoded."""
+    schema, order = rows_schema(job.spec), sort_order(job.spec)
     done: set[int] = set()
-    try:
-        for db_id, rows in _runs(batches):
-            if shard is not None and shard.db_id != db_id:
-                yield shard.finish()
-                done.add(shard.db_id)
-                shard = None
-            if db_id in done:
-                raise ShardCoverageError(
-                    f"rows of shard {db_id} came apart on their way", hint="this is a bug: please report it"
-                )
-            shard = shard or _Shard(job, db_id)
-            shard.add(rows)
-        if shard is not None:
+    for db_id, rows in by_shard(packets, schema):
+        if db_id in done:
+            raise ShardCoverageError(
+                f"rows of shard {db_id} came apart on their way", hint="this is a bug: please report it"
+            )
+        done.add(db_id)
+        shard = _Shard(job, db_id)
+        try:
+            for table in sorted_tables(rows, schema, order, job.memory):
+                shard.add(table)
             yield shard.finish()
-            shard = None
-    finally:
-        if shard is not None:
+        except BaseException:
             shard.abort()
-
-
-def _runs(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Neighbours of one shard, as far as a batch goes."""
-    for batch in batches:
-        ids = batch.column("db").to_numpy(zero_copy_only=False)
-        cuts = [0, *(np.flatnonzero(np.diff(ids)) + 1).tolist(), len(ids)]
-        for begin, end in itertools.pairwise(cuts):
-            if begin < end:
-                yield int(ids[begin]), batch.slice(begin, end - begin)
-
-
-def _markers(job: ShardJob, slots: np.ndarray) -> pa.RecordBatch:
-    """A row without key or value for each shard: so one that has no rows gets its record as well."""
-    shards = np.asarray(job.shards, np.int32)
-    schema = rows_schema(job.spec)
-    nulls = [pa.nulls(len(shards), column.type) for column in list(schema)[2:]]
-    arrays = [pa.array(slots[shards], pa.int32()), pa.array(shards, pa.int32()), *nulls]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+            raise
 
 
 class _Shard:
@@ -128,11 +108,9 @@ class _Shard:
         self._rows = self._twice = 0
         self._named: list[str] = []
 
-    def add(self, rows: pa.RecordBatch) -> None:
-        if rows.column("k").null_count:
-            rows = rows.filter(pc.is_valid(rows.column("k")))
-        for begin in range(0, rows.num_rows, _INSERT):
-            piece = rows.slice(begin, _INSERT)
+    def add(self, rows: pa.Table) -> None:
+        """Sorted rows; none of them belongs before those that were added."""
+        for piece in rows.to_batches(max_chunksize=_INSERT):
             self._add(keys_of(self._job.spec, piece.column("k")), piece.column("v"))
 
     def finish(self) -> pa.RecordBatch:

@@ -29,6 +29,7 @@ from lading.errors import TransformError
 from lading.model import IngestJob
 from lading.pipeline.determinism import nondeterministic
 from lading.pipeline.parts import SOURCE
+from lading.pipeline.session import quiet_pandas
 
 _PREFIX = "lading_transform_"  # of the names that transforms have as modules
 
@@ -47,12 +48,14 @@ def transformed(spark: SparkSession, job: IngestJob, frame: DataFrame) -> DataFr
     if job.transform is None:
         return frame
     path, _, name = job.transform.rpartition(":")
-    with _own_modules(path, job.project) as imported:
+    with _own_modules(path, job.project) as imported, quiet_pandas():
         function = _load(path, name, job.table)
         for module in imported():
             cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
         try:
             result = function(frame, Context(job.table, job.run_id, spark))
+            if isinstance(result, DataFrame):
+                _ = result.schema  # a Spark Connect client finds out about nothing before it is asked
         except Exception as error:
             raise _failed(
                 f"{name} raised {type(error).__name__}: {_first_line(error)}", path, job, error

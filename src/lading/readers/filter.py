@@ -29,6 +29,39 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+_FUNCTIONS = {
+    "=": "equal",
+    "!=": "not_equal",
+    "<": "less",
+    "<=": "less_equal",
+    ">": "greater",
+    ">=": "greater_equal",
+}
+
+
+def row_filter(
+    where: Predicate | None, schema: pa.Schema, source: str, minus: Sequence[int]
+) -> Callable[[pa.RecordBatch], pa.RecordBatch] | None:
+    """What leaves only the rows that count and for which `where` is true; None if that is all of them."""
+    if isinstance(where, Compare) and not minus:
+        return _comparison(where, schema)
+    keep = without_sources(None if where is None else to_arrow(where, schema), source, minus)
+    return None if keep is None else lambda batch: apply(batch, keep)
+
+
+def _comparison(where: Compare, schema: pa.Schema) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+    """A lookup's filter: the same function that the expression stands for, without the engine around it,
+    whose start takes longer than the comparison."""
+    own = schema.field(where.column).type
+    type = _compared_as(own)
+    compare = pc.get_function(_FUNCTIONS[where.op])
+    at, value = schema.get_field_index(where.column), from_bound(where.value, type)
+
+    def kept(batch: pa.RecordBatch) -> pa.RecordBatch:
+        column = batch.column(at)
+        return batch.filter(compare.call([column if type == own else column.cast(type), value]))
+
+    return kept
 
 
 def to_arrow(where: Predicate, schema: pa.Schema) -> pc.Expression:
@@ -72,11 +105,15 @@ def without_sources(
 
 def _field(column: str, schema: pa.Schema) -> tuple[pc.Expression, pa.DataType]:
     own = schema.field(column).type
-    type = comparable_type(own)
-    if pa.types.is_fixed_size_binary(type):
-        type = pa.binary()  # so that a literal may have any length
+    type = _compared_as(own)
     field = pc.field(column)
     return (field if type == own else field.cast(type)), type
+
+
+def _compared_as(own: pa.DataType) -> pa.DataType:
+    type = comparable_type(own)
+    # So that a literal may have any length.
+    return pa.binary() if pa.types.is_fixed_size_binary(type) else type
 
 
 def _in(column: str, values: Sequence[Bound], schema: pa.Schema) -> pc.Expression:

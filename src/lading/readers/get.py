@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -18,15 +19,15 @@ from lading.errors import LadingError, NotFound, ShardError
 from lading.format.keys import Key
 from lading.format.routing import Router
 from lading.format.snapshot import BuildMeta, ParsedSnapshot, ShardMeta
-from lading.readers.get_place import placer
+from lading.readers.get_place import Grouped, grouper, placer
 from lading.readers.shard import Cursor, Shard, ShardClosed
 from lading.readers.shard_file import HINT
 from lading.readers.shard_places import ShardPlaces
 from lading.readers.shard_ranges import failure_of
 
 _ONE = "SELECT v FROM kv WHERE k = ?"
-# A few lengths only, so that their statements stay prepared.
-_LENGTHS = (1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256)
+# A few lengths only, so that their statements stay prepared: `connect` keeps 32.
+_LENGTHS = (1, 2, 4, *range(8, 128, 8), *range(128, 257, 16))
 _MANY = {n: f"SELECT k, v FROM kv WHERE k IN ({', '.join('?' * n)})" for n in _LENGTHS}
 
 
@@ -47,6 +48,7 @@ class KeyReader:
         self.router = Router.of_manifest(snapshot.meta)
         self.served = bool(snapshot.shards) or "serve" in snapshot.meta.custom
         self._place = placer(self.router) if self.served else _refused(snapshot.meta)
+        self._group_alone = grouper(self.router, self._place, fast=self.served)
         self._encode = self.router.key.encoder()
         self._retired = False
         self._lock = threading.Lock()
@@ -84,21 +86,12 @@ class KeyReader:
     ) -> dict[Key, bytes | None]:
         """Every key with its stored bytes, or None: all from this one snapshot."""
         wanted = list(keys)
-        grouped: dict[int, list[tuple[bytes, Key]]] = {}
-        place = self._place if not context else partial(self._place_with, context=context)
-        for key in wanted:
-            number, stored = place(key)
-            if number in grouped:
-                grouped[number].append((stored, key))
-            else:
-                grouped[number] = [(stored, key)]
+        grouped = self._group(wanted, context)
         found: dict[Key, bytes | None] = dict.fromkeys(wanted)
-        for number, pairs in grouped.items():
-            values = self._values(number, [stored for stored, _ in pairs])
-            for stored, key in pairs:
-                value = values.get(stored)
-                if value is not None:
-                    found[key] = value
+        for number, names in grouped.items():
+            with self._lent(number) as cursor:
+                if cursor is not None:
+                    _look_up(cursor, names, found)
         return found
 
     def route(self, key: Key, context: Mapping[str, Any] | None = None) -> int:
@@ -152,10 +145,10 @@ class KeyReader:
             return self._place(key)
         return self.router.route(key, context), self._encode(key)
 
-    def _values(self, number: int, stored: list[bytes]) -> dict[bytes, bytes]:
-        """The values of some keys of one shard."""
-        with self._lent(number) as cursor:
-            return {} if cursor is None else _in_batches(cursor, stored)
+    def _group(self, keys: list[Key], context: Mapping[str, Any] | None) -> Grouped:
+        if not context:
+            return self._group_alone(keys)
+        return grouper(self.router, partial(self._place_with, context=context), fast=False)(keys)
 
     @contextmanager
     def _lent(self, number: int) -> Iterator[Cursor | None]:
@@ -257,19 +250,17 @@ def _refused(meta: BuildMeta) -> Callable[[Any], tuple[int, bytes]]:
     return refuse
 
 
-def _in_batches(cursor: Cursor, stored: list[bytes]) -> dict[bytes, bytes]:
-    stored.sort()  # neighbours lie on one page
-    found: dict[bytes, bytes] = {}
-    at, left = 0, len(stored)
-    while left:
-        length = next((n for n in _LENGTHS if n >= left), _LENGTHS[-1])
-        batch = stored[at : at + length]
-        if len(batch) < length:
-            batch += batch[-1:] * (length - len(batch))
-        found.update(cursor.execute(_MANY[length], batch).fetchall())
-        at += length
-        left -= min(left, length)
-    return found
+def _look_up(cursor: Cursor, names: dict[bytes, Key], found: dict[Key, bytes | None]) -> None:
+    """Put what one shard has into `found`; `names` are its keys by their stored form."""
+    stored = list(names)
+    if len(stored) > _LENGTHS[-1]:
+        stored.sort()  # SQLite sorts what one statement asks for; neighbours lie on one page
+    for at in range(0, len(stored), _LENGTHS[-1]):
+        batch = stored[at : at + _LENGTHS[-1]]
+        length = _LENGTHS[bisect_left(_LENGTHS, len(batch))]
+        batch += batch[-1:] * (length - len(batch))
+        for key, value in cursor.execute(_MANY[length], batch).fetchall():
+            found[names[key]] = value
 
 
 def _same(one: ShardMeta, other: ShardMeta | None) -> bool:

@@ -9,18 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lading.errors import PartError
 from lading.format.conform import conformed
-from lading.format.footer import FooterZones
 from lading.format.predicate import Predicate, columns_of
-from lading.format.prune import may_match
 from lading.model import Member, Root
-from lading.readers.filter import apply, to_arrow, without_sources
-from lading.storage.parquet import open_parquet, row_batches, shown_path
+from lading.readers.filter import row_filter
+from lading.readers.footers import FOOTERS, OpenPart
+from lading.storage.parquet import row_batches, shown_path
 
 _SOURCE = "_source"
 _BATCH_ROWS = 128 * 1024
@@ -53,32 +51,31 @@ def read_part(root: Root, member: Member, wanted: Wanted) -> Iterator[pa.RecordB
     """The matching rows of one member, batch by batch; only row groups that may hold any are read."""
     path = _inside(root, member.path)
     needed = _needed(wanted, member)
-    keep = None if wanted.where is None else to_arrow(wanted.where, needed)
-    keep = without_sources(keep, _SOURCE, member.minus)
-    with _opened(root, member, path) as file:
+    keep = row_filter(wanted.where, needed, _SOURCE, member.minus)
+    file, part = _opened(root, member, path)
+    with file:
         wanted.tally.files += 1
-        for batch in _batches(root, file, path, needed, wanted):
-            kept = batch if keep is None else apply(batch, keep)
+        for batch in _batches(root, file, part, path, needed, wanted):
+            kept = batch if keep is None else keep(batch)
             if kept.num_rows:
                 yield kept.select(list(wanted.columns))
 
 
-def _opened(root: Root, member: Member, path: str) -> pq.ParquetFile:
+def _opened(root: Root, member: Member, path: str) -> tuple[pq.ParquetFile, OpenPart]:
     try:
-        return open_parquet(root, member.path, member.bytes)
+        return FOOTERS.open(root, member)
     except (OSError, pa.ArrowException) as error:
         raise _unreadable(path, error) from error
 
 
 def _batches(
-    root: Root, file: pq.ParquetFile, path: str, needed: pa.Schema, wanted: Wanted
+    root: Root, file: pq.ParquetFile, part: OpenPart, path: str, needed: pa.Schema, wanted: Wanted
 ) -> Iterator[pa.RecordBatch]:
-    groups = _groups(file.metadata, wanted)
+    groups = _groups(part, wanted)
     if not groups:
         return
-    own = file.schema_arrow.names
     # A part older than all of these columns still has as many rows as any of its own says.
-    columns = [name for name in needed.names if name in own] or own[:1]
+    columns = [name for name in needed.names if name in part.names] or part.names[:1]
     batches = row_batches(root, file, _BATCH_ROWS, groups=groups, columns=columns)
     while (batch := _next(batches, path)) is not None:
         yield conformed(batch, needed, path, _HINT)
@@ -100,13 +97,10 @@ def _needed(wanted: Wanted, member: Member) -> pa.Schema:
     return pa.schema([wanted.schema.field(name) for name in names])
 
 
-def _groups(metadata: pq.FileMetaData, wanted: Wanted) -> list[int]:
-    count = metadata.num_row_groups
+def _groups(part: OpenPart, wanted: Wanted) -> list[int]:
+    count = part.metadata.num_row_groups
     wanted.tally.row_groups_total += count
-    groups = list(range(count))
-    if wanted.where is not None:
-        footer = FooterZones(metadata, wanted.schema)
-        groups = np.flatnonzero(may_match(wanted.where, footer.vector, footer.rows)).tolist()
+    groups = list(range(count)) if wanted.where is None else part.groups(wanted.where, wanted.schema)
     wanted.tally.row_groups += len(groups)
     return groups
 

@@ -19,7 +19,7 @@ def info(view: View) -> dict[str, Any]:
         "run_id": view.ref.run_id,
         "published_at": view.ref.published_at.isoformat(),
         "sequence": meta.sequence,
-        "rows": int(members.live_rows.sum()),
+        "rows": members.row_count(),
         "parts": members.count(),
         "buckets": members.bucket_count(),
         "sources": members.source_count(),

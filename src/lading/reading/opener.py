@@ -17,7 +17,7 @@ from lading.snapshots.stores.by_url import store_for
 from lading.snapshots.stores.local import LocalStore
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.storage.objects import ObjectStorage
-from lading.storage.place import place, storage_of
+from lading.storage.place import Where, place, storage_of
 
 CACHE_VARIABLE = "LADING_CACHE"
 
@@ -35,12 +35,12 @@ def opener(
 ) -> Opener:
     """How the snapshots of the table at `root` are opened."""
     url = root.rstrip("/") if scheme_of(root) else None
-    opened = _store(root, url, store, s3)
-    where = root if url is None else place(url, s3, _cache_folder(cache))
+    opened = store_at(root, store, s3)
+    where = root if url is None else place(url, s3, cache_folder(cache))
     places = ShardPlaces(
         root=None if url is not None else Path(root),
         storage=_storage(where, opened),
-        cache=ShardCache(_cache_folder(cache), DEFAULT_LIMIT if cache_bytes is None else cache_bytes),
+        cache=ShardCache(cache_folder(cache), DEFAULT_LIMIT if cache_bytes is None else cache_bytes),
         ranges_above=RANGES_ABOVE if ranges_above is None else ranges_above,
     )
     named = store if isinstance(store, str) else None
@@ -56,9 +56,9 @@ def _storage(root: Root, store: ManifestStore) -> ObjectStorage | None:
     return storage_of(root) if isinstance(root, Place) else None
 
 
-def _store(
-    root: str, url: str | None, store: ManifestStore | str | None, s3: Mapping[str, str] | None
-) -> ManifestStore:
+def store_at(root: str, store: ManifestStore | str | None, s3: Mapping[str, str] | None) -> ManifestStore:
+    """The store of the table at `root`: in its own place, or the one that is named."""
+    url = root.rstrip("/") if scheme_of(root) else None
     if url is None:
         if store is None:
             return LocalStore(Path(root))
@@ -71,7 +71,24 @@ def _store(
     return store_for(store, table, s3=s3) if isinstance(store, str) else store
 
 
-def _cache_folder(cache: str | os.PathLike[str] | None) -> Path:
+def where_of(
+    folder: str | os.PathLike[str],
+    s3: Mapping[str, str] | None = None,
+    cache: str | os.PathLike[str] | None = None,
+) -> Where:
+    """The folder or the place in a bucket that somebody names, for a collection."""
+    name = os.fspath(folder)
+    if "://" not in name:
+        return Path(name)
+    bucket, _, prefix = name.removeprefix("s3://").strip("/").partition("/")
+    if not name.startswith("s3://") or not bucket or not prefix:
+        raise ConfigError(
+            f"{name} is not a place for a collection", hint="give a folder, or s3://bucket/prefix"
+        )
+    return place(name, s3, cache_folder(cache))
+
+
+def cache_folder(cache: str | os.PathLike[str] | None) -> Path:
     """Nothing is made here before a shard has to be fetched."""
     if cache is not None:
         return Path(cache)

@@ -57,6 +57,7 @@ class View:
         self.ref = ref
         self.members = members
         self.keys = keys
+        self.get = keys.get  # one step less on the way that is gone most often
         self.fallback = fallback
         self._decode = decoder(keys.meta)
         self._users = 0

@@ -8,19 +8,19 @@ saw then. A run whose lease has lapsed is given up first: what it planned can't 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
 from lading.model import SnapshotRef
-from lading.snapshots.cleaning_files import FoundFile
+from lading.snapshots.cleaning_names import FoundFile
 from lading.snapshots.runs import Registered
 
-Kind = Literal["losing attempt", "stale attempt", "old run", "replaced part", "quarantine", "temporary file"]
+Kind = Literal[
+    "losing attempt", "stale attempt", "old run", "replaced part", "quarantine", "old log", "temporary file"
+]
 
-GRACE = timedelta(hours=24)
-KEEP_RUNS = 10
 _LOOKED = timedelta(hours=1)  # a run looks at the table before it writes its record
 
 
@@ -143,6 +143,31 @@ class Reach:
     shards: Collection[str]  # folders of the snapshots that stay
     aside: Collection[str]  # quarantine files of the log and of the snapshots that stay
     runs_kept: Collection[str]  # runs with a snapshot that stays
+    refs_kept: Collection[str] = ()  # those snapshots: who made one visible by hand stays known
+    log: LogReach | None = None  # in a bucket
+
+
+@dataclass(frozen=True, slots=True)
+class LogReach:
+    """How far a log in a bucket is needed. The newest object always is: a writer that fell behind has to see
+    that numbers are missing. So are two checkpoints and all commits behind the older one, for `lading repair`
+    to go by when the newer one is damaged."""
+
+    newest: int = 0  # the greatest number of a commit
+    base: int = 0  # the older one of the two newest checkpoints, 0 if there are fewer
+
+    @classmethod
+    def of(cls, files: Iterable[FoundFile], horizon: datetime) -> LogReach:
+        """Of the checkpoints that everybody at work can know: those from before `horizon`."""
+        found = list(files)
+        commits = [one.number for one in found if one.kind == "log"]
+        known = [one.number for one in found if one.kind == "checkpoint" and one.modified < horizon]
+        return cls(max(commits, default=0), sorted([0, 0, *known])[-2])
+
+    def needs(self, file: FoundFile) -> bool:
+        if file.kind == "log":
+            return file.number > self.base or file.number >= self.newest
+        return file.number >= self.base
 
 
 def garbage(
@@ -173,6 +198,8 @@ def garbage(
             judged = _aside(file, reach, runs, written_by)
         elif file.kind == "temporary":
             judged = _temporary(file, runs, is_part_of)
+        elif file.kind in ("log", "checkpoint"):
+            judged = _log(file, reach)
         elif file.kind == "record" and file.path.split("/")[1] not in newest:
             judged = _record(file, reach, runs, horizon)
         if judged is not None:
@@ -214,8 +241,9 @@ def _aside(
 def _shard(
     file: FoundFile, reach: Reach, runs: Runs, written_by: Callable[[FoundFile], str | None]
 ) -> Garbage | None:
-    steps = file.path.split("/")
-    if any("/".join(steps[:n]) in reach.shards for n in range(1, len(steps) + 1)):
+    if any(
+        folder in reach.shards for name in (file.path, f"{file.where}/{file.path}") for folder in _above(name)
+    ):
         return None
     run = file.run_id or ""
     if run in {one.record.run_id for one in runs.alive} or written_by(file) is None:
@@ -223,6 +251,20 @@ def _shard(
     if runs.ended(run) and run not in reach.runs_kept:
         return Garbage(file.path, "old run", file.bytes, f"run {run} has no snapshot any more", file)
     return _attempt(file, run, runs, "no snapshot took it")
+
+
+def _above(path: str) -> Iterator[str]:
+    """`path`, and every folder that it lies in."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
+
+
+def _log(file: FoundFile, reach: Reach) -> Garbage | None:
+    if reach.log is None or reach.log.needs(file):
+        return None
+    why = f"the checkpoint of sequence {reach.log.base} took its place"
+    return Garbage(file.path, "old log", file.bytes, why, file)
 
 
 def _attempt(file: FoundFile, run: str, runs: Runs, why: str) -> Garbage:
@@ -240,7 +282,7 @@ def _temporary(file: FoundFile, runs: Runs, is_part_of: Callable[[str, str], boo
 def _record(file: FoundFile, reach: Reach, runs: Runs, horizon: datetime) -> Garbage | None:
     folder = file.path.split("/")[1]
     one = next((one for one in runs.records if one.folder == folder), None)
-    if one is None or one.record.run_id in reach.runs_kept:
+    if one is None or one.record.run_id in reach.runs_kept or one.record.manifest_ref in reach.refs_kept:
         return None
     if one.finished_at is None or one.finished_at >= horizon:
         return None  # at work, or not given up yet

@@ -1,76 +1,55 @@
-"""The files below a table's root that lading itself wrote, and taking one away.
+"""The files below a table's root that lading itself wrote, on disk or in a bucket, and taking one away.
 
-Only names that lading gives are ever candidates, and only regular files that are reached from the root
-without a link. So no manifest, whatever paths it names, can lead cleaning anywhere else, and a user's
-own file is never deleted.
+On disk only regular files count that are reached from the root without a link. So no manifest, whatever
+paths it names, can lead cleaning anywhere else.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
 
+from lading.format.shard_file import DDL
 from lading.format.snapshot_file import MAGIC
+from lading.model import Place
+from lading.snapshots.cleaning_names import SHARD_TEMPORARY, FileKind, FoundFile, kind_of
 from lading.snapshots.run_files import RUNS
-from lading.snapshots.stores.protocol import MANIFESTS, parse_folder
+from lading.snapshots.stores.protocol import MANIFESTS
+from lading.storage.parquet import open_parquet
+from lading.storage.place import Where, root_of, storage_of
 
-FileKind = Literal["part", "shard", "quarantine", "record", "temporary"]
-
-QUARANTINE = "quarantine"
-SHARD_FILE = "shard.db"
-SHARD_TEMPORARY = ".shard.db.tmp"
-
-_BUCKET = re.compile(r"bucket=-?[0-9]+")
-# A UUID of version 8 whose first 48 bits are the run's token: see pipeline/parts.py.
-_PART = re.compile(r"part-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\.parquet")
-_BESIDE = re.compile(r"\..+\.[0-9a-f]{32}\.tmp|manifest\.json\.tmp")
-_SHARD_RUN = re.compile(r"run_id=([^/]+)")
-_RECORD = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z_run_id=.+_[0-9a-f]{32}")
-_ATTEMPT = re.compile(r"attempt=\d+")
+_FIRST_PAGE = 65_536  # bytes at most: it holds the schema
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFile:
-    """A file that lading may have written: its name says so."""
-
-    path: str  # relative to the root, with "/"
-    kind: FileKind
-    bytes: int
-    modified: datetime
-    inode: int
-    run_id: str | None = None  # of a shard: by its folder
-
-
-def files_of(root: Path, shard_prefixes: frozenset[str]) -> Iterator[FoundFile]:
-    """Every candidate below `root`. Shards lie below `shard_prefixes`, as the manifests name them."""
-    for entry in _entries(root):
-        if entry.is_dir(follow_symlinks=False):
-            if _BUCKET.fullmatch(entry.name) or entry.name == QUARANTINE:
-                yield from _in_bucket(root, entry.name)
-            elif entry.name in (MANIFESTS, RUNS):
-                yield from _in_folders(root, entry.name)
-        elif _BESIDE.fullmatch(entry.name):
-            yield from _file(root, entry.name, "temporary")
-    for prefix in sorted(shard_prefixes):
-        yield from _shards(root, prefix)
+def files_of(where: Where) -> Iterator[FoundFile]:
+    """Every candidate below `where`, in order of their names."""
+    if isinstance(where, Place):
+        for one in storage_of(where).list():
+            found = kind_of(one.name, in_bucket=True)
+            if found is not None:
+                yield FoundFile(where, one.name, found[0], one.size, one.modified, one.etag, found[1])
+        return
+    for path in _walk(where, ""):
+        found = kind_of(path, in_bucket=False)
+        if found is not None:
+            yield from _file(where, path, *found)
 
 
-def delete(root: Path, file: FoundFile) -> bool:
-    """Remove `file` if it still is the one that was found; every step of its path is opened without
-    following links. A folder of lading's that it leaves empty goes too."""
+def delete(file: FoundFile) -> bool:
+    """Remove `file` if it still is the one that was found. In a folder every step of its path is opened
+    without following links, and a folder of lading's that it leaves empty goes too."""
+    if isinstance(file.where, Place):
+        return _delete_object(file.where, file)
     steps = file.path.split("/")
-    folder = _open_folder(root, steps[:-1])
+    folder = _open_folder(file.where, steps[:-1])
     if folder is None:
         return False
     try:
         now = os.stat(steps[-1], dir_fd=folder, follow_symlinks=False)
-        if not stat.S_ISREG(now.st_mode) or (now.st_ino, now.st_size) != (file.inode, file.bytes):
+        if not stat.S_ISREG(now.st_mode) or (str(now.st_ino), now.st_size) != (file.identity, file.bytes):
             return False
         os.unlink(steps[-1], dir_fd=folder)
     except FileNotFoundError:
@@ -78,32 +57,28 @@ def delete(root: Path, file: FoundFile) -> bool:
     finally:
         os.close(folder)
     if file.kind in ("shard", "record") or steps[0] in (MANIFESTS, RUNS):
-        _drop_empty(root, steps[:-1])
+        _drop_empty(file.where, steps[:-1])
     return True
 
 
-def is_shard_file(root: Path, file: FoundFile) -> bool:
-    """Whether it is called as lading calls shards and, once it is whole, begins as a SQLite file does;
-    anything else below shards/ is somebody else's."""
-    name = file.path.rpartition("/")[2]
-    if name == SHARD_TEMPORARY:
+def is_shard_file(file: FoundFile) -> bool:
+    """Whether it is, once it is whole, the SQLite file that lading makes of a shard; anything else below a
+    folder of shards is somebody else's."""
+    if file.path.endswith(f"/{SHARD_TEMPORARY}"):
         return True
-    if name != SHARD_FILE:
-        return False
     try:
-        with open(root / file.path, "rb") as opened:
-            return opened.read(len(MAGIC)) == MAGIC
+        first = _first_bytes(file, min(file.bytes, _FIRST_PAGE))
     except OSError:
         return False
+    return first.startswith(MAGIC) and DDL.encode() in first
 
 
-def part_origin(root: Path, file: FoundFile) -> tuple[str, str] | None:
+def part_origin(file: FoundFile) -> tuple[str, str] | None:
     """Table id and run id from a Parquet file's footer; None if it has none or can't be read."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(root / file.path) as opened:
+        with open_parquet(root_of(file.where), file.path, file.bytes) as opened:
             footer = opened.metadata.metadata or {}
     except (pa.ArrowException, OSError):
         return None
@@ -113,60 +88,43 @@ def part_origin(root: Path, file: FoundFile) -> tuple[str, str] | None:
     return table_id.decode("utf-8", "replace"), run_id.decode("utf-8", "replace")
 
 
-def _in_bucket(root: Path, bucket: str) -> Iterator[FoundFile]:
-    for entry in _entries(root / bucket):
-        name = entry.name
-        if _PART.fullmatch(name):
-            yield from _file(root, f"{bucket}/{name}", "quarantine" if bucket == QUARANTINE else "part")
-        elif name.startswith(".") and name.endswith(".tmp") and _PART.fullmatch(name[1:-4]):
-            yield from _file(root, f"{bucket}/{name}", "temporary")
+def _first_bytes(file: FoundFile, count: int) -> bytes:
+    if isinstance(file.where, Place):
+        return storage_of(file.where).get_range(file.path, 0, count) if count else b""
+    with open(file.where / file.path, "rb") as opened:
+        return opened.read(count)
 
 
-def _in_folders(root: Path, top: str) -> Iterator[FoundFile]:
-    """Records, and what a killed write left beside one or beside a manifest. Manifests themselves are
-    their store's to delete."""
-    for entry in _entries(root / top):
-        own = _RECORD.fullmatch(entry.name) if top == RUNS else parse_folder(entry.name)
-        if not own or not entry.is_dir(follow_symlinks=False):
-            continue
-        for inner in _entries(root / top / entry.name):
-            path = f"{top}/{entry.name}/{inner.name}"
-            if top == RUNS and inner.name == "run.yaml":
-                yield from _file(root, path, "record")
-            elif _BESIDE.fullmatch(inner.name):
-                yield from _file(root, path, "temporary")
+def _delete_object(place: Place, file: FoundFile) -> bool:
+    storage = storage_of(place)
+    try:
+        now = storage.head(file.path)
+    except FileNotFoundError:
+        return False
+    if (now.etag, now.size) != (file.identity, file.bytes):
+        return False
+    storage.delete(file.path)
+    return True
 
 
-def _shards(root: Path, prefix: str) -> Iterator[FoundFile]:
-    """Files of the form <prefix>/run_id=<run>/…/attempt=<n>/<file>."""
-    if not prefix or _open_folder_exists(root, prefix.split("/")) is False:
-        return
-    for entry in _entries(root / prefix):
-        match = _SHARD_RUN.fullmatch(entry.name)
-        if match is None or not entry.is_dir(follow_symlinks=False):
-            continue
-        for file in _below(root, f"{prefix}/{entry.name}", "shard"):
-            if any(_ATTEMPT.fullmatch(step) for step in file.path.split("/")[:-1]):
-                yield FoundFile(file.path, "shard", file.bytes, file.modified, file.inode, match[1])
-
-
-def _below(root: Path, folder: str, kind: FileKind) -> Iterator[FoundFile]:
+def _walk(root: Path, folder: str) -> Iterator[str]:
+    """Every path below `folder` that is no folder; links are not followed."""
     for entry in _entries(root / folder):
-        path = f"{folder}/{entry.name}"
+        path = f"{folder}/{entry.name}" if folder else entry.name
         if entry.is_dir(follow_symlinks=False):
-            yield from _below(root, path, kind)
+            yield from _walk(root, path)
         else:
-            yield from _file(root, path, kind)
+            yield path
 
 
-def _file(root: Path, path: str, kind: FileKind) -> Iterator[FoundFile]:
+def _file(root: Path, path: str, kind: FileKind, run_id: str | None) -> Iterator[FoundFile]:
     try:
         found = os.lstat(root / path)
     except FileNotFoundError:
         return
     if stat.S_ISREG(found.st_mode):
         modified = datetime.fromtimestamp(found.st_mtime, UTC)
-        yield FoundFile(path, kind, found.st_size, modified, found.st_ino)
+        yield FoundFile(root, path, kind, found.st_size, modified, str(found.st_ino), run_id)
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
@@ -193,17 +151,6 @@ def _open_folder(root: Path, steps: list[str]) -> int | None:
             os.close(handle)
         handle = deeper
     return handle
-
-
-def _open_folder_exists(root: Path, steps: list[str]) -> bool:
-    try:
-        handle = _open_folder(root, steps)
-    except FileNotFoundError:
-        return False
-    if handle is None:
-        return False
-    os.close(handle)
-    return True
 
 
 def _drop_empty(root: Path, steps: list[str]) -> None:

@@ -111,6 +111,16 @@ def published_by_hand(root: Where) -> frozenset[str]:
     )
 
 
+def forced_by_hand(root: Where) -> frozenset[str]:
+    """The manifests that people published, gate or not; a rollback is no such word."""
+    records, _ = list_runs(root)
+    return frozenset(
+        one.record.manifest_ref
+        for one in records
+        if one.record.action == "publish" and one.record.status == "succeeded" and one.record.manifest_ref
+    )
+
+
 def parse_time(text: str) -> datetime:
     """ISO-8601; a time without a zone is UTC, a date is its first moment."""
     try:

@@ -7,7 +7,9 @@ no view or computed column of somebody else's is ever run.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from lading.format.members import MemberStore
 from lading.format.snapshot import BuildMeta, load_build_meta, read_snapshot
@@ -58,12 +60,13 @@ def build_meta(store: ManifestStore, ref: str) -> BuildMeta:
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """Every file that a manifest refers to; only ever used to leave them alone."""
+    """Every file that a manifest refers to, only ever used to leave them alone, and what it is itself."""
 
     members: frozenset[str]
     shards: frozenset[str]  # folders
     aside: frozenset[str]  # quarantine files
-    shard_prefix: str
+    custom: dict[str, Any]  # what else the build says of itself
+    bytes: int  # of the manifest
 
 
 def references(store: ManifestStore, ref: str) -> References:
@@ -76,20 +79,25 @@ def references(store: ManifestStore, ref: str) -> References:
         sources = members.sources()
         return References(
             members=frozenset(row[1] for row in members.member_rows()),
-            shards=frozenset(
-                url
-                for shard in parsed.shards
-                if shard.db_url
-                for url in _relative(shard.db_url, parsed.meta.shard_prefix)
-            ),
+            shards=frozenset(url for shard in parsed.shards for url in _folders(shard.db_url or "")),
             aside=frozenset(source.quarantine for source, _ in sources if source.quarantine),
-            shard_prefix=parsed.meta.shard_prefix,
+            custom=parsed.meta.custom,
+            bytes=_size(connection),
         )
     finally:
         connection.close()
 
 
-def _relative(url: str, prefix: str) -> tuple[str, ...]:
-    """A shard's folder as seen from the root; of a URL the part from the shards' own folder on."""
-    at = url.find(f"{prefix}/run_id=")
-    return (url,) if at <= 0 else (url, url[at:])
+def _size(connection: sqlite3.Connection) -> int:
+    [pages] = connection.execute("PRAGMA page_count").fetchone()
+    [page] = connection.execute("PRAGMA page_size").fetchone()
+    return int(pages * page)
+
+
+def _folders(url: str) -> Iterator[str]:
+    """A shard's folder as seen from the root, and of a URL as seen from every folder on the way to it: where
+    the bucket was copied from another one, its manifests name that one."""
+    yield url
+    steps = url.split("/")
+    run = next((at for at, step in enumerate(steps) if step.startswith("run_id=")), 0)
+    yield from ("/".join(steps[at:]) for at in range(1, run))

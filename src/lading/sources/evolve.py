@@ -81,7 +81,7 @@ class _Look:
     ) -> tuple[dict[str, str], dict[str, str]]:
         """The types of some columns over all files, none narrower than it is pinned; and why."""
         if self.format == "json":
-            raw = json_look(files, self.read_options, limit=None).raw_types()
+            raw = json_look(files, self.read_options, limit=None, tolerant=True).raw_types()
             types = {name: grown(self.pinned.get(name, VOID), raw.get(name, VOID)) for name in names}
             return types, {name: _because(kind, names[name]) for name, kind in types.items()}
         inferred = infer(
@@ -122,7 +122,7 @@ class _Look:
         return differing
 
     def _json(self, files: Sequence[FoundFile]) -> dict[str, str]:
-        seen = json_look(files, self.read_options, limit=None)
+        seen = json_look(files, self.read_options, limit=None, tolerant=True)
         return {
             name: seen.decided(name)
             for name, raw in seen.raw_types().items()

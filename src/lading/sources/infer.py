@@ -36,6 +36,7 @@ class Inferred:
     files: int = 0
     rows: int | None = None  # looked at; None when they weren't counted
     whole: bool = True  # whether all of each file was looked at
+    problem: SourceError | None = None  # the first thing that could not be read, and was passed over
 
 
 def infer(
@@ -56,27 +57,40 @@ def infer(
     """
     limit = None if full_scan else limit_of(files)
     if format == "parquet":
-        if tolerant:
-            tries = ((found, tried(lambda one: parquet_columns(one.path), found)) for found in files)
-            files = [found for found, got in tries if not isinstance(got, SourceError)]
-        seen_footers = parquet_look(files, join_types=join_types)
-        inferred = Inferred(_columns(seen_footers.types), seen_footers.because, len(files), seen_footers.rows)
+        inferred = _parquet(files, join_types, tolerant)
     elif format == "json":
-        seen = json_look(files, read_options, limit=limit)
-        if not seen.root.fields and seen.problem is not None:
-            raise seen.problem
-        inferred = Inferred(_columns(seen.types()), seen.because(), len(files), seen.rows, limit is None)
+        seen = json_look(files, read_options, limit=limit, tolerant=tolerant)
+        looked = len(files) - seen.unread
+        inferred = Inferred(
+            _columns(seen.types()), seen.because(), looked, seen.rows, limit is None, seen.problem
+        )
     else:
         inferred = _delimited(files, read_options, format, names, limit, tolerant)
     if not inferred.columns:
-        raise SourceError(
-            "no columns can be inferred: the table has no file with a record in it",
-            hint="add a file, or write the table's schema file by hand",
-        )
+        raise inferred.problem or _no_columns(files)
     _refuse_taken(inferred.columns, name_columns)
     from_names = tuple(Column(name, "string") for name in name_columns)
     because = inferred.because | dict.fromkeys(name_columns, "string: from the files' names")
     return Inferred(inferred.columns + from_names, because, inferred.files, inferred.rows, inferred.whole)
+
+
+def _no_columns(files: Sequence[FoundFile]) -> SourceError:
+    which = f"none of its {len(files):,} files has" if len(files) != 1 else f"{files[0].key} does not have"
+    return SourceError(
+        f"no columns can be inferred: {which} a record in it",
+        hint="add a file with records, or write the table's schema file by hand",
+        file=files[0].key if files else None,
+    )
+
+
+def _parquet(files: Sequence[FoundFile], join_types: bool, tolerant: bool) -> Inferred:
+    problem = None
+    if tolerant:
+        tries = [(found, tried(lambda one: parquet_columns(one.path), found)) for found in files]
+        files = [found for found, got in tries if not isinstance(got, SourceError)]
+        problem = next((got for _, got in tries if isinstance(got, SourceError)), None)
+    seen = parquet_look(files, join_types=join_types)
+    return Inferred(_columns(seen.types), seen.because, len(files), seen.rows, problem=problem)
 
 
 def tried(look: Callable[[FoundFile], T], found: FoundFile) -> T | SourceError:
@@ -125,16 +139,18 @@ def _delimited(
     kinds = Kinds.of(read_options)
     look = DelimitedLook(read_options, format, names=names, limit=limit)
     seen: dict[str, Evidence] = {}
-    rows = 0
+    rows, looked, problem = 0, 0, None
     with ThreadPoolExecutor(THREADS) as pool:
         for found, one in zip(files, pool.map(lambda file: tried(look.at, file), files), strict=True):
             if isinstance(one, SourceError):
                 if not tolerant:
                     raise one
+                problem = problem or one
                 continue
             rows += one.rows
+            looked += 1
             for name, trail in one.trails.items():
                 seen.setdefault(name, Evidence()).add(kinds, found.key, trail)
     types = {name: spark_type(one.kind) for name, one in seen.items()}
     because = {name: one.because() for name, one in seen.items()}
-    return Inferred(_columns(types), because, len(files), rows, limit is None)
+    return Inferred(_columns(types), because, looked, rows, limit is None, problem)

@@ -33,6 +33,7 @@ class JsonSeen:
     root: _Node
     rows: int = 0
     problem: SourceError | None = None  # the first text that is no record; reading it says so again
+    unread: int = 0  # files that can't be read to their end
 
     def types(self) -> dict[str, str]:
         return {name: child.type() for name, child in (self.root.fields or {}).items()}
@@ -49,19 +50,27 @@ class JsonSeen:
         return (self.root.fields or {})[name].decided()
 
 
-def json_look(files: Sequence[FoundFile], read_options: Mapping[str, Any], *, limit: int | None) -> JsonSeen:
-    """Look at all files; at `limit` bytes of each."""
+def json_look(
+    files: Sequence[FoundFile], read_options: Mapping[str, Any], *, limit: int | None, tolerant: bool = False
+) -> JsonSeen:
+    """Look at all files; at `limit` bytes of each. `tolerant` passes over those that can't be read."""
     place = _Place()
     seen = JsonSeen(_Node(Kinds.of(read_options), place))
     for found in files:
         place.key, place.row = found.key, 0
         records = _documents(found) if read_options.get("multiline") else _lines(found, limit)
-        for record in records:
-            place.row += 1
-            if isinstance(record, SourceError):
-                seen.problem = seen.problem or record
-            else:
-                seen.root.see(record)
+        try:
+            for record in records:
+                place.row += 1
+                if isinstance(record, SourceError):
+                    seen.problem = seen.problem or record
+                else:
+                    seen.root.see(record)
+        except SourceError as error:
+            if not tolerant:
+                raise
+            seen.problem = seen.problem or error
+            seen.unread += 1
         seen.rows += place.row
     return seen
 

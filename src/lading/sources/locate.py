@@ -13,7 +13,6 @@ from typing import Any
 
 from lading.model import BadRow, FoundFile, Layout
 from lading.sources.heads import Dialect
-from lading.sources.opening import READ_ERRORS, open_plain, unreadable
 from lading.sources.records import records
 
 
@@ -28,8 +27,6 @@ def locate(
     """1-based line where the record starts; None when its text is not in the file or it has no lines."""
     if format == "parquet":
         return None
-    if format == "json" and read_options.get("multiline"):
-        return _in_document(found, bad.text)
     fields = _Fields(Dialect.of(read_options, format), bad.text) if format in ("csv", "tsv") else None
     like_it = None
     for line, text in records(found.path, format, read_options, layout=layout):
@@ -65,14 +62,3 @@ class _Fields:
             return None
         plain = [field.replace("\r\n", "\n") for field in fields]
         return [field.strip() for field in plain] if self._dialect.trim else plain
-
-
-def _in_document(found: FoundFile, wanted: str) -> int | None:
-    """A piece of a whole document is found by its text, which is the document's own."""
-    try:
-        with open_plain(found.path) as plain:
-            document = plain.read().decode("utf-8", errors="replace")
-    except READ_ERRORS as error:
-        raise unreadable(found.path, error) from error
-    at = document.find(wanted)
-    return None if at < 0 else document.count("\n", 0, at) + 1

@@ -86,6 +86,12 @@ class SourceManifest:
         value = self.lading.get("sequence")
         return value if isinstance(value, int) else 0
 
+    @property
+    def at(self) -> str | None:
+        """When the commit of that sequence was made: a log that was restored may reach it a second time."""
+        value = self.lading.get("at")
+        return value if isinstance(value, str) else None
+
     def updated(
         self,
         files: dict[str, FileEntry],

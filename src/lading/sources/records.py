@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from lading.format.json_array import elements_of
 from lading.model import Layout
 from lading.sources.heads import Dialect, long_fields
 from lading.sources.opening import READ_ERRORS, open_plain, unreadable
@@ -25,10 +26,13 @@ def records(
     path: str, format: str, read_options: Mapping[str, Any], *, layout: Layout | None = None
 ) -> Iterator[tuple[int, str]]:
     """(line, text) of each record, in the order of the file; none for files whose records have no lines."""
-    if format == "parquet" or (format == "json" and read_options.get("multiline")):
+    if format == "parquet":
         return
     dialect = Dialect.of(read_options, format)
     try:
+        if format == "json" and dialect.multiline:
+            yield from _in_array(path)
+            return
         with (
             open_plain(path) as plain,
             io.TextIOWrapper(plain, dialect.encoding, errors="replace", newline="") as text,
@@ -54,6 +58,16 @@ def _lines(text: io.TextIOWrapper, comment: str | None) -> Iterator[tuple[int, s
     for number, line in enumerate(text, start=1):
         if line.strip(_BLANK) and not (comment and line.startswith(comment)):
             yield number, line.rstrip("\r\n")
+
+
+def _in_array(path: str) -> Iterator[tuple[int, str]]:
+    with open_plain(path) as plain:
+        text = plain.read().decode("utf-8", errors="replace")
+    line, seen = 1, 0
+    for start, end in elements_of(text):
+        line += text.count("\n", seen, start)
+        seen = start
+        yield line, text[start:end]
 
 
 def _fixed(text: io.TextIOWrapper, layout: Layout) -> Iterator[tuple[int, str]]:

@@ -8,19 +8,20 @@ grouped by header, below `column=value` folders for the columns that come from i
 from __future__ import annotations
 
 import codecs
+import errno
 import os
 import re
-import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lading.errors import SchemaDrift, SourceError
+from lading.errors import SchemaDrift, SourceError, StorageError
 from lading.model import Column, FoundFile, StagedGroup
 from lading.sources.heads import Dialect, check_columns, delimited_header, first_record, parquet_columns
 from lading.sources.ids import source_id
-from lading.sources.opening import compression, open_plain, undecodable
+from lading.sources.opening import READ_ERRORS, compression, open_plain, undecodable, unreadable
 from lading.sources.spark_types import widens
 
 _BLOCK = 1 << 20
@@ -44,22 +45,32 @@ def stage(
     check = _Check(format, read_options, columns, names, drift)
     groups: dict[_Head, list[FoundFile]] = {}
     for found in files:
-        try:
+        with _or_aside(found, aside):
             head = check.head(found)
-        except SourceError as error:
-            if aside is None:
-                raise
-            aside(found, error)
-            continue
-        if head is not None:
-            groups.setdefault(head, []).append(found)
+            if head is not None:
+                groups.setdefault(head, []).append(found)
+    links = _Links(format, name_values, read_options)
     staged = []
     for number, (head, members) in enumerate(groups.items()):
         group = folder / f"g{number:04d}"
-        _link_all(members, group, format, name_values, read_options)
-        ids = tuple(source_id(found.key) for found in members)
-        staged.append(StagedGroup(str(group), head.header, ids, head.types, head.ignored))
+        ids = []
+        for found in members:
+            with _or_aside(found, aside):
+                links.link(found, group)
+                ids.append(source_id(found.key))
+        if ids:
+            staged.append(StagedGroup(str(group), head.header, tuple(ids), head.types, head.ignored))
     return tuple(staged)
+
+
+@contextmanager
+def _or_aside(found: FoundFile, aside: Callable[[FoundFile, SourceError], None] | None) -> Iterator[None]:
+    try:
+        yield
+    except SourceError as error:
+        if aside is None:
+            raise
+        aside(found, error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,30 +141,37 @@ def partition_folder(column: str, value: str | None) -> str:
     return f"{_escaped(column)}={_NULL if value is None else _escaped(value)}"
 
 
-def _link_all(
-    members: Sequence[FoundFile],
-    group: Path,
-    format: str,
-    name_values: Mapping[str, Mapping[str, str | None]],
-    read_options: Mapping[str, Any],
-) -> None:
-    skip = read_options.get("skip", 0)
-    encoding = _other_encoding(read_options) if format == "fixed_width" else None
-    made: set[str] = set()
-    for found in members:
-        values = name_values.get(found.key, {})
+class _Links:
+    """Lays files out for Spark: as links, or where it couldn't read them as they are, as copies."""
+
+    def __init__(
+        self,
+        format: str,
+        name_values: Mapping[str, Mapping[str, str | None]],
+        read_options: Mapping[str, Any],
+    ) -> None:
+        self._format = format
+        self._values = name_values
+        self._skip = read_options.get("skip", 0)
+        self._encoding = _other_encoding(read_options) if format == "fixed_width" else None
+        self._made: set[str] = set()
+
+    def link(self, found: FoundFile, group: Path) -> None:
+        values = self._values.get(found.key, {})
         below = "/".join([str(group), *(partition_folder(*item) for item in values.items())])
-        link = f"{below}/s{source_id(found.key)}.{format}"
+        link = f"{below}/s{source_id(found.key)}.{self._format}"
         try:
-            if below not in made:
+            if below not in self._made:
                 os.makedirs(below, exist_ok=True)
-                made.add(below)
-            if skip or encoding:
-                _copy_rest(found, link, skip, encoding)
+                self._made.add(below)
+            if self._skip or self._encoding:
+                _copy_rest(found, link, self._skip, self._encoding)
             else:
                 os.symlink(found.path, link + (compression(found.path) or ""))
         except OSError as error:
-            raise SourceError(
+            # A disk that is full is no fault of the file: that must not set it aside.
+            kind = SourceError if error.errno == errno.ENAMETOOLONG else StorageError
+            raise kind(
                 f"{found.key} can't be staged at {link}: {error.strerror}",
                 hint="check the cache folder's space and rights, and the length of the values in the name",
                 file=found.key,
@@ -167,18 +185,29 @@ def _other_encoding(read_options: Mapping[str, Any]) -> str | None:
 
 def _copy_rest(found: FoundFile, copy: str, skip: int, encoding: str | None) -> None:
     """The file without its first lines, as UTF-8 if it has to be: what Spark can't do by itself."""
-    with open_plain(found.path) as plain, open(copy, "wb") as rest:
-        text = codecs.getreader(encoding)(plain) if encoding else None
-        try:
+    try:
+        with open(copy, "wb") as rest:
+            for block in _rest_of(found, skip, encoding):
+                rest.write(block)
+    except SourceError:
+        os.unlink(copy)  # half a file must not be read with the others
+        raise
+
+
+def _rest_of(found: FoundFile, skip: int, encoding: str | None) -> Iterator[bytes]:
+    try:
+        with open_plain(found.path) as plain:
+            text = codecs.getreader(encoding)(plain) if encoding else None
             for _ in range(skip):
                 (text or plain).readline()
             if text is None:
-                shutil.copyfileobj(plain, rest, _BLOCK)
+                yield from iter(lambda: plain.read(_BLOCK), b"")
             else:
-                while block := text.read(_BLOCK):
-                    rest.write(block.encode())
-        except UnicodeDecodeError as error:
-            raise undecodable(found.key, found.path, encoding or "utf-8") from error
+                yield from (block.encode() for block in iter(lambda: text.read(_BLOCK), ""))
+    except UnicodeDecodeError as error:
+        raise undecodable(found.key, found.path, encoding or "utf-8") from error
+    except READ_ERRORS as error:
+        raise unreadable(found.path, error) from error
 
 
 def _escaped(text: str) -> str:

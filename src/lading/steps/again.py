@@ -14,11 +14,18 @@ from lading.model import Source
 from lading.steps.ledger import Ledger
 
 
-def read_again(ledger: Ledger, cfg: TableConfig, *, relaxed: bool, replay: Collection[str] | None) -> Ledger:
+def read_again(
+    ledger: Ledger,
+    cfg: TableConfig,
+    *,
+    relaxed: bool,
+    replay: Collection[str] | None,
+    archives: Sequence[str] = (),
+) -> Ledger:
     """The ledger, asking for what was set aside to be read again where the rules are others now, or
-    somebody says so. `replay` are keys, empty for all; None: nobody does."""
+    somebody says so. `replay` are keys, empty for all; None: nobody does. `archives` were set aside."""
     if replay is not None:
-        _refuse_unknown(ledger, cfg.name, replay)
+        _refuse_unknown(ledger, cfg.name, replay, archives)
     known = {}
     for key, one in ledger.known.items():
         why = None
@@ -36,8 +43,9 @@ def _why_again(source: Source, cfg: TableConfig, relaxed: bool, replay: Collecti
     return "the checks let more rows in now, and some of it was set aside" if relaxed else None
 
 
-def _refuse_unknown(ledger: Ledger, table: str, keys: Collection[str]) -> None:
+def _refuse_unknown(ledger: Ledger, table: str, keys: Collection[str], archives: Sequence[str]) -> None:
     aside = [key for key, one in ledger.known.items() if one.source is not None and one.source.set_aside]
+    aside += archives
     for key in keys:
         if key not in aside:
             raise nothing_of(key, table, aside)

@@ -16,7 +16,7 @@ from lading.errors import ConfigError
 from lading.format.memberset import MemberSet
 from lading.model import Check, CheckResult, FoundFile, Tally
 from lading.readers.scan import scan, table_schema
-from lading.steps.expand import Session
+from lading.steps.setting import Session
 
 _HERE = 256 << 20  # bytes of parts that are read without Spark
 _SAMPLE = 3
@@ -32,6 +32,16 @@ def check_table(
         for check in checks
         if not check.on_rows
     ]
+
+
+def check_nothing(checks: Iterable[Check]) -> tuple[CheckResult, ...]:
+    """The same for a table that never had a row, and so has no columns yet: it can only be too small."""
+    return tuple(
+        CheckResult(check.name, wrong is None, check.severity, int(wrong is not None), wrong or "")
+        for check in checks
+        if not check.on_rows
+        for wrong in [_wrong_number(check, 0)]
+    )
 
 
 def row_results(
@@ -121,7 +131,10 @@ def _counted(check: Check, members: MemberSet) -> CheckResult:
 
 
 def _wrong_rows(check: Check, members: MemberSet) -> str | None:
-    rows = sum(member.live_rows for member in members.candidates(None))
+    return _wrong_number(check, sum(member.live_rows for member in members.candidates(None)))
+
+
+def _wrong_number(check: Check, rows: int) -> str | None:
     if check.kind == "min_rows" and rows < check.number:
         return f"the table has {rows:,} rows, and must have at least {check.number:,}"
     if check.kind == "max_rows" and rows > check.number:

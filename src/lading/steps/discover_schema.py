@@ -15,10 +15,11 @@ from lading.sources.manifest import SourceManifest
 from lading.sources.manifest import load as load_source_manifest
 from lading.sources.manifest import save as save_source_manifest
 from lading.sources.schema import TableSchema, load_schema, save_schema
-from lading.steps.expand import Expander, Session
-from lading.steps.look import discover_files, objects_of
+from lading.steps.expand import expand
+from lading.steps.find import discover_files, objects_of
 from lading.steps.record import schema_section
 from lading.steps.schema import infer_schema, is_stale, pinned_columns
+from lading.steps.setting import Session, Setting
 from lading.steps.work import now_text
 from lading.watch import Watch
 
@@ -98,9 +99,7 @@ def _found(config: Config, cfg: TableConfig, watch: Watch, act: Session | None) 
     manifest = load_source_manifest(config.source_manifest(cfg.name))
     section = manifest.preprocessing if manifest is not None else {}
     listed = discover_files(config, cfg, objects)
-    expanded = Expander(config, cfg, watch, objects, act, set_aside=cfg.on_bad == "quarantine").expand(
-        listed, section
-    )
+    expanded = expand(Setting(config, cfg, watch, objects, act), listed, section)
     if objects is not None and act is not None:
         objects.fetch([file for file in expanded.found if file.archive is None])
     return None if expanded.waiting else expanded.found

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from lading.config.project import TableConfig
 from lading.errors import GateFailed, ManifestParseError
 from lading.format.members import MemberStore
 from lading.format.state_file import write_state
@@ -24,10 +25,11 @@ from lading.snapshots.opening import build_meta, open_members
 from lading.snapshots.runs import RunHandle
 from lading.snapshots.runs import start as start_record
 from lading.snapshots.stores.protocol import ManifestStore, Published
-from lading.steps.checks import as_object, check_table, told_results
+from lading.steps.checks import as_object, check_nothing, check_table, told_results
 from lading.steps.judge import Findings, Session, judge
 from lading.steps.publish import keep_snapshot, publish_snapshot
-from lading.steps.shard import Served, served_otherwise, serving, shard
+from lading.steps.served import served_otherwise, serving
+from lading.steps.shard import Served, shard
 from lading.steps.store import store_of
 from lading.steps.work import Work
 
@@ -55,7 +57,7 @@ def release(work: Work, session: Session, record: RunHandle | None = None) -> Re
     store = store_of(work.config, work.name)
     current = store.load_current()
     if state.meta.data_sequence == 0:
-        return Released()
+        return release_of_nothing(work.look.config)
     seen = current is not None and current.sequence >= state.meta.data_sequence
     if seen and current is not None and not served_otherwise(work, store, current):
         return Released()
@@ -74,6 +76,20 @@ def release(work: Work, session: Session, record: RunHandle | None = None) -> Re
         released = _publish(work, store, current, session, own)
         finish(own, released)
     return released
+
+
+def release_of_nothing(table: TableConfig) -> Released:
+    """A table that never had a row is not published; its checks may have something to say of that."""
+    checks = check_nothing(table.checks)
+    failures = [f"check {one.name!r}: {one.message}" for one in checks if one.blocks]
+    if not failures:
+        return Released(checks=checks)
+    refused = GateFailed(
+        f"{table.name} has no rows: {'; '.join(failures)}",
+        hint="look at `root` and `path` in lading.yaml, and at `lading quarantine list`",
+        table=table.name,
+    )
+    return Released(refused=refused, checks=checks)
 
 
 def finish(record: RunHandle, released: Released, on_rows: Sequence[CheckResult] = ()) -> None:

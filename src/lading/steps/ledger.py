@@ -38,9 +38,16 @@ def make_ledger(manifest: SourceManifest | None, state: TableState | None, name:
         return Ledger(_from_log(state), reset, behind=True)
     if manifest.table_id != state.meta.table_id or manifest.sequence > state.sequence:
         return Ledger(_from_log(state), behind=True)
-    if manifest.as_written and manifest.sequence == state.sequence:
+    if is_of(manifest, state):
         return Ledger(_from_entries(manifest, state))
     return _reconciled(manifest, state, name)
+
+
+def is_of(manifest: SourceManifest, state: TableState) -> bool:
+    """Whether lading wrote the manifest from this very state, and nobody has changed an entry since."""
+    meta = state.meta
+    same = (manifest.table_id, manifest.sequence, manifest.at) == (meta.table_id, meta.sequence, meta.at)
+    return manifest.as_written and same
 
 
 def _never_committed(manifest: SourceManifest | None) -> dict[str, Known]:

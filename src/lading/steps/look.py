@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lading.catalog.table import Table
-from lading.config.archives import UNZIP
 from lading.config.project import Config, TableConfig
-from lading.errors import ArchiveRefused, ConfigError, LadingError, SourceError
+from lading.errors import LadingError
 from lading.model import Column, Digest, FoundFile, Member
 from lading.plan import FileVerdict, TablePlan, judge, make_plan, to_compare, with_waiting
-from lading.sources.discover import discover
-from lading.sources.fingerprint import digest, digest_all, unmoved
+from lading.sources.fingerprint import unmoved
 from lading.sources.ids import check_collisions
 from lading.sources.manifest import SourceManifest
 from lading.sources.manifest import load as load_source_manifest
 from lading.sources.objects import Objects
-from lading.sources.preprocess import load_script
-from lading.sources.recipe import recipe, transform_source
 from lading.steps.again import read_again
-from lading.steps.expand import Expander, Session, without_hidden
+from lading.steps.expand import expand, without_hidden
+from lading.steps.find import digests_of, discover_files, objects_of
 from lading.steps.ledger import Ledger, make_ledger
 from lading.steps.quiet import is_quiet, quiet_ledger, quiet_plan
-from lading.steps.rules import relaxes, rules_of
-from lading.steps.schema import evolution_of, infer_columns, layout_of, pinned_columns, stale_note
-from lading.storage.objects import ObjectStorage
+from lading.steps.recipe import current_recipe, only_relaxed, recipe_of
+from lading.steps.schema import evolution_of, stale_note
+from lading.steps.setting import Refused, Session, Setting
+from lading.steps.unpack import refused_keys
 from lading.watch import Watch
 
 if TYPE_CHECKING:
@@ -50,7 +46,7 @@ class Look:
     preprocessing: dict[str, Any] = field(default_factory=dict)  # for manifest/<table>.json
     made: bool = False  # whether archives were extracted or scripts run for this look
     objects: Objects | None = None  # where the files are, when they are in a bucket
-    refused: tuple[ArchiveRefused, ...] = ()  # archives that were set aside, each named by `file`
+    refused: tuple[Refused, ...] = ()  # archives that are set aside
     evolution: Evolution | None = None  # how `columns` differ from the schema file, which a run then writes
 
     @property
@@ -59,7 +55,15 @@ class Look:
 
     @property
     def preprocessing_changed(self) -> bool:
-        return self.manifest is not None and self.preprocessing != self.manifest.preprocessing
+        return self.preprocessing != (self.manifest.preprocessing if self.manifest is not None else {})
+
+    @property
+    def unsettled(self) -> Look:
+        """What may be recorded before the run is done: an archive that was refused only now is tried again,
+        and counted again, if the run fails."""
+        fresh = {one.key for one in self.refused if one.fresh}
+        old = {key: entry for key, entry in self.preprocessing.items() if key not in fresh}
+        return replace(self, preprocessing=old) if fresh else self
 
     def fetch(self, files: Sequence[FoundFile], tick: Callable[[int], None] | None = None) -> None:
         """Files in a bucket are copied here before anybody opens them."""
@@ -93,72 +97,6 @@ def look(
         raise
 
 
-def digests_of(
-    cfg: TableConfig, files: Sequence[FoundFile], tick: Callable[[int], None] | None = None
-) -> dict[str, Digest]:
-    encoding = str(cfg.read_options.get("encoding") or "utf-8").lower()
-    utf8 = cfg.format != "parquet" and encoding in ("utf-8", "utf8", "utf_8")
-    try:
-        return digest_all(files, utf8=utf8, tick=tick)
-    except SourceError:
-        if cfg.on_bad != "quarantine":
-            raise
-    return {file.key: _tolerant_digest(file, utf8) for file in files}
-
-
-def _tolerant_digest(file: FoundFile, utf8: bool) -> Digest:
-    """A file that can't be decompressed still has bytes, and so a fingerprint to be set aside under."""
-    try:
-        return digest(file.path, utf8=utf8)
-    except SourceError as error:
-        return replace(digest(file.path, utf8=False), unreadable=error.message)
-
-
-def recipe_of(
-    config: Config, cfg: TableConfig, columns: tuple[Column, ...], *, rules: str | None = ""
-) -> str:
-    """`rules` are those of other times, in the form that manifest/<table>.json keeps; empty: today's."""
-    _, function, code = (
-        transform_source(config.project, cfg.transform) if cfg.transform else (None, None, None)
-    )
-    return recipe(
-        columns=columns,
-        format=cfg.format,
-        read_options=cfg.read_options,
-        columns_from_name=cfg.columns_from_name,
-        order_by=cfg.order_by,
-        bucket_size=cfg.bucket_size,
-        transform_name=function,
-        transform_code=code,
-        per=cfg.per,
-        preprocess=_preprocess_code(config, cfg),
-        rules=rules_of(cfg.checks) if rules == "" else rules,
-        layout=layout_of(config, cfg),
-        drift=cfg.drift,
-    )
-
-
-def _preprocess_code(config: Config, cfg: TableConfig) -> str | None:
-    spec = cfg.preprocess
-    return None if spec is None or spec.action == UNZIP else load_script(config.project, spec).made_by
-
-
-def discover_files(config: Config, cfg: TableConfig, objects: Objects | None) -> list[FoundFile]:
-    if objects is not None:
-        found = objects.discover(cfg.path)
-        _refuse_own_files(config, ((file.key, f"{objects.url}/{file.key}") for file in found))
-        return found
-    found = discover(cfg.root, cfg.path, now_ns=time.time_ns())
-    if any(_may_meet(cfg.root, own) for own in (config.warehouse, config.cache)):
-        _refuse_own_files(config, ((file.key, file.path) for file in found))
-    return found
-
-
-def _may_meet(root: Path, own: object) -> bool:
-    path = Path(str(own))
-    return path.is_relative_to(root) or root.is_relative_to(path)
-
-
 def _look(
     config: Config,
     cfg: TableConfig,
@@ -179,8 +117,7 @@ def _look(
         watch.phase(cfg.name, "plan")
         return quick
     section = manifest.preprocessing if manifest is not None else {}
-    expander = Expander(config, cfg, watch, objects, act, set_aside=cfg.on_bad == "quarantine")
-    expanded = expander.expand(listed, section)
+    expanded = expand(Setting(config, cfg, watch, objects, act, replay), listed, section)
     found = expanded.found
     check_collisions(file.key for file in found)
     ledger = make_ledger(manifest, table.state if table else None, f"manifest/{cfg.name}.json")
@@ -189,9 +126,9 @@ def _look(
     readable = act is not None or (objects is None and not expanded.waiting)
     if objects is not None and act is not None and not config.schema_file(cfg.name).exists():
         objects.fetch([file for file in found if file.archive is None])  # the schema is inferred over all
-    columns, current = _recipe(config, cfg, table, found if readable else [])
-    relaxed = _only_relaxed(config, cfg, table, manifest, columns, current)
-    ledger = read_again(ledger, cfg, relaxed=relaxed, replay=replay)
+    columns, current = current_recipe(config, cfg, table, found if readable else [])
+    relaxed = only_relaxed(config, cfg, table, manifest, columns, current)
+    ledger = read_again(ledger, cfg, relaxed=relaxed, replay=replay, archives=refused_keys(section))
     compare = to_compare(found, ledger.known, full=cfg.fingerprint == "full")
     digests = digests_of(cfg, compare) if compare else {}
     evolution = _evolution(cfg, columns, found, ledger, digests, objects) if readable else None
@@ -200,7 +137,7 @@ def _look(
         relaxed = False
     reason = _why_all(full, ledger, table, None if relaxed else current, evolution)
     plan = _plan(cfg, table, ledger, found, digests, reason)
-    aside = [FileVerdict(str(one.file), "quarantined", one.message) for one in expanded.refused]
+    aside = [FileVerdict(one.key, "quarantined", one.reason) for one in expanded.refused]
     plan = with_waiting(plan, [*expanded.waiting, *aside])
     stale = stale_note(config, cfg, found, plan, manifest)
     plan = replace(plan, notes=(stale,)) if stale else plan
@@ -220,7 +157,7 @@ def _quick_look(
     """What the long way comes to when nothing has changed; None when it has to be gone."""
     if table is None or manifest is None or not is_quiet(cfg, table, manifest, found):
         return None
-    columns, current = _recipe(config, cfg, table, [])
+    columns, current = current_recipe(config, cfg, table, [])
     if columns is None or current != table.state.meta.recipe:
         return None
     plan = quiet_plan(cfg, found)
@@ -229,53 +166,6 @@ def _quick_look(
     return Look(
         cfg, table, manifest, ledger, found, columns, current, replace(plan, notes=(stale,) if stale else ())
     )
-
-
-def objects_of(config: Config, cfg: TableConfig) -> Objects | None:
-    """The bucket that a table's files are in; None when they are in a folder."""
-    return None if cfg.url is None else Objects(ObjectStorage(cfg.url, config.s3), cfg.root)
-
-
-def _refuse_own_files(config: Config, found: Iterable[tuple[str, str]]) -> None:
-    """A glob that reaches into the warehouse or the cache would feed a table its own parts."""
-    own = (f"{config.warehouse}/", f"{config.cache}/")
-    for key, path in found:
-        if path.startswith(own):
-            raise ConfigError(
-                f"`path` matches {path}, which lading itself wrote",
-                hint="set `root` to the folder of the raw files, or narrow `path`, in lading.yaml",
-                file=key,
-            )
-
-
-def _recipe(
-    config: Config, cfg: TableConfig, table: Table | None, found: list[FoundFile]
-) -> tuple[tuple[Column, ...] | None, str | None]:
-    columns = pinned_columns(config, cfg)
-    if columns is None and table is not None and table.state.sequence > 0 and found:
-        columns = infer_columns(cfg, found).columns
-    if columns is None:
-        return None, None
-    return columns, recipe_of(config, cfg, columns)
-
-
-def _only_relaxed(
-    config: Config,
-    cfg: TableConfig,
-    table: Table | None,
-    manifest: SourceManifest | None,
-    columns: tuple[Column, ...] | None,
-    current: str | None,
-) -> bool:
-    """Whether the recipe differs from the log's by checks alone, and those let every row of the table in:
-    then only what was set aside is read again. The manifest's word on the old checks has to fit the log's
-    recipe, or it doesn't count."""
-    if table is None or manifest is None or columns is None or current in (None, table.state.meta.recipe):
-        return False
-    old = manifest.lading.get("rules")
-    if not isinstance(old, str | None) or not relaxes(old, rules_of(cfg.checks)):
-        return False
-    return recipe_of(config, cfg, columns, rules=old) == table.state.meta.recipe
 
 
 def _evolution(

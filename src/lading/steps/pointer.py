@@ -12,7 +12,7 @@ from datetime import datetime
 from lading.config.project import Config
 from lading.errors import Conflict, ManifestParseError, NotFound
 from lading.model import SnapshotRef
-from lading.snapshots.history import Wanted, find, gate_failures, history
+from lading.snapshots.history import Wanted, find, forced_by_hand, gate_failures, history
 from lading.snapshots.opening import build_meta
 from lading.snapshots.runs import start as start_record
 from lading.snapshots.stores.protocol import ManifestStore
@@ -49,7 +49,8 @@ def roll_back(config: Config, name: str, wanted: Wanted, *, now: datetime | None
 
 
 def release_hold(config: Config, name: str, *, now: datetime | None = None) -> Moved:
-    """Undo a rollback: readers see the newest snapshot that its gate let through."""
+    """Undo a rollback: readers see the newest snapshot that its gate let through, or that somebody published
+    all the same."""
     store = store_of(config, name)
     before = _before(store)
     if before is not None and not before.held:
@@ -58,7 +59,9 @@ def release_hold(config: Config, name: str, *, now: datetime | None = None) -> M
             hint=f"readers see run {before.run_id}; `lading history {name}` lists the others",
             table=name,
         )
-    good = [one for one in history(store) if not one.failed and one.sequence is not None]
+    forced = forced_by_hand(config.place(name))
+    listed = [one for one in history(store) if one.sequence is not None]
+    good = [one for one in listed if not one.failed or one.ref in forced]
     if not good:
         raise NotFound(f"{name} has no snapshot to show", hint=f"lading run {name}", table=name)
     newest = max(good, key=lambda one: (one.sequence or 0, one.at))

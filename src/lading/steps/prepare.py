@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from lading.errors import BadRows, SourceError
 from lading.model import BadRow, Column, Digest, FoundFile, Ingested, IngestJob
+from lading.sources.heads import Dialect
 from lading.sources.ids import source_id
 from lading.sources.locate import locate
 from lading.sources.names import columns_from_name, name_columns
+from lading.sources.quotes import unclosed_quote
 from lading.sources.staging import stage
-from lading.steps.look import digests_of, recipe_of
+from lading.steps.find import digests_of
+from lading.steps.recipe import recipe_of
 from lading.steps.schema import layout_of, pin, repin
 from lading.steps.work import Aside, Prepared, Work, now_text
 from lading.storage.local import is_locked, locked
@@ -30,8 +33,8 @@ def prepare(work: Work) -> Prepared:
     digests |= digests_of(cfg, missing, _counting(work, "bytes looked at", total))
     _refuse_altered(work, digests)
     unfit = _Unfit(work)
-    files, names = unfit.named(unfit.decodable(digests))
-    columns = _settled_columns(work)
+    files, names = unfit.named(unfit.closed(unfit.decodable(digests)))
+    columns = _settled_columns(work, {one.file.key for one in unfit.aside})
     groups = stage(
         files,
         folder=work.staging,
@@ -163,25 +166,55 @@ class _Unfit:
         self._work = work
 
     def add(self, file: FoundFile, error: SourceError, line: int | None = None) -> None:
-        self.aside.append(Aside(file, error.message.removeprefix(f"{file.key}: "), line))
+        self.aside.append(Aside.because(file, error.message, line))
 
     def decodable(self, digests: dict[str, Digest]) -> list[FoundFile]:
         fine = []
         for file in self._work.look.plan.read:
             line, broken = digests[file.key].bad_utf8_line, digests[file.key].unreadable
             if broken is not None:
-                self.aside.append(Aside(file, broken))
+                self.aside.append(Aside.because(file, broken))
                 continue
             if line is None:
                 fine.append(file)
                 continue
             error = BadRows(
                 f"{file.key}:{line}: bytes that are not UTF-8",
-                hint="set read_options.encoding (latin1, windows-1252, …) or fix the file",
+                hint="convert the file to UTF-8"
+                if self._work.look.config.format == "json"
+                else "set read_options.encoding (latin1, windows-1252, …) or fix the file",
                 table=self._work.name,
                 file=file.key,
             )
             self._refuse(file, error, line)
+        return fine
+
+    def closed(self, files: list[FoundFile]) -> list[FoundFile]:
+        """Those whose quotes are all closed: Spark would take half a value for the whole."""
+        cfg = self._work.look.config
+        if cfg.format not in ("csv", "tsv"):
+            return files
+        dialect = Dialect.of(cfg.read_options, cfg.format)
+        fine = []
+        for file in files:
+            try:
+                line = unclosed_quote(file.path, dialect)
+            except SourceError as error:
+                self._refuse(file, error)
+                continue
+            if line is None:
+                fine.append(file)
+                continue
+            spanning = (
+                "" if dialect.multiline else "; if values span lines, set read_options: {multiline: true}"
+            )
+            unclosed = BadRows(
+                f"{file.key}:{line}: a quote is opened and never closed",
+                hint=f"fix the line, or set another read_options.quote{spanning}",
+                table=self._work.name,
+                file=file.key,
+            )
+            self._refuse(file, unclosed, line)
         return fine
 
     def named(self, files: list[FoundFile]) -> tuple[list[FoundFile], dict[str, dict[str, str | None]]]:
@@ -203,11 +236,11 @@ class _Unfit:
         self.add(file, error, line)
 
 
-def _settled_columns(work: Work) -> tuple[Column, ...]:
+def _settled_columns(work: Work, aside: Collection[str]) -> tuple[Column, ...]:
     """Those that the files are read by. The schema file has them before anything is committed under them."""
     look, now = work.look, now_text()
     if look.columns is None:
-        return pin(work.config, look.config, look.found, now)
+        return pin(work.config, look.config, look.found, now, aside)
     repin(work.config, look.config, look.columns, look.evolution, look.found, now)
     return look.columns
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
@@ -19,8 +19,10 @@ from lading.errors import BadRows, NotFound, PartError
 from lading.model import Commit, Source
 from lading.pipeline.parts import SOURCE, Origin, is_part_of
 from lading.sources.ids import source_id
+from lading.sources.manifest import load as load_source_manifest
 from lading.sources.opening import open_plain
 from lading.steps.again import nothing_of
+from lading.steps.unpack import RefusedBefore, refused_before
 from lading.steps.work import Aside, Rejected, Work, new_id, now_text
 from lading.storage.place import drop_file, files_below
 
@@ -34,14 +36,18 @@ def refuse_too_many(
     limit = work.look.config.max_bad
     if limit is None:
         return
+    archives = {one.key: one.reason for one in work.look.refused if one.fresh}
+    lost = {one.file.key: one.reason for one in whole} | archives
     if limit.share is None:
-        over = limit.exceeded(bad + len(whole), 0)
+        over = limit.exceeded(bad + len(lost), 0)
     else:
-        over = limit.exceeded(bad, total) or limit.exceeded(len(whole), len(work.look.plan.read))
+        tried = len(work.look.plan.read) + len(archives)
+        over = limit.exceeded(bad, total) or limit.exceeded(len(lost), tried)
     if not over:
         return
     said = [f"{count:,} {what}" for what, count in rows.items()]
-    said += [f"{len(whole):,} whole files ({whole[0].file.key}: {whole[0].reason})"] if whole else []
+    first = next(iter(lost), None)
+    said += [f"{len(lost):,} whole files ({first}: {lost[first]})"] if first is not None else []
     raise BadRows(
         f"more is bad than max_bad allows ({limit}): {', '.join(said)}",
         hint="mend the files or the rules, or raise max_bad in lading.yaml; nothing was committed",
@@ -96,10 +102,12 @@ class SetAside:
 
 def list_aside(config: Config, name: str) -> list[SetAside]:
     """By file."""
-    return [
+    of_sources = [
         SetAside(one.key, one.rejected, one.aside, one.processed_at, one.quarantine is not None)
         for one in _aside(_table(config, name), None, name)
     ]
+    archives = [SetAside(one.key, 0, one.reason, one.at, True) for one in _archives(config, name)]
+    return sorted([*of_sources, *archives], key=lambda one: one.file)
 
 
 def show_aside(
@@ -107,13 +115,23 @@ def show_aside(
 ) -> Iterator[dict[str, Any]]:
     """The rows themselves: file, record, line, column, reason, text."""
     table = _table(config, name)
-    kept = [one for one in _aside(table, key, name) if one.quarantine is not None]
-    return islice((row for source in kept for row in _rows(table, source)), limit)
+    archives = [one for one in _archives(config, name) if key in (None, one.key)]
+    sources = [] if key is not None and archives else _aside(table, key, name)
+    kept = [one for one in sources if one.quarantine is not None]
+    rows = (row for source in kept for row in _rows(table, source))
+    return islice(chain(map(_archive_row, archives), rows), limit)
 
 
 def drop_aside(config: Config, name: str, key: str | None = None) -> list[SetAside]:
     """Forget the rows that are set aside: the log keeps their number, since the file still holds them."""
     table = _table(config, name)
+    if key is not None and any(one.key == key for one in _archives(config, name)):
+        raise NotFound(
+            f"{key} was refused as a whole: no rows of it are kept that could be forgotten",
+            hint="take the archive away, or ask for a good one; `lading quarantine replay` tries it again",
+            table=name,
+            file=key,
+        )
     kept = [source for source in _aside(table, key, name) if source.quarantine is not None]
     if not kept:
         return []
@@ -154,6 +172,16 @@ def _aside(table: Table, key: str | None, name: str) -> list[Source]:
     if not found:
         raise nothing_of(key, name, [source.key for source in aside])
     return found
+
+
+def _archives(config: Config, name: str) -> list[RefusedBefore]:
+    """Archives that were refused. No log entry speaks of them, since nothing was ever read of them."""
+    manifest = load_source_manifest(config.source_manifest(name))
+    return list(refused_before(manifest.preprocessing)) if manifest is not None else []
+
+
+def _archive_row(one: RefusedBefore) -> dict[str, Any]:
+    return {"file": one.key, "record": None, "line": None, "column": None, "reason": one.reason, "text": None}
 
 
 def _rows(table: Table, source: Source) -> Iterator[dict[str, Any]]:

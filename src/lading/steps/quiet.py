@@ -19,7 +19,7 @@ from lading.config.project import TableConfig
 from lading.model import FoundFile
 from lading.plan import FileVerdict, Known, TablePlan
 from lading.sources.manifest import FileEntry, SourceManifest
-from lading.steps.ledger import SUCCESS, Ledger, make_ledger
+from lading.steps.ledger import SUCCESS, Ledger, is_of, make_ledger
 
 SEAL = "seal"  # in `lading` of manifest/<table>.json
 
@@ -47,17 +47,21 @@ def is_quiet(
     cfg: TableConfig, table: Table | None, manifest: SourceManifest | None, found: Sequence[FoundFile]
 ) -> bool:
     """Whether the files are exactly those that the manifest and the log have, with nothing left to do."""
-    if table is None or manifest is None or cfg.fingerprint != "fast" or cfg.url is not None:
+    if table is None or manifest is None or not _are_plain_files(cfg) or manifest.preprocessing:
         return False
-    state, seal = table.state, manifest.lading.get(SEAL)
-    if not manifest.as_written or manifest.preprocessing or not isinstance(seal, str):
-        return False
-    if (manifest.table_id, manifest.sequence) != (state.meta.table_id, state.sequence):
+    seal = manifest.lading.get(SEAL)
+    if not isinstance(seal, str) or not is_of(manifest, table.state):
         return False
     times = list(map(attrgetter("mtime_ns"), found))
     if times and found[times.index(max(times))].racy:  # the youngest of all: others are racy only if it is
         return False
     return seal == _seal(list(map(attrgetter("key"), found)), map(attrgetter("size"), found), times)
+
+
+def _are_plain_files(cfg: TableConfig) -> bool:
+    """Whether files are read as they lie there, and told by time and size. Whatever stands between a file
+    and its rows has to be asked too, and it may be new: the recipe doesn't say what is an archive."""
+    return cfg.fingerprint == "fast" and cfg.url is None and cfg.inside is None and cfg.preprocess is None
 
 
 def quiet_plan(cfg: TableConfig, found: Sequence[FoundFile]) -> TablePlan:

@@ -20,9 +20,9 @@ from lading.pipeline.rewrite import rewrite_members
 from lading.sources.ids import source_id
 from lading.sources.records import records
 from lading.steps.checks import broken_by_source, row_results
-from lading.steps.expand import Session
 from lading.steps.prepare import ingest_job, refuse_bad_rows
 from lading.steps.quarantine import keep_files, refuse_too_many
+from lading.steps.setting import Session
 from lading.steps.work import Aside, Prepared, Read, Rejected, Work
 
 _STAGED = re.compile(r"s(-?\d+)\.")
@@ -32,7 +32,9 @@ def read_files(work: Work, prepared: Prepared, session: Session) -> Read:
     """Everything that Spark has to do for this table. Nothing of it is seen until it is committed."""
     by_id = {source_id(file.key): file for file in work.look.plan.read}
     whole = list(prepared.aside)
-    if not prepared.groups:
+    # A table without a row still has columns, and whoever builds it anew from these files sees the same:
+    # so the first time Spark is asked for them, even if there is nothing to read.
+    if not prepared.groups and work.table.state.schema:
         refuse_too_many(work, whole, {}, 0, 0)
         return Read(None, keep_files(work, whole))
     spark = session()
@@ -60,7 +62,7 @@ def _ingested(
             source = _unreadable(error, by_id)
             if source is None or not job.quarantine or source in {source_id(one.file.key) for one in whole}:
                 raise
-            whole.append(Aside(by_id[source], error.message))
+            whole.append(Aside.because(by_id[source], error.message))
             left = {one for group in job.groups for one in group.sources} - {source}
             job = narrowed(job, left)
 

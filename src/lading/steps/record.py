@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lading.catalog.manifest import manifest_of, write_manifest
+from lading.catalog.state import TableState
 from lading.catalog.table import Table
 from lading.config.project import Config
 from lading.model import FoundFile, Source
@@ -34,28 +35,24 @@ def write_manifest_of(table: Table) -> None:
     write_manifest(table.place, manifest, extra)
 
 
-def record_sources(
-    config: Config,
-    look: Look,
-    *,
-    table_id: str,
-    sequence: int,
-    sources: Mapping[str, Source],
-    failures: Mapping[str, str],
-    recipe: str = "",
-) -> None:
-    """`failures` says why, by key; it covers this run and what earlier runs left failed. `recipe` is the
-    log's."""
+def record_sources(config: Config, look: Look, state: TableState, failures: Mapping[str, str]) -> None:
+    """`state` is the log's. `failures` says why, by key; it covers this run and what earlier runs left
+    failed."""
+    sources = {key: source for key, (source, _) in state.sources().items()}
     files = {key: _read(source) for key, source in sources.items()}
     for file in look.found:
         if file.key in failures:
             files[file.key] = _failed(file, failures[file.key], sources.get(file.key))
     schema = schema_section(config, look.config.name)
     old = look.manifest or SourceManifest(look.config.name, {})
-    lading: dict[str, Any] = {"table_id": table_id, "sequence": sequence, FOUND_HASH: found_hash(look.found)}
+    meta = state.meta
+    lading: dict[str, Any] = {"table_id": meta.table_id, "sequence": meta.sequence, "at": meta.at}
     rules = rules_of(look.config.checks)
-    if look.recipe in (None, recipe) and (rules or "rules" in old.lading):
+    if look.recipe in (None, meta.recipe) and (rules or "rules" in old.lading):
         lading["rules"] = rules  # those that the log's rows were made by
+    # Another process may have committed files since the look: a hash of those found then is not theirs.
+    shown = files.keys() == {file.key for file in look.found}
+    lading[FOUND_HASH] = found_hash(look.found) if shown else None
     lading[SEAL] = seal_of_entries(files)
     new = old.updated(files, schema=schema, lading=lading, preprocessing=look.preprocessing)
     save(config.source_manifest(look.config.name), new)

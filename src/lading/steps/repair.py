@@ -10,13 +10,13 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 
 from lading.catalog.manifest import load_manifest
+from lading.catalog.setting_aside import set_aside
 from lading.catalog.table import Table
 from lading.config.project import Config
 from lading.errors import LadingError, LogCorrupt, ManifestParseError, ManifestStoreError
-from lading.model import Member, SnapshotRef
+from lading.model import Member, Place, SnapshotRef
 from lading.plan import TablePlan
 from lading.snapshots.history import gate_failures
 from lading.snapshots.opening import build_meta, open_members
@@ -31,11 +31,10 @@ from lading.steps.prepare import sweep_staging
 from lading.steps.publish import snapshot_payload
 from lading.steps.record import record_sources, write_manifest_of
 from lading.steps.store import store_of
-from lading.steps.verify import broken_members, whole_state
+from lading.steps.verify import broken_members
 from lading.steps.work import Work, new_id, new_run_id
+from lading.storage.place import Where, storage_of
 from lading.watch import Watch
-
-CHECKPOINT = "manifest.db"
 
 
 @dataclass(slots=True)
@@ -50,12 +49,12 @@ class Repaired:
 def repair(config: Config, name: str, *, watch: Watch) -> Repaired:
     """One table."""
     found = Repaired(name)
-    folder = config.table_dir(name)
-    if not Table.exists(folder):
-        if folder.is_dir() and any(folder.glob("bucket=*")):
-            found.left.append(f"its log is gone: lading collection rebuild {folder}")
+    where = config.place(name)
+    if not Table.exists(where):
+        if _has_parts(where):
+            found.left.append(f"its log is gone: lading collection rebuild {where}")
         return found
-    table = _open(folder, found)
+    table = _open(where, found)
     if table is None:
         return found
     try:
@@ -69,33 +68,38 @@ def repair(config: Config, name: str, *, watch: Watch) -> Repaired:
     return found
 
 
-def _open(folder: Path, found: Repaired) -> Table | None:
+def _has_parts(where: Where) -> bool:
+    if isinstance(where, Place):
+        return any(name.startswith("bucket=") for name in storage_of(where).folders())
+    return where.is_dir() and any(where.glob("bucket=*"))
+
+
+def _open(where: Where, found: Repaired) -> Table | None:
     """A checkpoint that is damaged while the log is whole is written anew; the old one is kept aside."""
     try:
-        return _opened(folder)
+        return _opened(where)
     except LogCorrupt as error:
         damage = error
-    checkpoint = folder / CHECKPOINT
-    aside = folder / f"{CHECKPOINT}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S}"
-    if checkpoint.exists():
-        checkpoint.rename(aside)
+    aside = set_aside(where, f"damaged-{datetime.now(UTC):%Y%m%dT%H%M%S}")
+    if aside is not None:
         try:
-            table = _opened(folder)
+            table = _opened(where)
             table.checkpoint()
         except LadingError:
-            aside.rename(checkpoint)
+            aside.put_back()
         else:
             found.done.append(
-                f"{CHECKPOINT} was damaged and is written anew from the log ({aside.name} is kept)"
+                f"{aside.name} was damaged and is written anew from the log ({aside.kept_as} is kept)"
             )
             return table
-    found.left.append(f"{damage.message}: lading collection rebuild {folder}")
+    found.left.append(f"{damage.message}: lading collection rebuild {where}")
     return None
 
 
-def _opened(folder: Path) -> Table:
-    table = Table.open(folder)
-    table.state.columns()  # every checksum of the checkpoint
+def _opened(where: Where) -> Table:
+    table = Table.open(where)
+    if table.state.base is not None:
+        table.state.base.check()  # every checksum of the checkpoint
     return table
 
 
@@ -113,7 +117,7 @@ def _table_manifest(table: Table, found: Repaired) -> None:
     if state.meta.data_sequence == 0:
         return
     try:
-        manifest = load_manifest(table.folder)
+        manifest = load_manifest(table.place)
     except LadingError:
         manifest = None
     parts = sum(len(bucket.parts) for bucket in manifest.partitions.values()) if manifest else -1
@@ -133,7 +137,7 @@ def _pointer(config: Config, name: str, table: Table, found: Repaired, watch: Wa
         return
     held = _held_at(store, table)
     target = held or next(iter(_whole(store, table, good=True)), None)
-    with start_record(table.folder, new_run_id(), action="repair") as record:
+    with start_record(table.place, new_run_id(), action="repair") as record:
         if target is None and name not in config.tables:
             found.left.append(f"{problem}; no snapshot is whole: add the table to lading.yaml again")
             record.finish("failed", error=problem)
@@ -161,9 +165,9 @@ def _pointer_problem(store: ManifestStore, table: Table) -> str | None:
 
 
 def _check(store: ManifestStore, ref: str, table: Table) -> None:
-    members = open_members(store, ref, str(table.folder), check=True)
+    members = open_members(store, ref, table.root, check=True)
     try:
-        whole_state(members)
+        members.check()
         if members.meta.table_id != table.table_id:
             raise ManifestParseError(f"{ref} is a snapshot of another table")
     finally:
@@ -172,7 +176,7 @@ def _check(store: ManifestStore, ref: str, table: Table) -> None:
 
 def _held_at(store: ManifestStore, table: Table) -> SnapshotRef | None:
     """Where the last move by hand left the pointer, if it was a rollback and is still there."""
-    moves = [one.record for one in list_runs(table.folder)[0] if one.record.action is not None]
+    moves = [one.record for one in list_runs(table.place)[0] if one.record.action is not None]
     last = next((one for one in moves if one.status == "succeeded" and one.action != "repair"), None)
     if last is None or last.action != "rollback":
         return None
@@ -250,12 +254,5 @@ def _source_manifest(config: Config, name: str, table: Table, found: Repaired, w
     asked = any(known.again is not None for known in seen.ledger.known.values())
     if not seen.ledger.behind or seen.ledger.reset is not None or asked:
         return  # what a person asked for is the next run's to answer
-    record_sources(
-        config,
-        seen,
-        table_id=table.table_id,
-        sequence=table.state.sequence,
-        sources={key: source for key, (source, _) in table.state.sources().items()},
-        failures={},
-    )
+    record_sources(config, seen, table.state, {})
     found.done.append(f"manifest/{name}.json is brought up to the log")

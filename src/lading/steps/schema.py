@@ -6,7 +6,7 @@ and reports one that was inferred from other files than there are now.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -39,15 +39,23 @@ def pinned_columns(config: Config, cfg: TableConfig) -> tuple[Column, ...] | Non
 
 
 def infer_schema(
-    config: Config, cfg: TableConfig, found: Sequence[FoundFile], *, now: str, full_scan: bool = False
+    config: Config,
+    cfg: TableConfig,
+    found: Sequence[FoundFile],
+    *,
+    now: str,
+    full_scan: bool = False,
+    aside: Collection[str] = (),
 ) -> TableSchema:
-    """The schema that the files give; types that a person changed stay theirs."""
+    """The schema that the files give, those not asked that are set `aside`; types that a person changed
+    stay theirs."""
     layout = layout_of(config, cfg)
     old = load_schema(config.schema_file(cfg.name))
     if layout is not None:
         because = {field.name: f"{field.type}: {cfg.spec}" for field in layout.fields}
         return TableSchema(_with_names(cfg, layout), now, found_hash(found), because)
-    inferred = infer_columns(cfg, found, old, full_scan=full_scan)
+    asked = [file for file in found if file.key not in aside]
+    inferred = infer_columns(cfg, asked or found, old, full_scan=full_scan)
     theirs = {c.name: c for c in old.columns if old.is_persons(c)} if old is not None else {}
     because = inferred.because | {name: old.because.get(name, "") for name in theirs if old is not None}
     columns = tuple(theirs.pop(column.name, column) for column in inferred.columns)
@@ -98,9 +106,11 @@ def evolution_of(
     return evolve(columns, fresh, found, **settings)
 
 
-def pin(config: Config, cfg: TableConfig, found: Sequence[FoundFile], now: str) -> tuple[Column, ...]:
+def pin(
+    config: Config, cfg: TableConfig, found: Sequence[FoundFile], now: str, aside: Collection[str] = ()
+) -> tuple[Column, ...]:
     """Infer and write the first schema of a table."""
-    schema = infer_schema(config, cfg, found, now=now)
+    schema = infer_schema(config, cfg, found, now=now, aside=aside)
     save_schema(config.schema_file(cfg.name), schema)
     return schema.columns
 

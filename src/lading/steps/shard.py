@@ -19,13 +19,13 @@ from lading.config.serve import Serve
 from lading.config.stores import scheme_of
 from lading.errors import ManifestParseError, PartError
 from lading.format.members import MemberStore
-from lading.format.shard_spec import ServeSpec, refuse_misfits, resolve, schema_of, spec_id
+from lading.format.shard_spec import ServeSpec, refuse_misfits, resolve, schema_of
 from lading.format.snapshot import BuildMeta, ShardMeta, read_snapshot
 from lading.model import Column, Member, Place, SnapshotRef
 from lading.pipeline.shards_dirty import changed_rows, changed_sources
 from lading.pipeline.shards_place import ShardPlace
 from lading.pipeline.shards_rows import PartRows, shards_touched
-from lading.snapshots.opening import build_meta, open_manifest
+from lading.snapshots.opening import open_manifest
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.steps.work import Work
 
@@ -96,25 +96,6 @@ def refuse_unservable(work: Work, columns: tuple[Column, ...]) -> None:
         from lading.format.cel import compile_expression
 
         compile_expression(serve.cel.expr, tuple(serve.cel.columns.items()))
-
-
-def serving(work: Work) -> str | None:
-    """Names how the table is served by key, None if it isn't."""
-    serve, state = work.look.config.serve, work.table.state
-    return None if serve is None else spec_id(serve, state.schema, state.order_by, state.row_count())
-
-
-def served_otherwise(work: Work, store: ManifestStore, current: SnapshotRef) -> bool:
-    """Whether the snapshot that readers see has shards by another `serve:` than the table has now."""
-    wanted = serving(work)
-    if wanted is None:
-        return False
-    try:
-        known = build_meta(store, current.ref).custom.get("serve")
-    except ManifestParseError:
-        return True
-    told = known.get("spec") if isinstance(known, dict) else None
-    return bool(told != wanted)
 
 
 def shard(work: Work, store: ManifestStore, current: SnapshotRef | None, session: Session) -> Served | None:

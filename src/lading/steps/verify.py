@@ -6,26 +6,27 @@ only work that is waiting.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
-from lading.catalog.intake import in_parallel, read_footer
+from lading.catalog.intake import footer_of, in_parallel
 from lading.catalog.manifest import MANIFEST_NAME, load_manifest
 from lading.catalog.table import Table
 from lading.config.project import Config
 from lading.errors import LadingError, LogCorrupt, PartError
 from lading.format.members import MemberStore
+from lading.format.shard_file import FILE_NAME
 from lading.format.snapshot import ShardMeta, read_snapshot
-from lading.model import Member, SnapshotRef
+from lading.model import Member, Place, SnapshotRef
 from lading.snapshots.opening import open_manifest, open_members
 from lading.snapshots.runs import list_runs
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.steps.look import Look, look
-from lading.steps.store import store_of
+from lading.steps.store import beside_the_data, lies_below, store_of
+from lading.storage.digest import sha256_of
+from lading.storage.place import Where
 from lading.watch import Watch
 
 Level = Literal["error", "note"]
@@ -70,7 +71,7 @@ def verify(config: Config, name: str, *, watch: Watch) -> tuple[Verified, Look |
     found = Verified(name)
     watch.phase(name, "verify sources")
     seen = _sources(config, name, found, watch)
-    table = _log(config.table_dir(name), found)
+    table = _log(config.place(name), found)
     if table is None:
         return found, seen
     try:
@@ -79,8 +80,8 @@ def verify(config: Config, name: str, *, watch: Watch) -> tuple[Verified, Look |
         _members(table, live, found)
         _table_manifest(table, found)
         watch.phase(name, "verify snapshot")
-        _snapshot(table, store_of(config, name), {member.path for member in live}, found)
-        _runs(table.folder, found)
+        _snapshot(config, table, {member.path for member in live}, found)
+        _runs(table.place, found)
     except LadingError as error:
         found.failed("log", error)
     finally:
@@ -109,7 +110,7 @@ def _sources(config: Config, name: str, found: Verified, watch: Watch) -> Look |
     return seen
 
 
-def _log(folder: Path, found: Verified) -> Table | None:
+def _log(folder: Where, found: Verified) -> Table | None:
     if not Table.exists(folder):
         found.note("log", "never run", f"lading run {found.table}")
         return None
@@ -126,8 +127,8 @@ def _log(folder: Path, found: Verified) -> Table | None:
 
 def broken_members(table: Table, members: Iterable[Member]) -> list[tuple[Member, str]]:
     """The members whose file isn't what the log says, and how; opens footers only."""
-    folder = table.folder
-    told = in_parallel(lambda member: (member, _broken(folder, table.table_id, member)), members)
+    place = table.place
+    told = in_parallel(lambda member: (member, _broken(place, table.table_id, member)), members)
     return [(member, problem) for member, problem in told if problem is not None]
 
 
@@ -142,14 +143,16 @@ def _members(table: Table, live: list[Member], found: Verified) -> None:
         )
 
 
-def _broken(folder: Path, table_id: str, member: Member) -> str | None:
-    place = Path(os.path.join(folder, member.path))
-    if ".." in member.path.split("/"):
+def _broken(where: Where, table_id: str, member: Member) -> str | None:
+    outside = isinstance(where, Place) and os.path.isabs(member.path)
+    if outside or ".." in member.path.split("/"):
         return "leads out of the table's folder"
     try:
-        footer = read_footer(place, member.path)
+        footer = footer_of(where, member.path)
+    except FileNotFoundError:
+        return "is missing"
     except PartError as error:
-        return "is missing" if not place.exists() else f"can't be read: {error.message}"
+        return f"can't be read: {error.message}"
     if footer.bytes != member.bytes:
         return f"has {footer.bytes:,} bytes, not {member.bytes:,}"
     if footer.metadata.num_rows != member.rows:
@@ -166,7 +169,7 @@ def _table_manifest(table: Table, found: Verified) -> None:
         return
     remedy = f"lading repair {found.table}"
     try:
-        manifest = load_manifest(table.folder)
+        manifest = load_manifest(table.place)
     except LadingError as error:
         found.wrong("manifest", error.message, remedy, MANIFEST_NAME)
         return
@@ -179,21 +182,23 @@ def _table_manifest(table: Table, found: Verified) -> None:
         found.wrong("manifest", f"{MANIFEST_NAME} is not what the log holds", remedy, MANIFEST_NAME)
 
 
-def _snapshot(table: Table, store: ManifestStore, live: set[str], found: Verified) -> None:
+def _snapshot(config: Config, table: Table, live: set[str], found: Verified) -> None:
     remedy = f"lading repair {found.table}"
+    store = store_of(config, found.table)
     try:
         current = store.load_current()
         if current is None:
             if table.state.meta.data_sequence:
                 found.wrong("snapshot", "nothing is published", f"lading run {found.table}")
             return
-        members = open_members(store, current.ref, str(table.folder), check=True)
+        members = open_members(store, current.ref, table.root, check=True)
     except LadingError as error:
         found.wrong("snapshot", error.message, remedy, error.file)
         return
     try:
         _published(table, members, live, current, found)
-        _shards(table.folder, store, current, found)
+        beside = beside_the_data(config, found.table)
+        _shards((table.place, *([beside] if beside else [])), store, current, found)
     except LadingError as error:
         found.wrong("snapshot", error.message, remedy, error.file or current.ref)
     finally:
@@ -203,7 +208,7 @@ def _snapshot(table: Table, store: ManifestStore, live: set[str], found: Verifie
 def _published(
     table: Table, members: MemberStore, live: set[str], current: SnapshotRef, found: Verified
 ) -> None:
-    whole_state(members)
+    members.check()
     found.count("snapshots", 1)
     name, state = found.table, table.state
     if members.meta.table_id != table.table_id:
@@ -232,23 +237,14 @@ def _published(
         found.wrong("snapshot", "the snapshot doesn't list what the log holds", f"lading repair {name}")
 
 
-def whole_state(members: MemberStore) -> None:
-    """Every row and vector against its checksum; ManifestParseError names the first that fails."""
-    members.sources()
-    members.member_rows()
-    _ = members.live_rows, members.rows, members.source_lists
-    for column in members.columns_with_zones:
-        members.zone(column)
-
-
-def _shards(folder: Path, store: ManifestStore, current: SnapshotRef, found: Verified) -> None:
+def _shards(places: tuple[Where, ...], store: ManifestStore, current: SnapshotRef, found: Verified) -> None:
     connection = open_manifest(store, current.ref)
     try:
-        shards = read_snapshot(connection).shards
+        shards = [one for one in read_snapshot(connection).shards if one.db_url is not None]
     finally:
         connection.close()
     found.count("shards", len(shards))
-    told = in_parallel(lambda shard: (shard, _broken_shard(folder, shard)), shards)
+    told = in_parallel(lambda shard: (shard, _broken_shard(places, shard)), shards)
     for shard, problem in told:
         if problem is not None:
             found.wrong(
@@ -259,16 +255,14 @@ def _shards(folder: Path, store: ManifestStore, current: SnapshotRef, found: Ver
             )
 
 
-def _broken_shard(folder: Path, shard: ShardMeta) -> str | None:
-    if shard.db_url is None or "://" in shard.db_url:
-        return None  # empty, or somewhere that isn't this folder
-    if os.path.isabs(shard.db_url) or ".." in shard.db_url.split("/"):
+def _broken_shard(places: tuple[Where, ...], shard: ShardMeta) -> str | None:
+    lies = lies_below(places, shard.db_url or "")
+    if lies is None:
         return f"leads out of the table's folder: {shard.db_url}"
-    path = folder / shard.db_url / "shard.db"
     try:
-        with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        size, digest = sha256_of(lies[0], f"{lies[1]}/{FILE_NAME}")
+    except FileNotFoundError:
+        return "is missing"
     except OSError as error:
         return f"can't be read: {error.strerror}"
     if size != shard.db_bytes:
@@ -278,7 +272,7 @@ def _broken_shard(folder: Path, shard: ShardMeta) -> str | None:
     return None
 
 
-def _runs(folder: Path, found: Verified) -> None:
+def _runs(folder: Where, found: Verified) -> None:
     records, unknown = list_runs(folder)
     found.count("runs", len(records))
     for one in records:

@@ -20,13 +20,14 @@ from lading.catalog.intake import in_parallel
 from lading.catalog.table import Table
 from lading.config.project import Config
 from lading.errors import LadingError, PartError
-from lading.model import FoundFile, Member
+from lading.model import FoundFile, Member, Root
 from lading.plan import TablePlan
 from lading.readers.part import Wanted, read_part
 from lading.readers.scan import table_schema
 from lading.sources.ids import source_id
+from lading.steps.find import digests_of
 from lading.steps.judge import Session
-from lading.steps.look import Look, digests_of
+from lading.steps.look import Look
 from lading.steps.prepare import ingest_job, prepare, staging
 from lading.steps.verify import Verified
 from lading.steps.work import Work, new_id, new_run_id
@@ -82,14 +83,14 @@ def _part_rows(table: Table, found: Verified) -> None:
     members = table.state.candidates(None)
     schema = table_schema(table.state)
     found.count("parts read", len(members))
-    told = in_parallel(lambda member: (member, _miscounted(str(table.folder), member, schema)), members)
+    told = in_parallel(lambda member: (member, _miscounted(table.root, member, schema)), members)
     for member, problem in told:
         if problem is not None:
             remedy = f"restore the file, or: lading run {found.table} --full"
             found.wrong("member", f"{member.path} {problem}", remedy, member.path)
 
 
-def _miscounted(root: str, member: Member, schema: pa.Schema) -> str | None:
+def _miscounted(root: Root, member: Member, schema: pa.Schema) -> str | None:
     counted: Counter[int] = Counter()
     try:
         for batch in read_part(root, member, Wanted(schema, schema.names)):
@@ -121,7 +122,7 @@ def _compare(
         members = _read_again(work, aside, session)
         for file in sample:
             number = source_id(file.key)
-            held = _rows(str(seen.table.folder), seen.table.state.members_of([number]), number, seen.table)
+            held = _rows(seen.table.root, seen.table.state.members_of([number]), number, seen.table)
             fresh = _rows(str(aside), members, number, seen.table)
             if held != fresh:
                 _report(file, held, fresh, found)
@@ -143,7 +144,7 @@ def _read_again(work: Work, aside: Path, session: Session) -> list[Member]:
         return list(ingest(session(), job, None).members)
 
 
-def _rows(root: str, members: Iterable[Member], source: int, table: Table) -> Counter[Row]:
+def _rows(root: Root, members: Iterable[Member], source: int, table: Table) -> Counter[Row]:
     schema = table_schema(table.state)
     rows: Counter[Row] = Counter()
     for member in members:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import uuid
 from dataclasses import dataclass, field
@@ -53,6 +54,14 @@ class Aside:
     file: FoundFile
     reason: str
     line: int | None = None
+
+    @staticmethod
+    def because(file: FoundFile, message: str, line: int | None = None) -> Aside:
+        """The message of an error as a reason: the file is named beside it, by its key."""
+        told = message.replace(file.path, file.key)
+        if line is None and (named := re.match(rf"{re.escape(file.key)}:(\d+): ", told)):
+            line = int(named[1])
+        return Aside(file, told.removeprefix(f"{file.key}: "), line)
 
 
 @dataclass(frozen=True, slots=True)

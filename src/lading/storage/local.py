@@ -5,12 +5,40 @@ Every durable write of lading goes through this file, so a crash test has one pl
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from lading.errors import StorageError
+
+# What a disk says when it is full, broken, or not ours to write to; anything else is the program's mistake.
+_NOT_OURS = {
+    errno.ENOSPC: "make room",
+    errno.EDQUOT: "make room, or ask for a larger quota",
+    errno.EROFS: "mount it for writing, or choose another folder",
+    errno.EACCES: "check whose it is and its permissions",
+    errno.EPERM: "check whose it is and its permissions",
+    errno.EIO: "check the disk",
+    errno.EMFILE: "allow more open files (ulimit -n)",
+    errno.ENFILE: "allow more open files",
+}
+
+
+def disk_failure(error: OSError) -> StorageError | None:
+    """What a person can mend, said so; None if it is nothing of the kind."""
+    remedy = _NOT_OURS.get(error.errno or 0)
+    if remedy is None:
+        return None
+    where = f"{error.filename}: " if error.filename else ""
+    return StorageError(
+        f"{where}{error.strerror}",
+        hint=f"{remedy}, then run again: nothing is lost, the next run completes what was begun",
+        file=str(error.filename) if error.filename else None,
+    )
 
 
 def fsync_dir(folder: Path) -> None:
@@ -87,7 +115,11 @@ def is_locked(path: Path) -> bool:
 
 
 def _write_synced(path: Path, data: bytes) -> None:
-    with open(path, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with open(path, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        error.filename = error.filename or str(path.parent)  # a write says only that there is no room
+        raise

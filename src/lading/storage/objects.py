@@ -31,6 +31,10 @@ RETRY = {
 OPTIONS = ("endpoint", "region", "access_key_id", "secret_access_key", "session_token", "allow_http")
 
 
+class TooLarge(StorageError):
+    """The object is longer than the caller is ready for."""
+
+
 class ObjectStorage:
     """A bucket and a prefix in it."""
 
@@ -144,7 +148,7 @@ class ObjectStorage:
 
     def _check_size(self, name: str, meta: Mapping[str, Any], limit: int | None) -> None:
         if limit is not None and int(meta["size"]) > limit:
-            raise StorageError(
+            raise TooLarge(
                 f"{self.url}/{name} has {meta['size']} bytes, more than {limit}",
                 hint="somebody else wrote it: look at the bucket",
             )

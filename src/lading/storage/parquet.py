@@ -15,14 +15,16 @@ import pyarrow.parquet as pq
 
 from lading.model import Root
 from lading.storage.objects import ObjectStorage
-from lading.storage.place import storage_of
+from lading.storage.place import located
+
+_ALONE = 1 << 18  # values that are decoded sooner than threads are set to work
 
 
 def open_parquet(root: Root, path: str, size: int | None = None) -> pq.ParquetFile:
     """The file at `path`, relative to `root` or absolute; `size` in bytes saves a question if it is known."""
     if isinstance(root, str):
         return pq.ParquetFile(os.path.join(root, path), memory_map=False)
-    file = RangedFile(storage_of(root), path, size)
+    file = RangedFile(*located(root, path), size)
     # Ranges that lie close together are fetched as one: a request costs more than the bytes between.
     return pq.ParquetFile(pa.PythonFile(file, mode="r"), pre_buffer=True)
 
@@ -38,7 +40,8 @@ def row_batches(
     """Batches of at most `rows` rows. From a bucket one row group after the other: what is asked for at once
     is fetched at once, and whoever stops early should not have paid for the rest."""
     if isinstance(root, str):
-        yield from file.iter_batches(rows, row_groups=groups, columns=columns)
+        threads = groups is None or _values(file, groups, columns) > _ALONE
+        yield from file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=threads)
         return
     for group in range(file.metadata.num_row_groups) if groups is None else groups:
         yield from file.iter_batches(rows, row_groups=[group], columns=columns)
@@ -46,7 +49,14 @@ def row_batches(
 
 def shown_path(root: Root, path: str) -> str:
     """The file's whole name, for people."""
-    return os.path.join(root, path) if isinstance(root, str) else f"{root.url}/{path}"
+    if isinstance(root, str):
+        return os.path.join(root, path)
+    return path if "://" in path else f"{root.url}/{path}"
+
+
+def _values(file: pq.ParquetFile, groups: Sequence[int], columns: Sequence[str] | None) -> int:
+    wide = file.metadata.num_columns if columns is None else len(columns)
+    return wide * sum(int(file.metadata.row_group(group).num_rows) for group in groups)
 
 
 class RangedFile(io.RawIOBase):

@@ -27,6 +27,15 @@ def storage_of(place: Place) -> ObjectStorage:
     return _connected(place.url, place.options)
 
 
+def located(place: Place, path: str) -> tuple[ObjectStorage, str]:
+    """Where a member's file is: below the place, or at the URL that it was added under, reached with the
+    same credentials."""
+    if "://" not in path:
+        return storage_of(place), path
+    bucket, _, name = path.partition("://")[2].partition("/")
+    return _connected(f"s3://{bucket}", place.options), name
+
+
 def root_of(where: Where) -> Root:
     """What members' paths start from."""
     return where if isinstance(where, Place) else str(where)
@@ -54,6 +63,17 @@ def files_below(where: Where, folder: str) -> list[str]:
         return [name for name in names if name.rpartition("/")[0] == folder]
     below = where / folder
     return [f"{folder}/{file.name}" for file in below.iterdir()] if below.is_dir() else []
+
+
+def has_file(where: Where, path: str) -> bool:
+    """Whether there is a file at `path`, relative to `where`."""
+    if not isinstance(where, Place):
+        return (where / path).exists()
+    try:
+        storage_of(where).head(path)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def drop_file(where: Where, path: str) -> None:

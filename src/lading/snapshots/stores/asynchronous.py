@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping
 
 from lading.errors import StorageError
-from lading.format.pointer import POINTER_LIMIT
+from lading.format.pointer import MALFORMED, POINTER_LIMIT
 from lading.format.snapshot_file import SNAPSHOT_LIMIT
 from lading.model import SnapshotRef
 from lading.snapshots.stores.protocol import CURRENT, MANIFEST_NAME, MANIFESTS, ManifestStore
@@ -33,7 +33,7 @@ class AsyncS3Store:
         except FileNotFoundError:
             return None
         except StorageError as error:
-            raise unreadable(f"{self._names.url}/{CURRENT}", error) from error
+            raise unreadable(f"{self._names.url}/{CURRENT}", error, MALFORMED) from error
 
     async def load_manifest(self, ref: str) -> bytes:
         name = self._names.name(ref)

@@ -14,9 +14,9 @@ import stat
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 
-from lading.errors import ManifestParseError, ManifestStoreError, PublishCurrentError
+from lading.errors import LadingError, ManifestParseError, ManifestStoreError, PublishCurrentError
 from lading.format.pointer import MALFORMED, POINTER_LIMIT, encode_pointer, new_swap_id, parse_pointer
-from lading.format.snapshot_file import SNAPSHOT_LIMIT
+from lading.format.snapshot_file import HINT, SNAPSHOT_LIMIT
 from lading.model import SnapshotRef
 from lading.snapshots.publish import publish_in_two_phases, same_pointer
 from lading.snapshots.stores.protocol import (
@@ -76,10 +76,7 @@ class LocalStore:
         except FileNotFoundError:
             return None
         except OSError as error:
-            if error.errno == errno.EFBIG:
-                huge = f"{path} is malformed: {error.strerror}"
-                raise ManifestParseError(huge, hint=MALFORMED, file=str(path)) from error
-            raise _unreadable(path, error) from error
+            raise _unreadable(path, error, MALFORMED) from error
         except ManifestParseError as error:
             error.file = str(path)
             raise
@@ -89,7 +86,7 @@ class LocalStore:
         try:
             return _read(path, SNAPSHOT_LIMIT)
         except OSError as error:
-            raise _unreadable(path, error) from error
+            raise _unreadable(path, error, HINT) from error
 
     def manifest_path(self, ref: str) -> Path:
         """Where the manifest `ref` lies, links resolved; ManifestStoreError if that isn't in the root."""
@@ -204,7 +201,10 @@ def _read(path: Path, limit: int) -> bytes:
         return file.read()
 
 
-def _unreadable(path: Path, error: OSError) -> ManifestStoreError:
+def _unreadable(path: Path, error: OSError, malformed: str = HINT) -> LadingError:
+    """`malformed` is the hint for what is too long to be what it should be."""
+    if error.errno == errno.EFBIG:
+        return ManifestParseError(f"{path} is malformed: {error.strerror}", hint=malformed, file=str(path))
     return ManifestStoreError(
         f"{path} can't be read: {error.strerror or error}",
         hint="check that it exists and its permissions; the other snapshots are listed beside it",

@@ -1,9 +1,10 @@
 """Manifests and the pointer in PostgreSQL: for writers that want SQL over the history, or have no bucket.
 
-A publish is one transaction under an advisory lock: build, shards and pointer row appear together or
-not at all. A reference is the run_id, so a run has one manifest: publishing it again adds a pointer
-row, publishing other content under its name is refused. A transaction whose answer got lost is tried
-again under the lock, which the lost one has either released by committing or by failing; the swap_id
+A publish is one transaction under an advisory lock: build, shards and pointer row appear together. If the
+server refuses the pointer row alone, the rest is kept and stays invisible, as on every other store; if the
+connection breaks, nothing is. A reference is the run_id, so a run has one manifest: publishing it again adds
+a pointer row, publishing other content under its name is refused. A transaction whose answer got lost is
+tried again under the lock, which the lost one has either released by committing or by failing; the swap_id
 of its pointer row tells which.
 """
 
@@ -16,9 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import xxhash
 
 from lading.config.stores import PostgresNames
-from lading.errors import ManifestStoreError, PublishCurrentError, PublishManifestError
+from lading.errors import ManifestParseError, ManifestStoreError, PublishCurrentError, PublishManifestError
 from lading.format.pointer import new_swap_id
-from lading.format.snapshot_file import SNAPSHOT_LIMIT
+from lading.format.snapshot_file import HINT, SNAPSHOT_LIMIT
 from lading.model import SnapshotRef
 from lading.snapshots.publish import check_run_id, outcome_of, same_pointer, successor
 from lading.snapshots.stores import postgres_sql as statements
@@ -54,7 +55,7 @@ class PostgresStore:
         check_run_id(run_id)
         swap_id = new_swap_id()
 
-        def work(connection: Connection[Any]) -> Published:
+        def work(connection: Connection[Any]) -> Published | str:
             mine = statements.pointer_move(connection, self.tables, swap_id)
             if mine is not None:  # committed by an attempt whose answer got lost
                 return Published(run_id, "current", mine)
@@ -65,10 +66,16 @@ class PostgresStore:
             if current is not None and outcome != "current":
                 return Published(run_id, outcome, current)
             new = successor(current, SnapshotRef(run_id, run_id, at, sequence, swap_id=swap_id))
-            statements.insert_pointer(connection, self.tables, new)
-            return Published(run_id, "current", new)
+            refused = self._refused(connection, new)
+            return refused if refused is not None else Published(run_id, "current", new)
 
-        return self._write(work, f"run {run_id} could not be published", PublishManifestError)
+        done = self._write(work, f"run {run_id} could not be published", PublishManifestError)
+        if isinstance(done, str):
+            raise PublishCurrentError(
+                f"the pointer could not be moved to run {run_id}: {self.url}: {done}",
+                hint="the snapshot is kept, readers see the one before; mend the cause, then: lading run",
+            )
+        return done
 
     def put_manifest(
         self, payload: bytes, run_id: str, now: datetime | None, *, sequence: int = 0
@@ -109,9 +116,8 @@ class PostgresStore:
             raise self._absent(ref)
         size, payload = found
         if payload is None:
-            raise ManifestStoreError(
-                f"the manifest of run {ref} has {size} bytes, more than {SNAPSHOT_LIMIT}",
-                hint="roll back to another snapshot",
+            raise ManifestParseError(
+                f"the manifest of run {ref} has {size} bytes, more than {SNAPSHOT_LIMIT}", hint=HINT
             )
         return payload
 
@@ -148,6 +154,19 @@ class PostgresStore:
             return True
 
         return self._write(work, f"the manifest of run {ref} could not be deleted", PublishManifestError)
+
+    def _refused(self, connection: Connection[Any], to: SnapshotRef) -> str | None:
+        """Why the pointer row is refused, None if it isn't; either way the transaction goes on."""
+        import psycopg
+
+        try:
+            with connection.transaction():  # within the other one: a savepoint
+                statements.insert_pointer(connection, self.tables, to)
+        except psycopg.Error as error:
+            if connection.closed:
+                raise
+            return self._connections.reason(error)
+        return None
 
     def _put(
         self,

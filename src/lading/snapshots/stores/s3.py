@@ -12,9 +12,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from lading.errors import ManifestParseError, ManifestStoreError, PublishCurrentError, StorageError
-from lading.format.pointer import CONTENT_TYPE, POINTER_LIMIT, encode_pointer, new_swap_id, parse_pointer
-from lading.format.snapshot_file import SNAPSHOT_LIMIT
+from lading.errors import (
+    LadingError,
+    ManifestParseError,
+    ManifestStoreError,
+    PublishCurrentError,
+    StorageError,
+)
+from lading.format.pointer import (
+    CONTENT_TYPE,
+    MALFORMED,
+    POINTER_LIMIT,
+    encode_pointer,
+    new_swap_id,
+    parse_pointer,
+)
+from lading.format.snapshot_file import HINT, SNAPSHOT_LIMIT
 from lading.model import SnapshotRef
 from lading.snapshots.publish import publish_in_two_phases, same_pointer
 from lading.snapshots.stores.protocol import (
@@ -28,7 +41,7 @@ from lading.snapshots.stores.protocol import (
     timestamp,
 )
 from lading.storage.named import Named, SwapLost
-from lading.storage.objects import ObjectStorage
+from lading.storage.objects import ObjectStorage, TooLarge
 
 _ATTEMPTS = 1_000  # each lost race means that somebody else got through
 
@@ -166,7 +179,7 @@ class S3Store:
         except FileNotFoundError:
             return None
         except StorageError as error:
-            raise unreadable(f"{self.url}/{CURRENT}", error) from error
+            raise unreadable(f"{self.url}/{CURRENT}", error, MALFORMED) from error
         return self.names.pointer(data), etag
 
     def _swap(self, to: SnapshotRef, etag: str | None) -> bool:
@@ -256,8 +269,10 @@ class Names:
             raise
 
 
-def unreadable(what: str, error: FileNotFoundError | StorageError) -> ManifestStoreError:
-    """`error` met while `what` was being read."""
+def unreadable(what: str, error: FileNotFoundError | StorageError, hint: str = HINT) -> LadingError:
+    """`error` met while `what` was being read; `hint` is for what can't be what it should be."""
+    if isinstance(error, TooLarge):
+        return ManifestParseError(error.message, hint=hint, file=what)
     if isinstance(error, StorageError):
         return ManifestStoreError(f"{what} can't be read: {error.message}", hint=error.hint, file=what)
     return ManifestStoreError(

@@ -1,0 +1,1 @@
+"""What the peers need to take part: each file makes a peer's tables through the peer's own interfaces."""

@@ -1,0 +1,80 @@
+"""A table that has read many small files: the files are real, its rows are only told of.
+
+Planning and recording never look at rows, so the log is told in one commit that all files were read. The
+source manifest is then written by a run, which finds it behind the log and rolls it forward. No Spark.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from bench import projects
+from bench.fixtures import AT, code_of, kept
+from lading.catalog.table import Table
+from lading.config.file import load
+from lading.config.project import Config
+from lading.model import Commit, FoundFile, Member, Source, Zone
+from lading.run import RunReport
+from lading.sources.ids import source_id
+from lading.steps.look import look
+from lading.watch import Watch
+
+FOLDERS = 1_000
+OLD = 1_500_000_000  # seconds
+EMPTY = "empty-manifest.json"  # the source manifest as it was before anything was read
+_TABLE = ('path: "**/*.csv"', "format: csv", "order_by: a", "bucket_size: 1000000000")
+
+
+def project(data: Path, size: int, members: int = 0) -> Config:
+    """`size` files in up to 1,000 folders, all of them read, and `members` members that hold their rows."""
+    made_by = code_of(".") + f"{size} {members} 3"
+    folder = kept(data, f"sourced-{size}-{members}", made_by, lambda at: _fill(at, size, members))
+    return load(folder)
+
+
+def nothing_to_do(report: RunReport) -> None:
+    if report.error is not None:
+        raise report.error
+    verdicts = {name for name, count in report.tables[0].verdicts.items() if count}
+    assert not report.spark_started and verdicts == {"unchanged"}, verdicts
+
+
+def _fill(at: Path, size: int, members: int) -> None:
+    config = projects.make(at, {"a": "bigint"}, _TABLE)
+    (at / "data").mkdir()
+    table = Table.create(config.place(projects.TABLE), projects.TABLE)
+    projects.run_once(config)  # writes the empty source manifest
+    (at / EMPTY).write_bytes(config.source_manifest(projects.TABLE).read_bytes())
+    _make_files(at / "data", size)
+    seen = look(config, projects.TABLE, watch=Watch())
+    sources = _sources(seen.found)
+    add = tuple(_member(number, sources[number]) for number in range(members))
+    table.commit(Commit("c", "r", AT, seen.recipe or "", add=add, sources=sources))
+    table.checkpoint()
+    table.close()
+    projects.run_once(config)  # rolls the source manifest forward
+
+
+def _make_files(root: Path, size: int) -> None:
+    for folder in range(min(FOLDERS, size)):
+        below = root / f"{folder:04d}"
+        below.mkdir()
+        for number in range(folder, size, FOLDERS):
+            path = below / f"data-{number:07d}.csv"
+            path.write_bytes(b"a\n1\n")
+            os.utime(path, (OLD + number, OLD + number))  # no two alike, as in real life
+
+
+def _sources(found: list[FoundFile]) -> tuple[Source, ...]:
+    return tuple(
+        Source(source_id(f.key), f.key, f.hash, "0" * 64, f.size, f.mtime_ns, 1, False, AT) for f in found
+    )
+
+
+def _member(number: int, source: Source) -> Member:
+    return Member(
+        path=f"bucket=000000/part-{number:08d}.parquet", rows=1, bytes=1_000, bucket=0,
+        tick_min=1, tick_max=1, key_min=1, key_max=1, created_at=AT,
+        zones={"a": Zone(1, 1, 0)}, sources=((source.id, 1),),
+    )  # fmt: skip

@@ -1,0 +1,178 @@
+"""What a state knows of all of its members at once, block by block: rows, zones, keys, sources, paths.
+
+Each question is asked of the blocks' summaries first; only the blocks that can't be ruled out are read.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cached_property, lru_cache
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from lading.format.blocks import SUMMARY, block_count, numbers_in, place_of, span
+from lading.format.expression import Predicate
+from lading.format.prune import may_match
+from lading.format.sealed import Sealed
+from lading.format.source_lists import SourceLists
+from lading.format.state_file import path_hash
+from lading.format.zones import ZoneVector
+from lading.model import Bound, Zone
+
+_KEPT = 64  # blocks of zones that are kept for the next question
+_PATHS_KEPT = 256  # blocks of paths, which every commit asks for one of, by chance
+
+
+class StateVectors:
+    """The vectors of a state with `members` members."""
+
+    def __init__(self, sealed: Sealed, members: int) -> None:
+        self._sealed = sealed
+        self._members = members
+        self._blocks = block_count(members)
+        self._zone_block = lru_cache(_KEPT)(self._read_zones)
+        self._path_block = lru_cache(_PATHS_KEPT)(self._paths_in)
+        self._key_blocks: dict[int, ZoneVector] = {}
+        self._source_blocks: dict[int, SourceLists] = {}
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The columns that have zones."""
+        vector = self._sealed.vector("columns")
+        with self._sealed.sound("the list of columns"):
+            return msgspec.msgpack.decode(vector, type=list[str])
+
+    def row_count(self) -> int:
+        return int(self._sealed.numbers("live_rows", SUMMARY, count=self._blocks).sum())
+
+    def rows(self, name: str, chosen: Sequence[int] | None = None) -> np.ndarray:
+        """`rows` or `live_rows` of each member, in some blocks or in all."""
+        wanted = range(self._blocks) if chosen is None else chosen
+        parts = [self._sealed.numbers(name, block, count=self._size(block)) for block in wanted]
+        return np.concatenate([np.zeros(0, np.int64), *parts])
+
+    def zones(self, column: str, chosen: Sequence[int] | None = None) -> ZoneVector | None:
+        if column not in self.columns:
+            return None
+        wanted = range(self._blocks) if chosen is None else chosen
+        return ZoneVector.concat([self._zone_block(column, block) for block in wanted])
+
+    def may_match(self, where: Predicate) -> np.ndarray:
+        """The numbers of the members that a predicate can't rule out."""
+        chosen: Sequence[int] = range(self._blocks)
+        if len(chosen) > 1:
+            rows = self._sealed.numbers("rows", SUMMARY, count=len(chosen))
+            chosen = np.flatnonzero(may_match(where, self._zone_heads, rows)).tolist()
+        kept = may_match(where, lambda column: self.zones(column, chosen), self.rows("rows", chosen))
+        return numbers_in(chosen, self._members)[kept]
+
+    def zone(self, column: str, number: int) -> Zone | None:
+        """One member's."""
+        block, at = place_of(number)
+        return self._zone_block(column, block).zone(at)
+
+    def source_lists(self) -> SourceLists:
+        return SourceLists.concat(*map(self._sources_in, range(self._blocks)))
+
+    def sources_of(self, number: int) -> tuple[tuple[int, int], ...]:
+        """(source, rows) of one member."""
+        block, at = place_of(number)
+        return self._sources_in(block).one(at)
+
+    @cached_property
+    def without_key(self) -> int | None:
+        """How many members, the first ones, have no key; None if keys can't be searched: there are none, or
+        some of several types."""
+        if self._key_heads.kind == "none":
+            return None
+        found = int(self._key_heads.nulls.sum())
+        if not 0 <= found <= self._members:
+            raise self._sealed.damaged("the vector keys doesn't fit the members")
+        return found
+
+    def reach(self, number: int) -> Any:
+        """How far a member and those before it go."""
+        block, at = place_of(number)
+        return _plain(self._keys(block).maxs[at])
+
+    def beginning_by(self, key: Bound) -> int:
+        """How many members have no key or begin at or before `key`."""
+        first = self.without_key or 0
+        first_block, _ = place_of(first)
+        block = _at_or_before(self._key_heads, key, first_block) - 1
+        if block < first_block:
+            return first
+        start = int(span(block, self._members).start)
+        return start + _at_or_before(self._keys(block), key, max(first - start, 0))
+
+    def maybe_at(self, path: str) -> Iterator[int]:
+        """The members whose path has the same hash."""
+        wanted = path_hash(path)
+        # Equal hashes may begin in the block before the one that begins with them.
+        block = max(int(np.searchsorted(self._path_heads, wanted)) - 1, 0)
+        while block < self._blocks and self._path_heads[block] <= wanted:
+            size, both = self._size(block), self._path_block(block)
+            for at in range(int(np.searchsorted(both[:size], wanted)), size):
+                if both[at] != wanted:
+                    return
+                yield int(both[size + at])
+            block += 1
+
+    @cached_property
+    def source_ids(self) -> np.ndarray:
+        """Of all sources, sorted."""
+        return self._sealed.numbers("sources")
+
+    def _size(self, block: int) -> int:
+        return len(range(self._members)[span(block, self._members)])
+
+    def _zone_heads(self, column: str) -> ZoneVector | None:
+        return self._sealed.zones(column, SUMMARY, self._blocks) if column in self.columns else None
+
+    def _read_zones(self, column: str, block: int) -> ZoneVector:
+        return self._sealed.zones(column, block, self._size(block))
+
+    def _sources_in(self, block: int) -> SourceLists:
+        if block not in self._source_blocks:
+            size = self._size(block)
+            numbers = self._sealed.numbers("source_lists", block)
+            offsets, pairs = numbers[: size + 1], numbers[size + 1 :]
+            fits = len(offsets) == size + 1 and len(pairs) == 2 * int(offsets[-1])
+            if not fits or offsets[0] != 0 or (np.diff(offsets) < 0).any():
+                raise self._sealed.damaged("the lists of sources don't fit the members")
+            half = len(pairs) // 2
+            self._source_blocks[block] = SourceLists(offsets, pairs[:half], pairs[half:])
+        return self._source_blocks[block]
+
+    @cached_property
+    def _key_heads(self) -> ZoneVector:
+        return self._sealed.zones("keys", SUMMARY, self._blocks, table="vectors")
+
+    def _keys(self, block: int) -> ZoneVector:
+        if block not in self._key_blocks:
+            found = self._sealed.zones("keys", block, self._size(block), table="vectors")
+            if found.kind != self._key_heads.kind:
+                raise self._sealed.damaged("the keys of its blocks don't fit together")
+            self._key_blocks[block] = found
+        return self._key_blocks[block]
+
+    def _paths_in(self, block: int) -> np.ndarray:
+        return self._sealed.numbers("paths", block, count=2 * self._size(block))
+
+    @cached_property
+    def _path_heads(self) -> np.ndarray:
+        return self._sealed.numbers("paths", SUMMARY, count=self._blocks)
+
+
+def _at_or_before(starts: ZoneVector, key: Bound, first: int) -> int:
+    """How many of the sorted minima are at or before `key`; those before `first` aren't known and count."""
+    if starts.kind == "int" and type(key) is int:
+        return first + int(np.searchsorted(starts.mins[first:], key, side="right"))
+    return bisect_right(range(len(starts)), key, lo=first, key=lambda at: _plain(starts.mins[at]))
+
+
+def _plain(value: Any) -> Any:
+    return value.as_py() if hasattr(value, "as_py") else value.item()

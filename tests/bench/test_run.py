@@ -1,0 +1,42 @@
+"""Running jobs: results are kept as they come, and what a job started is ended with it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.report import Results
+from bench.run import end_all_of, main, run_job
+
+
+def test_a_job_leaves_results_a_page_and_a_picture_and_no_scratch(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    run_job("publish", Results(tmp_path / "results"), "tiny", data=data)
+    figures = Results(tmp_path / "results").figures()
+    assert list(figures) == ["publish"] and len(figures["publish"]) == 1
+    assert (tmp_path / "results" / "RESULTS.md").read_text().count("## publish") == 1
+    assert (tmp_path / "results" / "pictures" / "publish.svg").exists()
+    assert not list(data.glob("work-*"))
+
+
+def test_an_unknown_job_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["bench", "--job", "plann"])
+    with pytest.raises(SystemExit, match="there is no job 'plann'; the jobs are: plan, "):
+        main()
+
+
+def test_what_a_job_started_is_ended_with_it() -> None:
+    script = (
+        "import subprocess, sys; c = subprocess.Popen(['sleep', '600']); print(c.pid, flush=True); c.wait()"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, start_new_session=True)
+    assert process.stdout is not None
+    child = int(process.stdout.readline())
+    end_all_of(process)
+    process.stdout.close()
+    assert process.returncode is not None and process.returncode != 0
+    status = Path(f"/proc/{child}/stat")
+    assert not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z"
