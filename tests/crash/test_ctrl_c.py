@@ -1,4 +1,4 @@
-"""Ctrl-C while Spark works: the process ends soon, with one sentence and no traceback, and nothing is lost."""
+"""Ctrl-C while Spark works: the process ends soon, with one sentence and no traceback."""
 
 from __future__ import annotations
 
