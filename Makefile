@@ -23,8 +23,10 @@ $(STAMP): pyproject.toml
 demo: install
 	$(BIN)/python scripts/demo.py
 
+# Two processes, each with a Spark of its own; `make test WORKERS=0` for one, with a debugger.
+WORKERS ?= 2
 test: install
-	$(BIN)/python -m pytest tests
+	$(BIN)/python -m pytest tests --numprocesses $(WORKERS) --dist loadfile
 
 check: install
 	$(BIN)/ruff format --check .

@@ -69,7 +69,7 @@ class TablePlan:
     subtract: tuple[Member, ...] = ()  # parts that stay, and whose rows of `replaced` no longer count
     notes: tuple[str, ...] = ()  # for people: nothing that a run would do anything about
     quiet: bool = False  # every file is unchanged: nobody need count the verdicts
-    serve: str | None = None  # what becomes of the shards although no row changes
+    publish: str | None = None  # what readers get although no row changes
 
     @property
     def verdicts(self) -> dict[str, int]:
@@ -97,7 +97,7 @@ class TablePlan:
     @property
     def idle(self) -> bool:
         """Nothing that a person would call work; racy files may still be cleared."""
-        return not (self.changes_rows or self.touches or self.waits or self.serve)
+        return not (self.changes_rows or self.touches or self.waits or self.publish)
 
 
 def to_compare(found: Iterable[FoundFile], known: Mapping[str, Known], *, full: bool) -> list[FoundFile]:

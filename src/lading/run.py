@@ -26,7 +26,7 @@ from lading.steps.prepare import drift_notes, prepare, staging
 from lading.steps.quarantine import refuse_too_many
 from lading.steps.read import read_files
 from lading.steps.record import record_sources, write_table_manifest
-from lading.steps.served import serve_note
+from lading.steps.served import publish_note
 from lading.steps.shard import refuse_unservable
 from lading.steps.work import Read, Work, new_id, new_run_id
 from lading.storage.local import disk_failure
@@ -75,7 +75,7 @@ def plan_tables(
 ) -> list[TablePlan]:
     """What a run would do. Touches nothing."""
     seen = [look(config, name, full=full, watch=watch) for name in _selected(config, names)]
-    return [replace(one.plan, serve=serve_note(config, one)) for one in seen]
+    return [replace(one.plan, publish=publish_note(config, one)) for one in seen]
 
 
 def run(

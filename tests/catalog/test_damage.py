@@ -15,6 +15,7 @@ from lading.catalog.checkpoint import write_checkpoint
 from lading.catalog.log import NAME as LOG
 from lading.catalog.table import Table
 from lading.errors import LadingError, LogCorrupt
+from lading.format.state_file import STATE_VERSION
 from lading.model import Commit, Member, Source, Zone
 
 
@@ -166,7 +167,7 @@ def test_a_log_shorter_than_its_checkpoint_saw_is_refused_and_not_appended_to(hi
 def test_a_checkpoint_of_a_later_version_is_refused_by_name(history, tmp_path):
     folder, _ = history
     table = Table.open(shutil.copytree(folder, tmp_path / "t"))
-    later = msgspec.structs.replace(table.state.meta, version=2)
+    later = msgspec.structs.replace(table.state.meta, version=STATE_VERSION + 1)
     write_checkpoint(table.folder, later, table.state.columns())
-    with pytest.raises(LogCorrupt, match="version is 2"):
+    with pytest.raises(LogCorrupt, match=f"version is {STATE_VERSION + 1}"):
         Table.open(table.folder)

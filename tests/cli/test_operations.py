@@ -155,6 +155,8 @@ def test_a_gate_keeps_a_bad_snapshot_from_readers_until_it_is_forced(cli, projec
     assert f"lading publish ships --run {run_id} --force" in told.json["error"]["hint"]
     [status] = cli("status", "--json").json["tables"]
     assert "refused by the gate" in status["note"] and status["last_run"]["state"] == "failed"
+    planned = cli("plan", "--json")
+    assert planned.code == 2 and "don't see the last commit" in planned.json["tables"][0]["publish"]
     again = cli("run", "--json")
     assert again.code == 1 and again.json["error"]["message"] == message and not again.json["spark_started"]
     snapshots = cli("history", "ships", "--json").json["snapshots"]
@@ -164,6 +166,7 @@ def test_a_gate_keeps_a_bad_snapshot_from_readers_until_it_is_forced(cli, projec
     assert cli("publish", "ships", "--run", run_id, "--force").code == 0
     assert rows(project) == 5
     assert cli("run").code == 0, "what was forced is what readers see: nothing is left to refuse"
+    assert cli("plan").code == 0
 
 
 def test_a_gate_that_is_loosened_or_satisfied_lets_the_next_run_publish(cli, project):

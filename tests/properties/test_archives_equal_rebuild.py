@@ -1,7 +1,5 @@
 """Invariant 1 with archives: whatever happens to them, to the cache and to the global manifest, and
 wherever a run is interrupted, the table equals a fresh build.
-
-LADING_SEED=<n> repeats a run; LADING_SOAK=1 makes it a long one.
 """
 
 from __future__ import annotations
@@ -10,7 +8,6 @@ import csv
 import hashlib
 import io
 import os
-import random
 import shutil
 import tempfile
 import zipfile
@@ -18,10 +15,8 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-import hypothesis
 import pytest
 import xxhash
-from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -29,19 +24,13 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 from support.archives import zip_of
+from support.machines import KillAt, Killed, killing, run_machine
 
 import lading
 from lading.config.file import load as load_config
 from lading.run import RunReport, run
-from lading.watch import Watch
-
-SOAK = bool(os.environ.get("LADING_SOAK"))
-SEED = int(os.environ.get("LADING_SEED") or random.SystemRandom().randrange(2**32))
-EXAMPLES = 100 if SOAK else 6
-STEPS = 30 if SOAK else 12
 
 CONFIG = """\
 tables:
@@ -52,19 +41,6 @@ ARCHIVES = ["a.zip", "b.zip", "sub/a.zip"]
 PHASES = ["discover", "extract", "plan", "prepare", "ingest", "commit", "record", "publish", "clean"]
 ROWS = st.lists(st.tuples(st.integers(-9, 9), st.sampled_from(["x", "y"])), max_size=3)
 MEMBERS = st.dictionaries(st.sampled_from(["m.csv", "in/m.csv", "n.csv", "skip.txt"]), ROWS, max_size=3)
-
-
-class Killed(BaseException):
-    """Stands for a kill: nothing in the product may catch it."""
-
-
-class KillingWatch(Watch):
-    def __init__(self, phase: str) -> None:
-        self._phase = phase
-
-    def phase(self, table: str, name: str) -> None:
-        if name == self._phase:
-            raise Killed(name)
 
 
 class Archives(RuleBasedStateMachine):
@@ -105,6 +81,14 @@ class Archives(RuleBasedStateMachine):
         texts = {key: "id,note\n" + "".join(f"{a},{b}\n" for a, b in rows) for key, rows in members.items()}
         zip_of(self.data / name, texts, age=100_000 - self.tick)
         self.clean = False
+
+    @rule(at=st.integers(0, 9), number=st.integers(10, 99))
+    def change_what_was_read(self, at: int, number: int) -> None:
+        """The members keep their names, and so do their sources."""
+        self.run()
+        if path := self.pick(at):
+            self.write(path.relative_to(self.data).as_posix(), {"m.csv": [(number, "y")], "n.csv": []})
+            self.run()
 
     @rule(at=st.integers(0, 9))
     def touch(self, at: int) -> None:
@@ -149,7 +133,7 @@ class Archives(RuleBasedStateMachine):
     def run_and_be_killed_between_phases(self, phase: str) -> None:
         before, truth = self.seen(), self.truth()
         with suppress(Killed):
-            _run(self.folder, watch=KillingWatch(phase))
+            _run(self.folder, watch=KillAt(phase))
         self.clean = False
         assert self.seen() in (before, truth)
 
@@ -160,7 +144,7 @@ class Archives(RuleBasedStateMachine):
     def run_and_be_killed_inside_a_phase(self, call: str, at: int) -> None:
         before, truth = self.seen(), self.truth()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(call, _killing(eval(call, {"os": os, "shutil": shutil}), at))
+            patch.setattr(call, killing(eval(call, {"os": os, "shutil": shutil}), at))
             with suppress(Killed):
                 _run(self.folder)
         self.clean = False
@@ -221,30 +205,5 @@ def _seen(folder: Path) -> Counter:
     return Counter(zip(*(table.column(i).to_pylist() for i in range(3)), strict=True))
 
 
-def _killing(real, at: int):
-    calls = 0
-
-    def call(*args, **kwargs):
-        nonlocal calls
-        calls += 1
-        if calls == at:
-            raise Killed(f"call {at}")
-        return real(*args, **kwargs)
-
-    return call
-
-
 def test_archives_equal_a_rebuild(spark):
-    print(f"LADING_SEED={SEED}")
-    run_state_machine_as_test(
-        hypothesis.seed(SEED)(Archives),
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=STEPS,
-            deadline=None,
-            print_blob=True,
-            database=None,
-            phases=(Phase.generate, Phase.shrink),
-            suppress_health_check=list(hypothesis.HealthCheck),
-        ),
-    )
+    run_machine(Archives, examples=6, steps=12, soak=(100, 30))

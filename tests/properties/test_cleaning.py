@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import os
-import random
 import re
 import shutil
 import tempfile
@@ -16,12 +15,11 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import hypothesis
 import msgspec
 import pyarrow.parquet as pq
-from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from support.machines import run_machine
 from support.servers import S3Server
 from support.world import SCHEMA, BucketWorld, InFlight, World
 
@@ -34,8 +32,6 @@ from lading.steps.clean_survey import Rules
 from lading.steps.pointer import release_hold, roll_back
 from lading.storage.objects import ObjectStorage
 
-SOAK = bool(os.environ.get("LADING_SOAK"))
-SEED = int(os.environ.get("LADING_SEED") or random.SystemRandom().randrange(2**32))
 GRACE = timedelta(hours=24)
 
 
@@ -368,19 +364,7 @@ class CleaningABucket(Cleaning):
 
 
 def cleaned_at_random(machine: type[Cleaning], examples: int, steps: int) -> None:
-    print(f"LADING_SEED={SEED}")
-    run_state_machine_as_test(
-        hypothesis.seed(SEED)(machine),
-        settings=settings(
-            max_examples=examples * (25 if SOAK else 1),
-            stateful_step_count=steps * (2 if SOAK else 1),
-            deadline=None,
-            print_blob=True,
-            database=None,
-            phases=(Phase.generate,),
-            suppress_health_check=list(hypothesis.HealthCheck),
-        ),
-    )
+    run_machine(machine, examples=examples, steps=steps, soak=(25 * examples, 2 * steps), shrink=False)
 
 
 def test_cleaning_deletes_the_unreachable_and_nothing_else():

@@ -1,22 +1,16 @@
 """Invariant 1 under drift: whatever columns files gain, lose or retype, and wherever a run is killed, the
 table's rows equal those of a fresh build under the schema that came of it. On real Spark.
-
-LADING_SEED=<n> repeats a run; LADING_SOAK=1 makes it a long one.
 """
 
 from __future__ import annotations
 
-import os
-import random
 import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import hypothesis
 import pytest
-from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -24,17 +18,11 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 from support.drifting import FORMATS, Drifting
+from support.machines import KillAt, Killed, run_machine
 
 from lading.errors import SchemaDrift
-from lading.watch import Watch
-
-SOAK = bool(os.environ.get("LADING_SOAK"))
-SEED = int(os.environ.get("LADING_SEED") or random.SystemRandom().randrange(2**32))
-EXAMPLES = 60 if SOAK else 4
-STEPS = 20 if SOAK else 8
 
 NAMES = ["a", "b", "c"]
 PHASES = ["prepare", "ingest", "commit", "record", "publish"]
@@ -46,19 +34,6 @@ VALUES = {
     "string": st.sampled_from(["x", "soon", "a,b"]),
 }
 KINDS = list(VALUES)
-
-
-class Killed(BaseException):
-    """Stands for a kill: nothing in the product may catch it."""
-
-
-class KillingWatch(Watch):
-    def __init__(self, phase: str) -> None:
-        self._phase = phase
-
-    def phase(self, table: str, name: str) -> None:
-        if name == self._phase:
-            raise Killed(name)
 
 
 @st.composite
@@ -100,6 +75,14 @@ class Evolving(RuleBasedStateMachine):
         self.project.put(name, *file, at=self.tick)
         self.clean = False
 
+    @rule(name=st.sampled_from(NAMES), kind=st.sampled_from(KINDS[1:]), data=st.data())
+    def widen_what_was_read(self, name: str, kind: str, data: st.DataObject) -> None:
+        """A column of integers that were read meets something wider in another file."""
+        self.write("a", ([{"id": 1, "x": 5}], ["id", "x"]))
+        self.run()
+        self.write(name, ([{"id": 2, "x": data.draw(VALUES[kind])}], ["x", "id"]))
+        self.run()
+
     @rule(name=st.sampled_from(NAMES))
     def delete(self, name: str) -> None:
         if len(self.project.files()) > 1:
@@ -109,7 +92,7 @@ class Evolving(RuleBasedStateMachine):
     @rule(phase=st.sampled_from(PHASES))
     def run_and_be_killed(self, phase: str) -> None:
         with suppress(Killed):
-            self.project.run(watch=KillingWatch(phase))
+            self.project.run(watch=KillAt(phase))
         self.clean = False
 
     @rule()
@@ -125,20 +108,8 @@ class Evolving(RuleBasedStateMachine):
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_schema_that_evolves_equals_a_rebuild(spark, format: str) -> None:
-    print(f"LADING_SEED={SEED}")
     machine = type(f"Evolving_{format}", (Evolving,), {"format": format})
-    run_state_machine_as_test(
-        hypothesis.seed(SEED)(machine),
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=STEPS,
-            deadline=None,
-            print_blob=True,
-            database=None,
-            phases=(Phase.generate, Phase.shrink),
-            suppress_health_check=list(hypothesis.HealthCheck),
-        ),
-    )
+    run_machine(machine, examples=4, steps=8, soak=(60, 20))
 
 
 @pytest.mark.parametrize("format", FORMATS)

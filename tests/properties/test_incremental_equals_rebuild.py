@@ -1,22 +1,17 @@
 """Invariant 1: whatever happens to the files, and wherever a run is interrupted, the table's rows,
 lineage included, equal those of a fresh build. On real Spark, one shared session.
-
-LADING_SEED=<n> repeats a run; LADING_SOAK=1 makes it a long one.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-import hypothesis
 import pytest
-from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -24,19 +19,13 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
+from support.machines import KillAt, Killed, killing, run_machine
 from support.project import Project
 
 from lading import plan
 from lading.config.file import load as load_config
 from lading.merge import merge_table
-from lading.watch import Watch
-
-SOAK = bool(os.environ.get("LADING_SOAK"))
-SEED = int(os.environ.get("LADING_SEED") or random.SystemRandom().randrange(2**32))
-EXAMPLES = 150 if SOAK else 10
-STEPS = 30 if SOAK else 12
 
 REWRITE_PART = plan.REWRITE_PART
 
@@ -44,21 +33,6 @@ KEYS = ["a.csv", "b.csv", "sub/c.csv", "sub/[d] 1.csv", "_e.csv"]
 PHASES = ["discover", "plan", "prepare", "ingest", "commit", "record", "publish", "clean", "done"]
 ROW = st.tuples(st.integers(-25, 25), st.integers(1, 28), st.sampled_from(["x", "y", "", 'q"t', "a,b"]))
 ROWS = st.lists(ROW, min_size=0, max_size=6)
-
-
-class Killed(BaseException):
-    """Stands for a kill: nothing in the product may catch it."""
-
-
-class KillingWatch(Watch):
-    """Ends the run at the start of a phase, or at the n-th durable write."""
-
-    def __init__(self, phase: str) -> None:
-        self._phase = phase
-
-    def phase(self, table: str, name: str) -> None:
-        if name == self._phase:
-            raise Killed(name)
 
 
 class Tables(RuleBasedStateMachine):
@@ -169,9 +143,7 @@ class Tables(RuleBasedStateMachine):
             return
         before = self.project.seen()
         with suppress(Killed):
-            merge_table(
-                load_config(self.project.folder), "events", target_size=size, watch=KillingWatch(phase)
-            )
+            merge_table(load_config(self.project.folder), "events", target_size=size, watch=KillAt(phase))
         assert self.project.seen() == before or not self.clean
         self.clean = False
 
@@ -181,7 +153,7 @@ class Tables(RuleBasedStateMachine):
         before = self.project.seen() if self.project.published() else None
         truth = self.project.truth()
         with suppress(Killed):
-            self.project.run(watch=KillingWatch(phase))
+            self.project.run(watch=KillAt(phase))
         self.readers_saw_all_or_nothing(before, truth)
         if again:
             self.run()
@@ -191,7 +163,7 @@ class Tables(RuleBasedStateMachine):
         before = self.project.seen() if self.project.published() else None
         truth = self.project.truth()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(call, _killing(eval(call, {"os": os}), at))
+            patch.setattr(call, killing(eval(call, {"os": os}), at))
             with suppress(Killed):
                 self.project.run()
         self.readers_saw_all_or_nothing(before, truth)
@@ -223,31 +195,5 @@ class Tables(RuleBasedStateMachine):
             assert not self.project.truth()
 
 
-def _killing(real, at: int):
-    calls = 0
-
-    def call(*args, **kwargs):
-        nonlocal calls
-        calls += 1
-        if calls == at:
-            raise Killed(f"call {at}")
-        return real(*args, **kwargs)
-
-    return call
-
-
 def test_incremental_equals_rebuild(spark):
-    print(f"LADING_SEED={SEED}")
-    machine = hypothesis.seed(SEED)(Tables)
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=STEPS,
-            deadline=None,
-            print_blob=True,
-            database=None,
-            phases=(Phase.generate, Phase.shrink),
-            suppress_health_check=list(hypothesis.HealthCheck),
-        ),
-    )
+    run_machine(Tables, examples=10, steps=12, soak=(150, 30))

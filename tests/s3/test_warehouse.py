@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.bucket_project import BucketProject
 from support.faults import FaultyHttp, Weather
+from support.machines import KillAt, Killed
 from support.servers import S3Server
 
 import lading
@@ -20,25 +21,11 @@ from lading.merge import merge_table
 from lading.snapshots.runs import last_run, list_runs
 from lading.status import status
 from lading.storage.objects import ObjectStorage
-from lading.watch import Watch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PHASES = ["discover", "plan", "prepare", "ingest", "commit", "record", "publish", "clean", "done"]
-
-
-class Killed(BaseException):
-    """As if the process had ended there: nothing that cleans up after errors runs for it."""
-
-
-class KillingWatch(Watch):
-    def __init__(self, phase: str) -> None:
-        self._phase = phase
-
-    def phase(self, table: str, name: str) -> None:
-        if name == self._phase:
-            raise Killed(name)
 
 
 @pytest.fixture
@@ -160,7 +147,7 @@ def test_a_run_killed_at_any_phase_is_completed_by_the_next_one(project: BucketP
         before = project.seen()
         project.put("a.csv", [(i, 1 + number, phase) for i in range(number, 9)], age=1000 - number)
         with suppress(Killed):
-            project.run(watch=KillingWatch(phase))
+            project.run(watch=KillAt(phase))
         assert project.seen() == (project.truth() if phase in ("clean", "done") else before), phase
         project.run()
         assert project.seen() == project.truth(), phase

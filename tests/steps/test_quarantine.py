@@ -9,7 +9,8 @@ import os
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.checked import Checked, KillAt, Killed
+from support.checked import Checked
+from support.machines import KillAt, Killed
 
 from lading.catalog.table import Table
 from lading.errors import BadRows, NotFound

@@ -114,8 +114,8 @@ def test_another_spec_builds_all_shards_though_no_row_changed(project: ServedPro
 def test_serve_that_comes_and_goes_takes_effect_at_once_and_plan_says_so(project: ServedProject) -> None:
     def planned() -> str | None:
         [plan] = plan_tables(load_config(project.folder))
-        assert not plan.changes_rows and plan.idle is (plan.serve is None)
-        return plan.serve
+        assert not plan.changes_rows and plan.idle is (plan.publish is None)
+        return plan.publish
 
     project.run()
     config = (project.folder / "lading.yaml").read_text()
@@ -148,7 +148,7 @@ def test_a_snapshot_that_is_held_is_not_published_over_for_another_serve(project
     seen = project.snapshot()
     project.serve(SERVE.replace("shards: 4", "shards: 3"))
     [plan] = plan_tables(load_config(project.folder))
-    assert plan.serve is None
+    assert plan.publish is None
     project.run()
     assert project.snapshot() == seen
 

@@ -11,7 +11,6 @@ import lading
 from lading.config.file import load as load_config
 from lading.config.project import Config
 from lading.run import RunReport, run
-from lading.watch import Watch
 
 SCHEMA = """\
 columns:
@@ -82,16 +81,3 @@ class Checked:
     def aside_files(self) -> list[str]:
         folder = self.table / "quarantine"
         return sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
-
-
-class Killed(BaseException):
-    """Stands for a kill: nothing in the product may catch it."""
-
-
-class KillAt(Watch):
-    def __init__(self, phase: str) -> None:
-        self._phase = phase
-
-    def phase(self, table: str, name: str) -> None:
-        if name == self._phase:
-            raise Killed(name)

@@ -53,7 +53,7 @@ def _plan_object(plan: TablePlan) -> dict[str, Any]:
         "parts_to_subtract": len(plan.subtract),
         "idle": plan.idle,
         "reason": plan.reason,
-        "serve": plan.serve,
+        "publish": plan.publish,
         "notes": list(plan.notes),
     }
 
@@ -69,8 +69,8 @@ def _show(plan: TablePlan) -> None:
     say(f"{plan.table}: {verdict_words(plan.verdicts)}")
     if plan.reason:
         say(f"  everything is read again: {plan.reason}")
-    if plan.serve:
-        say(f"  {plan.serve}")
+    if plan.publish:
+        say(f"  {plan.publish}")
     if plan.parts_to_rewrite:
         parts = count_words(plan.parts_to_rewrite, "part")
         rows = count_words(plan.rows_to_rewrite, "row")

@@ -25,6 +25,7 @@ from lading.steps.store import store_of
 from lading.steps.work import Work
 from lading.storage.local import write_atomic
 
+_BEHIND = "readers don't see the last commit yet: it is published, if its gate lets it"
 _NEW = "`serve:` is new: the shards are built"
 _GONE = "`serve:` is gone: a snapshot without shards is published"
 _OTHER = "`serve:` has changed: all shards are built again"
@@ -54,15 +55,17 @@ def served_otherwise(work: Work, store: ManifestStore, current: SnapshotRef) -> 
     return told.spec != serving(work)
 
 
-def serve_note(config: Config, seen: Look) -> str | None:
-    """What a run does about `serve:` although no row changes, for `lading plan`. Touches nothing."""
+def publish_note(config: Config, seen: Look) -> str | None:
+    """Why a run publishes although no row changes, for `lading plan`. Touches nothing."""
     if seen.table is None or seen.table.state.meta.data_sequence == 0:
         return None
     store = store_of(config, seen.config.name)
     try:
         current = store.load_current()
-        if current is None or current.held:
+        if current is not None and current.held:
             return None
+        if current is None or current.sequence < seen.table.state.meta.data_sequence:
+            return _BEHIND
         told = _told(config, seen.config.name, store, current)
     except (ManifestParseError, ManifestStoreError):
         return None  # a run says what is wrong with it
