@@ -206,4 +206,4 @@ def _seen(folder: Path) -> Counter:
 
 
 def test_archives_equal_a_rebuild(spark):
-    run_machine(Archives, examples=6, steps=12, soak=(100, 30))
+    run_machine(Archives, examples=10, steps=12, soak=(100, 30))
