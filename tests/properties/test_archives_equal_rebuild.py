@@ -152,18 +152,21 @@ class Archives(RuleBasedStateMachine):
 
     @rule()
     def run(self) -> None:
-        before = {path.name: path.stat().st_ino for path in self.cache.iterdir()} if self.clean else {}
+        before = self.extracted()
         report = _run(self.folder)
         if self.clean:
             [table] = report.tables
             assert (table.rows_added, table.parts_added, table.published) == (0, 0, False)
-            assert {path.name: path.stat().st_ino for path in self.cache.iterdir()} == before
+            assert self.extracted() == before
         self.clean = True
 
     @invariant()
     @precondition(lambda self: self.clean)
     def the_table_is_what_a_rebuild_gives(self) -> None:
         assert self.seen() == self.truth()
+
+    def extracted(self) -> dict[str, int]:
+        return {path.name: path.stat().st_ino for path in self.cache.glob("*")}
 
     def truth(self) -> Counter:
         rows: Counter = Counter()

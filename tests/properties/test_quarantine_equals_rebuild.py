@@ -139,4 +139,4 @@ class Quarantines(RuleBasedStateMachine):
 
 
 def test_incremental_equals_rebuild_with_a_quarantine(spark):
-    run_machine(Quarantines, examples=12, steps=9, soak=(60, 25))
+    run_machine(Quarantines, examples=6, steps=9, soak=(60, 25))
