@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -43,3 +44,11 @@ def postgres_server() -> Iterator[PostgresServer]:
     server = PostgresServer()
     yield server
     server.close()
+
+
+@pytest.fixture(params=["apsw", "sqlite3"])
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Shards are read and written by apsw, or, as where that isn't installed, by Python's own sqlite3."""
+    if request.param == "sqlite3":
+        monkeypatch.setitem(sys.modules, "apsw", None)
+    return str(request.param)

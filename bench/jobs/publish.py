@@ -23,7 +23,7 @@ from bench.case import Case, Job, Kit, label
 from bench.harness import Contender, Turn, timed
 from lading.catalog.table import Table
 from lading.format.snapshot import BuildMeta, ShardMeta, build_snapshot
-from lading.format.state_file import write_state
+from lading.format.state_file import create_tables, write_state
 from lading.snapshots.stores.local import LocalStore
 
 SHARDS = 64
@@ -73,7 +73,9 @@ def payload_of(table: Table, run_id: str) -> bytes:
         )
         for number in range(SHARDS)
     ]
-    return build_snapshot(meta, shards, lambda con: write_state(con, state.meta, state.columns()))
+    return build_snapshot(
+        meta, shards, lambda con: write_state(con, state.meta, state.columns()), tables=create_tables
+    )
 
 
 @contextmanager

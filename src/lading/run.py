@@ -198,6 +198,7 @@ def _change_rows(order: _Order, work: Work) -> _Done:
             record.finish("failed", error=f"{error.kind}: {error}", checks=checks or None)
             raise
         _record(work, {file.key: "it changed while it was being read" for file in moved})
+        work.look.forget()
         released = release(work, order.session, record)
         finish(record, released, read.checks)
     work.watch.phase(work.name, "clean")

@@ -6,10 +6,14 @@ import os
 import sqlite3
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -21,11 +25,27 @@ from bench.jobs.ingest import COLUMNS, table_lines
 from bench.jobs.publish import payload_of
 from bench.served import SHARDS, STRIDE
 from lading.catalog.table import Table
+from lading.format.keys import KeySpec
+from lading.format.routing import Router
+from lading.format.shard_spec import ServeSpec
+from lading.format.snapshot import BuildMeta, Sharding, ShardMeta, build_snapshot
+from lading.model import Column, IngestJob, StagedGroup
+from lading.pipeline.cutting import Limits
+from lading.pipeline.parts import Origin
+from lading.pipeline.read import read
+from lading.pipeline.shards_place import ShardPlace
+from lading.pipeline.shards_rows import PartRows
+from lading.pipeline.shards_task import ShardJob, build_shards, route_parts
+from lading.pipeline.tally import CheckSpec, write_checked
+from lading.pipeline.task import TaskSpec, write_parts
 from lading.run import run
 from lading.snapshots.stores.local import LocalStore
+from lading.steps.look import look
+from lading.steps.record import record_sources
+from lading.watch import Watch
 
 
-def python_calls(work: Callable[[], object]) -> int:
+def python_calls(work: Callable[..., object], *given: object) -> int:
     """How many functions written in Python were called."""
     calls = 0
 
@@ -35,10 +55,22 @@ def python_calls(work: Callable[[], object]) -> int:
 
     sys.setprofile(count)
     try:
-        work()
+        work(*given)
     finally:
         sys.setprofile(None)
     return calls
+
+
+def traced(statements: list[Any]) -> Callable[..., sqlite3.Connection]:
+    """`sqlite3.connect`, with what its connections are asked told to `statements`."""
+    connect = sqlite3.connect
+
+    def connected(*words: Any, **named: Any) -> sqlite3.Connection:
+        connection = connect(*words, **named)
+        connection.set_trace_callback(statements.append)
+        return connection
+
+    return connected
 
 
 @pytest.fixture
@@ -75,6 +107,29 @@ def test_publishing_syncs_as_often_however_many_members_there_are(
     assert counts[0] == counts[1] <= 5
 
 
+def test_a_snapshot_is_built_without_being_read_back_and_with_few_calls_for_each_shard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    meta = BuildMeta(run_id="r", created_at=datetime(2024, 1, 1, tzinfo=UTC), num_dbs=1_000)
+
+    def shards(count: int) -> list[ShardMeta]:
+        return [
+            ShardMeta(db_id=number, db_url="u", attempt=0, row_count=1, min_key=0, max_key=1, db_bytes=1)
+            for number in range(count)
+        ]
+
+    build_snapshot(meta)  # what is made once a process
+    few, many = shards(100), shards(1_000)
+    calls = [python_calls(lambda some=some: build_snapshot(meta, some)) for some in (few, many)]
+    assert calls[1] - calls[0] <= 5 * 900
+    statements: list[Any] = []
+    monkeypatch.setattr(sqlite3, "connect", traced(statements))
+    build_snapshot(meta, many)
+    others = [statement for statement in statements if not statement.startswith("INSERT INTO shards")]
+    assert len(statements) == len(others) + len(many)
+    assert len(others) <= 6 and not [one for one in others if one.startswith(("SELECT", "VACUUM", "CREATE"))]
+
+
 def test_a_run_with_nothing_to_do_opens_no_source_and_calls_little_for_each(
     tmp_path: Path, opened: list[str]
 ) -> None:
@@ -104,42 +159,91 @@ def test_recording_calls_as_much_for_a_file_among_many_as_among_few(tmp_path: Pa
     assert per_file <= (calls[200] - calls[100]) / 100 * 1.1 + 1
 
 
+def test_writing_down_what_was_read_takes_few_calls_for_a_file(tmp_path: Path) -> None:
+    calls = []
+    for size in (1_000, 2_000):
+        config = sourced.project(tmp_path, size)
+        seen = look(config, projects.TABLE, watch=Watch())
+        assert seen.table is not None
+        state = seen.table.state
+        record_sources(config, seen, state, {})
+        calls.append(python_calls(record_sources, config, seen, state, {}))
+        seen.table.close()
+    assert (calls[1] - calls[0]) / 1_000 <= 8
+
+
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Path:
     folder = tmp_path_factory.mktemp("keys")
     return served.table(served.project(Kit(folder / "data", folder), 2_000))
 
 
-def test_a_get_is_one_statement_and_a_multi_get_few_for_each_shard(
-    keys: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    statements: list[str] = []
-    connect = sqlite3.connect
+@pytest.fixture
+def statements(engine: str, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What connections that are opened from now on execute; texts, or what apsw makes of them. Nothing
+    written in Python is called for it."""
+    seen: list[Any] = []
+    if engine == "apsw":
+        import apsw
 
-    def traced(*words: Any, **named: Any) -> sqlite3.Connection:
-        connection = connect(*words, **named)
-        connection.set_trace_callback(statements.append)
-        return connection
+        def listen(connection: Any) -> None:
+            connection.trace_v2(apsw.SQLITE_TRACE_STMT, seen.append)
 
-    monkeypatch.setattr(sqlite3, "connect", traced)
+        monkeypatch.setattr(apsw, "connection_hooks", [*apsw.connection_hooks, listen])
+        return seen
+    monkeypatch.setattr(sqlite3, "connect", traced(seen))
+    return seen
+
+
+def test_a_get_is_one_statement_and_a_multi_get_few_for_each_shard(keys: Path, statements: list[Any]) -> None:
     with lading.open(keys) as reader:
         wanted = [number * STRIDE for number in range(1_000)]
         reader.multi_get(wanted)  # opens every shard
         statements.clear()
         assert all(reader.get(key) is not None for key in wanted[:50])
         assert len(statements) == 50
-        assert python_calls(lambda: reader.get(wanted[0])) <= 8
+        assert python_calls(reader.get, wanted[0]) <= 3
         statements.clear()
         assert None not in reader.multi_get(wanted).values()
         assert SHARDS <= len(statements) <= 2 * SHARDS
-        assert python_calls(lambda: reader.multi_get(wanted)) <= 3 * len(wanted)
+        assert python_calls(lambda: reader.multi_get(wanted)) <= 20 * SHARDS
+
+
+def test_a_shard_is_built_without_a_call_and_with_a_hundredth_of_a_statement_for_each_row(
+    tmp_path: Path, statements: list[Any]
+) -> None:
+    calls, inserts = {}, {}
+    for count in (1_000, 20_000, 40_000):  # the first has imports in it
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        keys = np.arange(count)[::-1]
+        table = pa.table({"key": keys, "v": [f"{key:0100d}" for key in keys], "_source": keys * 0})
+        pq.write_table(table, folder / "part.parquet", row_group_size=count)
+        router = Router(KeySpec(("key",), ("int",), "u64be"), SHARDS, Sharding(hash_algorithm="xxh3_64"))
+        spec = ServeSpec(router, ("v",), "raw", latest=False, order_by=None, id="x")
+        job = ShardJob(
+            str(folder), table.schema.serialize().to_pybytes(), spec, ShardPlace(str(folder), "run"),
+            shards=tuple(range(SHARDS)), tasks=1, parts=((PartRows("part.parquet"),),),
+        )  # fmt: skip
+        statements.clear()
+        calls[count] = python_calls(lambda job=job: _build(job))
+        inserts[count] = sum("INSERT INTO kv" in str(one) for one in statements)
+    assert calls[40_000] - calls[20_000] <= 20_000 / 50
+    assert inserts[40_000] - inserts[20_000] <= 20_000 / 50
+
+
+def _build(job: ShardJob) -> None:
+    """What Spark's tasks do, without Spark between them."""
+    packets = route_parts(iter([pa.record_batch({"id": [0]})]), job)
+    moved = pa.Table.from_batches(packets).sort_by("db").to_batches()
+    assert sum(batch.num_rows for batch in build_shards(iter(moved), job)) == SHARDS
 
 
 @pytest.mark.parametrize("spread", [False, True])
 def test_for_a_changed_file_spark_reads_and_moves_what_is_its_own_only(
     tmp_path: Path, spark: SparkSession, spread: bool
 ) -> None:
-    raw = RawFiles(tmp_path / "raw", files=20, rows=500, spread=spread)
+    raw = RawFiles(tmp_path / "raw", files=20, rows=15_000, spread=spread)  # enough to be moved between tasks
     for number in range(raw.files):
         raw.write(number)
     config = projects.make(tmp_path / "project", COLUMNS, table_lines(raw.files * raw.rows), raw.folder)
@@ -151,7 +255,63 @@ def test_for_a_changed_file_spark_reads_and_moves_what_is_its_own_only(
     report = projects.run_once(config)
     change = spark_work.since(before)
     assert report.tables[0].verdicts["changed"] == 1 and report.tables[0].rows == raw.files * raw.rows
-    assert full.input_bytes > 0
+    assert full.input_bytes > 0 and full.shuffle_bytes > full.input_bytes / 10
     assert change.input_bytes <= 2 * full.input_bytes / raw.files
     assert change.shuffle_bytes <= 2 * full.shuffle_bytes / raw.files
     assert change.tasks <= full.tasks
+
+
+@pytest.mark.parametrize("check", [0, 1])
+def test_a_task_calls_no_python_for_a_row(tmp_path: Path, check: int) -> None:
+    calls = []
+    for rows in (200, 2_000, 20_000):  # a batch; the first has imports in it
+        draw = np.random.default_rng(5)
+        count = 4 * rows
+        table = pa.table(
+            {
+                "id": draw.permutation(count) // 2 * 2,  # pairs, so that ties are settled too
+                "name": pa.array([f"name-{number % 97}" for number in range(count)]),
+                "_source": np.repeat(np.arange(4), rows),
+                "failed": np.arange(count) % 2,
+            }
+        )
+        schema = table.schema.remove(3)
+        spec = TaskSpec(
+            table_dir=str(tmp_path / str(rows)),
+            origin=Origin("table", "run", "commit", "id"),
+            schema=schema.serialize().to_pybytes(),
+            tie=False,
+            bucket_size=count // 2,
+            memory=1 << 30,
+            limits=Limits(),
+        )
+        if check:
+            batches = iter(table.to_batches(rows))
+            work = lambda b=batches, s=spec: list(write_checked(b, s, CheckSpec(("odd",), 1)))  # noqa: E731
+        else:
+            batches = iter(table.drop_columns(["failed"]).to_batches(rows))
+            work = lambda b=batches, s=spec: list(write_parts(b, s))  # noqa: E731
+        calls.append(python_calls(work))
+        assert len(list(tmp_path.joinpath(str(rows)).rglob("part-*"))) == 2
+    assert calls[2] <= calls[1] + 20
+
+
+def test_planning_a_column_more_takes_few_calls(tmp_path: Path, spark: SparkSession) -> None:
+    calls = []
+    for count in (20, 20, 220):  # the first has imports in it
+        names = tuple(f"c{number}" for number in range(count))
+        job = IngestJob(
+            table="t",
+            table_dir=str(tmp_path / "t"),
+            table_id="table",
+            run_id="run",
+            commit_id="commit",
+            format="csv",
+            read_options={},
+            columns=tuple(Column(name, "double") for name in names),
+            name_columns=(),
+            groups=(StagedGroup(str(tmp_path), names, (1,)),),
+            input_bytes=1,
+        )
+        calls.append(python_calls(read, spark, job))
+    assert calls[2] - calls[1] <= 250 * 200  # Spark's own, to hand a text over and to learn a type

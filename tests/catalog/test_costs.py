@@ -160,24 +160,24 @@ class Reads:
 
     def __init__(self, monkeypatch) -> None:
         self.statements = self.members = self.bytes = 0
-        query, row, vector = Sealed.query, MemberStore._member, Sealed.vector
+        query, row, vectors = Sealed.query, MemberStore._member, Sealed.vectors
 
         def asking(store, *args):
             self.statements += 1
             return query(store, *args)
 
-        def decoding(store, *args):
+        def decoding(store, *args, **options):
             self.members += 1
-            return row(store, *args)
+            return row(store, *args, **options)
 
         def reading(store, *args, **options):
-            found = vector(store, *args, **options)
-            self.bytes += len(found)
+            found = vectors(store, *args, **options)
+            self.bytes += sum(map(len, found))
             return found
 
         monkeypatch.setattr(Sealed, "query", asking)
         monkeypatch.setattr(MemberStore, "_member", decoding)
-        monkeypatch.setattr(Sealed, "vector", reading)
+        monkeypatch.setattr(Sealed, "vectors", reading)
 
     def taken(self) -> tuple[int, int, int]:
         found = self.statements, self.members, self.bytes
@@ -220,7 +220,26 @@ def test_opening_and_planning_read_as_much_of_a_large_table_as_of_a_small_one(
     (statements, decoded, size), (of_large, decoded_of_large, size_of_large) = costs
     assert statements == of_large <= 10 and decoded == decoded_of_large == 1
     # One block of each vector, and an entry more in their summaries for each block.
-    assert size_of_large - size <= 10 * 100 and size_of_large < 16 * 3 * 8 * BLOCK
+    assert size_of_large - size <= 10 * 100 and size_of_large < 8 * BLOCK
+
+
+def test_a_predicate_that_no_summary_rules_out_reads_few_bytes_of_a_member_and_few_statements(
+    tmp_path, monkeypatch, small_blocks
+):
+    reads = Reads(monkeypatch)
+    costs = []
+    for members in (2 * BLOCK, 12 * BLOCK):
+        table = Table.open(large_table(tmp_path / str(members), members))
+        where = bind(parse("key < 1000000 and status = 500"), table_schema(table.state))
+        reads.taken()
+        assert not table.state.candidates(where)
+        where = bind(parse("key != 15 and not status < 300"), table_schema(table.state))
+        assert len(table.state.candidates(where)) == members
+        costs.append(reads.taken())
+    (statements, _, size), (of_large, _, size_of_large) = costs
+    rows = (12 - 2) * BLOCK // 500 + 1  # statements for what was found
+    assert of_large - statements <= rows
+    assert size_of_large - size <= 10 * BLOCK * 5  # of two zones: 2 bytes for each end of the key, no more
 
 
 def test_a_key_is_found_by_reading_one_block_and_one_row(tmp_path, monkeypatch, small_blocks):
@@ -231,7 +250,7 @@ def test_a_key_is_found_by_reading_one_block_and_one_row(tmp_path, monkeypatch, 
         reads.taken()
         assert [member.path for member in table.state.holding(12345)] == ["m1234"]
         statements, decoded, size = reads.taken()
-        assert statements == 4 and decoded == 1 and size < 7 * 8 * BLOCK
+        assert statements == 3 and decoded == 1 and size < 5 * BLOCK
         assert [member.path for member in table.state.holding(12355)] == ["m1235"]
         assert reads.taken() == (1, 1, 0), "warm: one row by its number"
 

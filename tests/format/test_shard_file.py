@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from lading.errors import ShardCoverageError
+from lading.format.shard_engine import engine_errors
 from lading.format.shard_file import DDL, ShardWriter
 from lading.format.shard_winners import select_winners
 from lading.format.snapshot import ShardMeta, WriterInfo
+
+pytestmark = pytest.mark.usefixtures("engine")
 
 
 def rows_of(path: Path) -> list[tuple[bytes, bytes]]:
@@ -50,7 +53,7 @@ def test_the_same_rows_are_the_same_file(tmp_path: Path) -> None:
 
 def test_a_key_that_comes_twice_is_never_written(tmp_path: Path) -> None:
     writer = ShardWriter(tmp_path / "shard.db")
-    with pytest.raises(sqlite3.IntegrityError):
+    with pytest.raises(engine_errors(), match="UNIQUE"):
         writer.add([b"a", b"a"], [b"1", b"2"])
     writer.abort()
     assert list(tmp_path.iterdir()) == []

@@ -119,9 +119,43 @@ def test_what_readers_would_refuse_is_never_built() -> None:
         (_META, [shard(0, row_count=-1)]),
         (BuildMeta(run_id="", created_at=_AT), []),
         (BuildMeta(run_id="r", created_at=_AT, num_dbs=0), []),
+        (BuildMeta(run_id="r", created_at=_AT, sharding=Sharding(hash_algorithm="md5")), []),  # type: ignore[arg-type]
+        (_META, [shard(-1)]),
+        (_META, [shard(0, db_url="")]),
+        (_META, [shard(0, min_key=1.5)]),
+        (_META, [shard(0, writer_info=WriterInfo(attempt=-1))]),
+        (_META, [shard(0, checkpoint_id="x" * (snapshot_file.FIELD_LIMIT + 1))]),
+        (_META, [shard(0, row_count=2**63)]),
+        (_META, [shard(number) for number in range(5)]),
     ):
         with pytest.raises(ManifestParseError):
             build_snapshot(meta, shards)
+
+
+def test_a_manifest_that_is_too_large_to_be_read_is_never_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot_file, "SNAPSHOT_LIMIT", 1 << 16)
+    build_snapshot(_META)
+    with pytest.raises(ManifestParseError, match="bytes, more than"):
+        build_snapshot(_META, fill=lambda con: con.execute("CREATE TABLE t AS SELECT zeroblob(70000)"))  # type: ignore[arg-type,return-value]
+
+
+def test_what_was_deleted_while_building_takes_no_room() -> None:
+    def fill(connection: sqlite3.Connection) -> None:
+        connection.execute("CREATE TABLE gone AS SELECT zeroblob(1000000) AS a")
+        connection.execute("DROP TABLE gone")
+
+    assert len(build_snapshot(_META, [shard(0)], fill)) == len(build_snapshot(_META, [shard(0)]))
+
+
+def test_what_fails_while_it_is_filled_leaves_the_next_one_untouched() -> None:
+    def fill(connection: sqlite3.Connection) -> None:
+        connection.execute("CREATE TABLE half (a)")
+        raise ValueError("no more")
+
+    sound = build_snapshot(_META, [shard(0)])
+    with pytest.raises(ValueError, match="no more"):
+        build_snapshot(_META, [shard(0)], fill)
+    assert build_snapshot(_META, [shard(0)]) == sound
 
 
 def test_a_file_is_opened_in_place_and_can_not_be_written(tmp_path: Path) -> None:

@@ -65,8 +65,15 @@ def test_a_slice_of_text_is_written_from_its_own_start() -> None:
     assert ZoneVector.from_blob(part.to_blob()).zone(1) == Zone("c", "cc", 0)
 
 
-def test_numbers_are_read_in_place() -> None:
-    blob = pack([Zone(at, at + 1, 0) for at in range(100)]).to_blob()
+def test_numbers_that_differ_little_take_little_room_and_equal_ones_none() -> None:
+    equal = pack([Zone(7, 7, 0)] * 1000).to_blob()
+    near = pack([Zone(10**15 + at, 10**15 + at + 1, 0) for at in range(1000)]).to_blob()
+    assert len(equal) == len(pack([Zone(7, 7, 0)]).to_blob())
+    assert len(near) - len(equal) == 2 * 2 * 1000
+
+
+def test_wide_numbers_are_read_in_place() -> None:
+    blob = pack([Zone(at << 40, (at << 40) + 1, 0) for at in range(100)]).to_blob()
     vector = ZoneVector.from_blob(blob)
     assert vector.mins.base is not None
     assert not vector.mins.flags.owndata
@@ -85,7 +92,7 @@ def test_a_cut_blob_is_an_error_never_a_shorter_vector(bound: int | str | bytes 
 
 def test_offsets_that_run_backwards_are_refused() -> None:
     blob = bytearray(pack([Zone("aaa", "b", 0), Zone("c", "d", 0)]).to_blob())
-    at = 16 + 2 * 8 + 4
+    at = 16 + 24 + 4  # header, null counts (all alike), the first offset
     blob[at : at + 4] = (100).to_bytes(4, "little")
     with pytest.raises(LogCorrupt):
         ZoneVector.from_blob(bytes(blob))

@@ -110,3 +110,19 @@ def test_row_groups_carry_statistics_and_a_page_index(tmp_path):
     assert (column.statistics.min, column.statistics.max) == (1, 5)
     assert column.has_column_index
     assert column.has_offset_index
+
+
+def test_only_values_that_repeat_get_a_dictionary(tmp_path):
+    table = pa.table({"k": pa.array(range(100), pa.int64()), "_source": pa.array([7] * 100, pa.int64())})
+    part = writer(tmp_path, table.schema)
+    part.write(table)
+    group = pq.ParquetFile(tmp_path / part.close().path).metadata.row_group(0)
+    encoded = {group.column(i).path_in_schema: group.column(i).encodings for i in range(group.num_columns)}
+    assert "RLE_DICTIONARY" not in encoded["k"]
+    assert "RLE_DICTIONARY" in encoded["_source"]
+
+
+def test_a_part_without_rows_is_a_file_with_the_schema(tmp_path):
+    member = writer(tmp_path).close()
+    assert member.rows == 0
+    assert pq.read_table(tmp_path / member.path).schema.names == SCHEMA.names

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lading.errors import ConfigError
+from lading.errors import ConfigError, PipelineError
 from lading.model import Column
 from lading.pipeline.ingest import ingest
 
@@ -177,6 +177,25 @@ def test_types_of_parts_are_those_of_the_schema(shop):
     assert row["t"] == datetime(2024, 1, 31, 9, tzinfo=UTC)
     assert row["n"] == datetime(2024, 1, 31, 10)
     assert row["c"] == Decimal("3.25")
+
+
+@pytest.mark.parametrize("compression", ["none", "zstd", "gzip"])
+def test_a_damaged_page_of_parquet_is_refused_not_read(shop, tmp_path, compression):
+    path = tmp_path / "x.parquet"
+    values = pa.array([number * 7919 % 10_007 for number in range(5_000)], pa.int64())
+    pq.write_table(
+        pa.table({"a": values}),
+        path,
+        compression=compression,
+        use_dictionary=False,
+        write_page_checksum=True,
+    )
+    column = pq.read_metadata(path).row_group(0).column(0)
+    content = bytearray(path.read_bytes())
+    content[column.data_page_offset + column.total_compressed_size // 2] ^= 1
+    group = shop.stage({5: bytes(content)}, ext="parquet")
+    with pytest.raises(PipelineError, match=r"_the file 5 can't be read: .*page"):
+        shop.ingest([group], "a bigint", format="parquet", order_by="a")
 
 
 def test_parquet_files_are_read_and_their_rows_carry_lineage(shop, rows_of, tmp_path):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import functions as F  # noqa: N812
 
 from lading.errors import ConfigError
 from lading.model import Column
-from lading.pipeline.read_values import Texts
+from lading.pipeline.read_values import Texts, literal
 from lading.sources.infer_fits import Fits
 from lading.sources.kinds import Kinds
 
@@ -34,9 +33,9 @@ TYPES = [
 def test_the_reader_takes_exactly_what_lets_a_schema_stay_as_it_is(spark):
     texts = Texts(None, None, None)
     frame = spark.createDataFrame([(text,) for text in TEXTS], "v string").coalesce(1)
-    values = [texts.value(F.col("v"), Column("v", type)).isNotNull().alias(type) for type in TYPES]
+    values = [f"{texts.value('v', Column('v', type))} IS NOT NULL AS `{type}`" for type in TYPES]
     fits = Fits(Kinds())
-    for row in frame.select("v", *values).collect():
+    for row in frame.selectExpr("v", *values).collect():
         for type in TYPES:
             assert row[type] == fits.all_fit(pa.array([row["v"]]), type), (row["v"], type)
 
@@ -52,19 +51,59 @@ def test_values_are_what_the_text_says(spark):
         "f": ("31.01.2024 10:30", "timestamp_ntz"),
     }
     values = [
-        texts.value(F.lit(text), Column(name, type)).alias(name) for name, (text, type) in given.items()
+        f"{texts.value(literal(text), Column(name, type))} AS {name}" for name, (text, type) in given.items()
     ]
-    (row,) = spark.range(1).select(*values).collect()
+    (row,) = spark.range(1).selectExpr(*values).collect()
     assert [str(value) for value in row] == ["7", "-5.0", "1.50", "True", "2024-01-31", "2024-01-31 10:30:00"]
 
 
 def test_nothing_and_the_null_text_are_null_and_empty_text_is_text(spark):
     texts = Texts(None, None, "NA")
     given = [("", "string"), ("NA", "string"), ("", "int"), ("NA", "int"), ("5", "int")]
-    shown = [texts.present(F.lit(text), type).alias(f"c{i}") for i, (text, type) in enumerate(given)]
-    assert tuple(spark.range(1).select(*shown).collect()[0]) == ("", None, None, None, "5")
+    values = [texts.value(literal(text), Column("v", type)) for text, type in given]
+    shown = [f"{value} AS c{number}" for number, value in enumerate(values)]
+    assert tuple(spark.range(1).selectExpr(*shown).collect()[0]) == ("", None, None, None, 5)
+
+
+@pytest.mark.parametrize("type", TYPES)
+def test_the_null_text_is_null_also_where_it_would_be_a_value(spark, type):
+    texts = Texts(None, None, "1")
+    (row,) = spark.range(1).selectExpr(f"{texts.value(literal('1'), Column('v', type))} AS v").collect()
+    assert row["v"] is None
+
+
+def test_a_format_that_takes_an_empty_text_makes_no_value_of_it(spark):
+    texts = Texts("[yyyy-MM-dd]", "[yyyy-MM-dd HH:mm]", None)
+    values = [f"{texts.value(literal(''), Column('v', type))} AS {type}" for type in ("date", "timestamp")]
+    assert tuple(spark.range(1).selectExpr(*values).collect()[0]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "type", "value"),
+    [
+        ("9" * 37, "float", 1e37),
+        ("9" * 39, "float", None),
+        ("9" * 400, "double", None),
+        ("9" * 300, "double", 1e300),
+        ("1\x7f", "int", None),
+        ("1\x7f", "double", None),
+        ("1/", "double", None),
+    ],
+)
+def test_numbers_that_are_too_great_or_end_with_something_else_are_none(spark, text, type, value):
+    (row,) = (
+        spark.range(1)
+        .selectExpr(f"{Texts(None, None, None).value(literal(text), Column('v', type))} AS v")
+        .collect()
+    )
+    assert row["v"] == (value if value is None else pytest.approx(value))
+
+
+@pytest.mark.parametrize("text", ["", "it's", 'say "x"', "\\", "a\nb", "東京", "${x}"])
+def test_any_text_can_be_a_literal(spark, text):
+    assert spark.range(1).selectExpr(f"{literal(text)} AS v").collect()[0]["v"] == text
 
 
 def test_a_nested_type_can_not_be_read_from_text(spark):
     with pytest.raises(ConfigError, match="'v' is array<int>, which can't be read from text"):
-        Texts(None, None, None).value(F.lit("x"), Column("v", "array<int>"))
+        Texts(None, None, None).value("x", Column("v", "array<int>"))

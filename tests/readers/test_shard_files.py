@@ -189,13 +189,14 @@ def test_equal_rows_are_equal_files() -> None:
 
 
 def test_a_file_that_breaks_while_it_is_open_is_an_error_and_the_shard_goes_on(
-    table: ServedTable, target: Path
+    table: ServedTable, target: Path, engine: str
 ) -> None:
     """A cursor that failed is closed, not lent again."""
     with lading.open(table.root) as reader:
         assert reader.get(0) == b"right"
         shard = next(one for one in reader._view.keys.opened() if one.location == str(target.resolve()))
         [cursor] = shard.idle
+        assert type(cursor).__module__ == engine
         cursor.connection.close()
         for ask in (lambda: reader.get(0), lambda: reader.multi_get([0])):
             shard.idle[:] = [cursor]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lading.errors import SourceError
+from lading.sources import manifest as manifest_module
 from lading.sources.manifest import FileEntry, SourceManifest, load, save
 
 
@@ -248,3 +250,36 @@ def test_a_malformed_manifest_names_file_place_and_remedy(tmp_path: Path, text: 
     with pytest.raises(SourceError, match=f"(?s)sales.json is not a source manifest.*{says}") as caught:
         load(path)
     assert "delete the file" in caught.value.hint
+
+
+@pytest.mark.parametrize("count", [0, 1, 999, 1_000, 1_001, 2_500])
+def test_entries_that_come_one_by_one_are_the_same_file_and_never_held_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    files = {f"{number:05d}.csv": _entry(size=number) for number in range(count)}
+    save(tmp_path / "whole.json", _manifest(files))
+    written: list[int] = []
+    real = manifest_module.write_atomic
+
+    def listening(path: Path, pieces: Iterable[bytes]) -> None:
+        real(path, (written.append(piece.count(b'"hash"')) or piece for piece in pieces))  # type: ignore[func-returns-value]
+
+    monkeypatch.setattr(manifest_module, "write_atomic", listening)
+    save(tmp_path / "streamed.json", _manifest({}), iter(files.items()))
+    assert (tmp_path / "streamed.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
+    assert sum(written) == count and max(written) <= 1_000
+    loaded = _loaded(tmp_path / "streamed.json")
+    assert loaded.as_written and loaded.files == files
+    assert json.loads((tmp_path / "streamed.json").read_bytes())["files"].keys() == files.keys()
+
+
+def test_entries_that_were_let_go_take_nothing_of_others_with_them(tmp_path: Path) -> None:
+    path = tmp_path / "sales.json"
+    tree = json.loads(json.dumps(FAIRWAY))
+    tree["files"]["2023/data.csv"]["note"] = "mine"
+    path.write_text(json.dumps(tree))
+    manifest = _loaded(path)
+    manifest.forget()
+    assert manifest.files == {}
+    save(path, manifest.updated({}), [("2023/data.csv", _entry())])
+    assert json.loads(path.read_text())["files"]["2023/data.csv"]["note"] == "mine"

@@ -72,3 +72,11 @@ def test_other_encodings_and_compressed_files_are_read_as_what_they_are(tmp_path
 
 def test_a_field_of_any_length_is_taken_apart(tmp_path: Path) -> None:
     assert line_of(tmp_path, f'a\n"{"x" * 300_000}\n') == 2
+
+
+@pytest.mark.parametrize("options", [{}, {"escape": "\\"}])
+def test_the_line_is_right_far_into_a_large_file(tmp_path: Path, options: dict[str, str]) -> None:
+    many = '1,"xyz"\n' * 300_000  # more than is looked at in one go
+    long = f"2,{'y' * 3_000_000}\n"
+    assert line_of(tmp_path, f'"a","b"\n{many}{long}{many}', **options) is None
+    assert line_of(tmp_path, f'"a","b"\n{many}{long}{many}3,"z', **options) == 600_003

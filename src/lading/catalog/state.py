@@ -51,18 +51,19 @@ class TableState:
     def apply(self, commits: Sequence[Commit]) -> None:
         """Lay commits over the state, in their order."""
         self._by_key = None
-        serial = self.meta.next_serial
+        serial, added = self.meta.next_serial, self.added
         for commit in commits:
             if commit.remove or commit.tier or commit.minus:
                 self._edit(commit)
             for member in commit.add:
-                self.added[member.path] = (serial, member)
+                added[member.path] = (serial, member)
                 serial += 1
-            for source in commit.sources:
-                self.read[source.id] = (source, commit.sequence)
-            for number in commit.gone:
-                self.read.pop(number, None)
-                self.gone.add(number)
+            if commit.sources:
+                self.read.update((source.id, (source, commit.sequence)) for source in commit.sources)
+            if commit.gone:
+                self.gone.update(commit.gone)
+                for number in commit.gone:
+                    self.read.pop(number, None)
         if commits:
             self.meta = _meta_after(self.meta, commits, serial)
 
@@ -176,19 +177,17 @@ class TableState:
         if self.base is None:
             zones = {name: pack([m.zones.get(name) for m in members]) for name in names}
             return StateColumns(rows, zones, lists, list(self.sources().values()))
-        keep = np.ones(self.base.count(), bool)
-        keep[self._removed_numbers()] = False
-        at = np.flatnonzero(keep)
-        old = self.base.member_rows()
+        at = np.delete(np.arange(self.base.count()), self._removed_numbers()) if self.removed else None
+        old, old_lists = self.base.member_rows(), self.base.source_lists
         return StateColumns(
-            [old[number] for number in at.tolist()] + rows,
+            (old if at is None else [old[number] for number in at.tolist()]) + rows,
             {
                 name: ZoneVector.concat(
                     [self._old_zones(name, at), pack([m.zones.get(name) for m in members])]
                 )
                 for name in names | set(self.base.columns_with_zones)
             },
-            SourceLists.concat(self.base.source_lists.take(at), lists),
+            SourceLists.concat(old_lists if at is None else old_lists.take(at), lists),
             list(self.sources().values()),
         )
 
@@ -223,9 +222,13 @@ class TableState:
     def _removed_numbers(self) -> np.ndarray:
         return np.zeros(0, np.int64) if self.base is None else self.base.numbers(self.removed)
 
-    def _old_zones(self, name: str, at: np.ndarray) -> ZoneVector:
-        vector = self.base.zone(name) if self.base is not None else None
-        return pack([None] * len(at)) if vector is None else vector.take(at)
+    def _old_zones(self, name: str, at: np.ndarray | None) -> ZoneVector:
+        """Of the members at `at` (all of them for None) of the checkpoint."""
+        assert self.base is not None
+        vector = self.base.zone(name)
+        if vector is None:
+            return pack([None] * (self.base.count() if at is None else len(at)))
+        return vector if at is None else vector.take(at)
 
     def _merged(self, base: list[Member], overlay: list[Member]) -> list[Member]:
         live = [member for member in base if member.path not in self.removed]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -180,12 +181,13 @@ class Table:
     def _apply(self, commits: list[Commit]) -> None:
         known = self.state.sequence
         fresh = [commit for commit in commits if commit.sequence > known]
-        for expected, commit in enumerate(fresh, known + 1):
-            if commit.sequence != expected:
-                raise LogCorrupt(
-                    f"{self.place} jumps from sequence {expected - 1} to {commit.sequence}",
-                    hint="restore both files from one backup, or `lading collection rebuild`",
-                )
+        sequences = [known, *(commit.sequence for commit in fresh)]
+        if sequences != list(range(known, known + len(sequences))):
+            before, after = next(pair for pair in pairwise(sequences) if pair[1] != pair[0] + 1)
+            raise LogCorrupt(
+                f"{self.place} jumps from sequence {before} to {after}",
+                hint="restore both files from one backup, or `lading collection rebuild`",
+            )
         self.state.apply(fresh)
 
     def _refuse_impossible(self, commit: Commit) -> None:

@@ -8,7 +8,7 @@ table; and a block has a checksum of its own, so what isn't read needn't be chec
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -41,10 +41,9 @@ def span(block: int, members: int) -> slice:
     return slice(block * BLOCK, min((block + 1) * BLOCK, members))
 
 
-def numbers_in(chosen: Sequence[int], members: int) -> npt.NDArray[np.int64]:
-    """The members of these blocks, one after the other."""
-    spans = [span(block, members) for block in chosen]
-    return np.concatenate([np.arange(one.start, one.stop) for one in spans] or [np.zeros(0, np.int64)])
+def start_of(block: int) -> int:
+    """The number of its first member."""
+    return block * BLOCK
 
 
 def summary_of(vector: ZoneVector, rows: npt.NDArray[np.int64]) -> ZoneVector:

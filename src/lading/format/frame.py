@@ -32,6 +32,8 @@ _OVERHEAD = _PREFIX.size + _CRC.size
 _crc32c = google_crc32c.value
 _prefix_at = _PREFIX.unpack_from
 _crc_at = _CRC.unpack_from
+_NOTHING = (b"", 0, 0)
+_between = struct.Struct("<I4sII").unpack_from  # the end of a frame and the head of the next
 _encode = msgspec.msgpack.Encoder().encode
 _decode_commit = msgspec.msgpack.Decoder(Commit).decode
 
@@ -134,16 +136,25 @@ def _frame(magic: bytes, payload: bytes) -> bytes:
 def _payloads_from(data: bytes, position: int) -> list[bytes]:
     """The payloads up to the first frame that isn't valid. As `_payload_at` again and again, but there may be
     a thousand of them, and whoever opens a table waits."""
-    found = []
+    found: list[bytes] = []
     size = len(data)
-    while position + _OVERHEAD <= size:
-        magic, length, crc = _prefix_at(data, position)
+    good: dict[int, int] = {}  # length -> its checksum: commits of one file are mostly of one length
+    last = size - _CRC.size - _PREFIX.size  # a frame that ends behind it has none behind it
+    magic, length, crc = _prefix_at(data, position) if position + _PREFIX.size <= size else _NOTHING
+    while magic == _FRAME_MAGIC:
         body = position + _PREFIX.size
         end = body + length
-        if magic != _FRAME_MAGIC or end + _CRC.size > size or _crc32c(data[position : position + 8]) != crc:
+        if end + _CRC.size > size:
             break
+        if good.get(length) != crc:
+            if _crc32c(data[position : position + 8]) != crc:
+                break
+            good[length] = crc
         payload = data[body:end]
-        if _crc32c(payload) != _crc_at(data, end)[0]:
+        expected, magic, length, crc = (
+            _between(data, end) if end <= last else (*_crc_at(data, end), *_NOTHING)
+        )
+        if _crc32c(payload) != expected:
             break
         found.append(payload)
         position = end + _CRC.size

@@ -110,7 +110,11 @@ class MemberStore:
         return self._vectors.zones(column)
 
     def candidates(self, where: Predicate | None) -> list[Member]:
-        return self.members(None if where is None else self._vectors.may_match(where))
+        """Found by a predicate, members are for reading: they have their source lists only where some of the
+        rows don't count."""
+        if where is None:
+            return self.members(None)
+        return self._members(self._vectors.may_match(where).tolist(), with_sources=False)
 
     def holding(self, key: Bound) -> list[Member]:
         """The members whose key range contains `key`, in key order; one without a range may hold any."""
@@ -124,7 +128,7 @@ class MemberStore:
         for number in range(self._vectors.beginning_by(key) - 1, without - 1, -1):
             if self._vectors.reach(number) < key:
                 break
-            member = self._member(number, self._row(number))
+            member = self._member(number, self._row(number), with_sources=False)
             if may_hold(member, key):
                 ranged.append(member)
         return found + ranged[::-1]
@@ -138,12 +142,7 @@ class MemberStore:
         """Members by number (all of them for None), in key order, without their zones."""
         if ids is None:
             return [self._member(number, row) for number, row in enumerate(self.member_rows())]
-        numbers = np.unique(ids).tolist()
-        if len(numbers) == 1:
-            return [self._member(numbers[0], self._row(numbers[0]))]
-        some = [numbers[at : at + _AT_ONCE] for at in range(0, len(numbers), _AT_ONCE)]
-        rows = [row for wanted in some for row in self._rows_of(wanted)]
-        return [self._member(number, row) for number, row in zip(numbers, rows, strict=True)]
+        return self._members(np.unique(ids).tolist())
 
     def by_path(self, path: str) -> tuple[Member, int] | None:
         """One member with its zones, and its serial."""
@@ -177,10 +176,11 @@ class MemberStore:
 
     def sources(self) -> list[tuple[Source, int]]:
         """Every source with the sequence that recorded it, by key."""
-        rows = self._sealed.query(f"SELECT {_SOURCE} FROM sources ORDER BY id")
-        if [row[0] for row in rows] != self._vectors.source_ids.tolist():
+        # By SQLite: what is walked in this order lies in this order in memory.
+        rows = self._sealed.query(f"SELECT {_SOURCE} FROM sources ORDER BY key")
+        if sorted([row[0] for row in rows]) != self._vectors.source_ids.tolist():
             raise self._sealed.damaged("sources are missing")
-        whole = [self._sealed.row(row) for row in rows]
+        whole = self._sealed.rows(rows)
         with self._sealed.sound("a source"):
             return sorted(map(_source, whole), key=lambda pair: pair[0].key)
 
@@ -217,6 +217,13 @@ class MemberStore:
     def _vectors(self) -> StateVectors:
         return StateVectors(self._sealed, self.meta.members)
 
+    def _members(self, numbers: list[int], *, with_sources: bool = True) -> list[Member]:
+        if len(numbers) == 1:
+            return [self._member(numbers[0], self._row(numbers[0]), with_sources)]
+        some = [numbers[at : at + _AT_ONCE] for at in range(0, len(numbers), _AT_ONCE)]
+        rows = [row for wanted in some for row in self._rows_of(wanted)]
+        return [self._member(number, row, with_sources) for number, row in zip(numbers, rows, strict=True)]
+
     def _number(self, path: str) -> int | None:
         return next((number for number in self._vectors.maybe_at(path) if self._row(number)[1] == path), None)
 
@@ -238,18 +245,19 @@ class MemberStore:
     def _sealed_rows(self, rows: list[tuple[Any, ...]], numbers: Sequence[int]) -> list[MemberRow]:
         if len(rows) != len(numbers) or any(row[0] != at for row, at in zip(rows, numbers, strict=True)):
             raise self._sealed.damaged("members are missing")
-        return [self._sealed.row(row)[1:] for row in rows]
+        return [row[1:] for row in self._sealed.rows(rows)]
 
-    def _member(self, number: int, row: MemberRow) -> Member:
+    def _member(self, number: int, row: MemberRow, with_sources: bool = True) -> Member:
         _, path, rows, size, bucket, tick_min, tick_max, key_min, key_max, created_at, tier, minus = row
-        numbers = (rows, size, bucket, tick_min, tick_max, tier)
-        if type(path) is not str or any(type(one) is not int for one in numbers):
+        if type(path) is not str or not (
+            type(rows) is type(size) is type(bucket) is type(tick_min) is type(tick_max) is type(tier) is int
+        ):
             raise self._sealed.damaged(f"member {number} has a value of another type")
         if minus is not None and (type(minus) is not bytes or len(minus) % 8):
             raise self._sealed.damaged(f"member {number} has no list of sources where one should be")
         return Member(
             path, rows, size, bucket, tick_min, tick_max, key_min, key_max, created_at, {},
-            self._vectors.sources_of(number), tier,
+            self._vectors.sources_of(number) if with_sources or minus else (), tier,
             tuple(np.frombuffer(minus, "<i8").tolist()) if minus else (),
         )  # fmt: skip
 

@@ -1,16 +1,15 @@
 """Which members (or row groups) a predicate can't rule out, decided from their zones alone.
 
-For every node two masks are computed: members with a row for which it *may be true*, and members
-with one for which it *may be false*. `not` swaps them, so nothing needs to be rewritten, and each mask
-errs only towards "may": an unknown bound, an unknown null count or a bound of another kind than the
-literal's leaves both set. NaN lies outside min and max and fails every comparison but `!=`, so on
-floats "may be false" is never ruled out by bounds.
+Asked is for which members there *may be a row* for which a node is true, or for which it is false: `not`
+asks its part the other way round, so nothing needs to be rewritten. A mask errs only towards "may": an
+unknown bound, an unknown null count or a bound of another kind than the literal's leaves it set. NaN lies
+outside min and max and fails every comparison but `!=`, which bounds of floats therefore never rule out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence, Sized
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,10 +37,7 @@ _ARROW: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-class _May(NamedTuple):
-    be_true: Mask
-    be_false: Mask
-
+_NEGATED = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", "<=": ">", ">": "<="}
 
 Load = Callable[[str], ZoneVector | None]
 
@@ -51,67 +47,64 @@ def may_match(where: Predicate, load: Load, rows: npt.NDArray[np.int64]) -> Mask
 
     `load` gives a column's zones, or None when there are none; `rows` is the row count of each member.
     """
-    return _may(where, load, rows).be_true
+    return _may_be(True, where, load, rows)
 
 
-def _may(where: Predicate, load: Load, rows: npt.NDArray[np.int64]) -> _May:
+def _may_be(truth: bool, where: Predicate, load: Load, rows: npt.NDArray[np.int64]) -> Mask:
     match where:
-        case And(parts):
-            each = [_may(part, load, rows) for part in parts]
-            return _May(_all([m.be_true for m in each]), _any([m.be_false for m in each]))
-        case Or(parts):
-            each = [_may(part, load, rows) for part in parts]
-            return _May(_any([m.be_true for m in each]), _all([m.be_false for m in each]))
         case Not(part):
-            inner = _may(part, load, rows)
-            return _May(inner.be_false, inner.be_true)
+            return _may_be(not truth, part, load, rows)
+        case And(parts) | Or(parts):
+            # What makes all of them true, or one of an `or` false.
+            together = np.logical_and if isinstance(where, And) == truth else np.logical_or
+            return _joined((_may_be(truth, part, load, rows) for part in parts), together)
         case _:
             vector = load(where.column)
-            return _anything(len(rows)) if vector is None else _leaf(where, vector, rows)
+            return _all_of(rows) if vector is None else _leaf(truth, where, vector, rows)
 
 
-def _leaf(where: Compare | In | IsNull | Like, zones: ZoneVector, rows: npt.NDArray[np.int64]) -> _May:
+def _leaf(
+    truth: bool, where: Compare | In | IsNull | Like, zones: ZoneVector, rows: npt.NDArray[np.int64]
+) -> Mask:
     # Row counts and null counts are of the same rows; -1 (unknown) equals neither 0 nor a row count.
-    some_value = zones.nulls != rows
     if isinstance(where, IsNull):
-        return _May(zones.nulls != 0, some_value)
+        return np.not_equal(zones.nulls, 0 if truth else rows)
+    found: Mask
     match where:
         case Compare(_, op, value):
-            may = _compare(zones, op, value)
+            found = _compare(truth, zones, op, value)
         case In(_, values):
-            may = _in(zones, values)
+            found = _in(truth, zones, values)
         case Like(_, pattern):
-            may = _like(zones, pattern)
-    return _May(may.be_true & some_value, may.be_false & some_value)
+            found = _like(truth, zones, pattern)
+    return found & np.not_equal(zones.nulls, rows)
 
 
-def _compare(zones: ZoneVector, op: str, value: Bound) -> _May:
+def _compare(truth: bool, zones: ZoneVector, op: str, value: Bound) -> Mask:
     if not _comparable(zones, value):
-        return _anything(len(zones))
-    if op == "!=":
-        equal = _compare(zones, "=", value)
-        return _May(equal.be_false, equal.be_true)
+        return _all_of(zones)
+    # A NaN may be there: it makes `!=` true, and every other comparison false.
+    if zones.kind == "float" and (op == "!=") == truth:
+        return _all_of(zones)
+    if not truth:
+        op = _NEGATED[op]
     if op == "=":
-        be_true = _low(zones, "<=", value) & _high(zones, ">=", value)
-        # All values are equal to it only if both bounds are.
-        be_false = _low(zones, "<", value) | _high(zones, ">", value)
-    elif op in ("<", "<="):
-        be_true = _low(zones, op, value)
-        be_false = _high(zones, ">=" if op == "<" else ">", value)
-    else:
-        be_true = _high(zones, op, value)
-        be_false = _low(zones, "<=" if op == ">" else "<", value)
-    return _May(be_true, _with_nan(zones, be_false))
+        return _low(zones, "<=", value) & _high(zones, ">=", value)
+    if op == "!=":  # all values are equal to it only if both bounds are
+        return _low(zones, "<", value) | _high(zones, ">", value)
+    return _low(zones, op, value) if op in ("<", "<=") else _high(zones, op, value)
 
 
-def _in(zones: ZoneVector, values: Sequence[Bound]) -> _May:
+def _in(truth: bool, zones: ZoneVector, values: Sequence[Bound]) -> Mask:
     if not values:
-        return _May(np.zeros(len(zones), np.bool_), np.ones(len(zones), np.bool_))
+        return np.full(len(zones), not truth)
     if not all(_comparable(zones, value) for value in values):
-        return _anything(len(zones))
+        return _all_of(zones)
     if len(values) <= _FEW:
-        each = [_compare(zones, "=", value) for value in values]
-        return _May(_any([m.be_true for m in each]), _all([m.be_false for m in each]))
+        each = (_compare(truth, zones, "=", value) for value in values)
+        return _joined(each, np.logical_or if truth else np.logical_and)
+    if not truth:
+        return _all_of(zones)
     ordered: list[Any] = sorted(values)
     inside = _low(zones, "<=", ordered[-1]) & _high(zones, ">=", ordered[0])
     if zones.kind in ("int", "float"):
@@ -120,22 +113,23 @@ def _in(zones: ZoneVector, values: Sequence[Bound]) -> _May:
         at = np.searchsorted(listed, zones.mins)
         hit = (at < len(listed)) & (listed[np.minimum(at, len(listed) - 1)] <= zones.maxs)
         inside &= hit | ~_known(zones.has_min, len(zones)) | ~_known(zones.has_max, len(zones))
-    return _May(inside, np.ones(len(zones), np.bool_))
+    return inside
 
 
-def _like(zones: ZoneVector, pattern: str) -> _May:
+def _like(truth: bool, zones: ZoneVector, pattern: str) -> Mask:
     prefix, rest = like_prefix(pattern)
     if not rest:
-        return _compare(zones, "=", prefix)
+        return _compare(truth, zones, "=", prefix)
     if not _comparable(zones, prefix):
-        return _anything(len(zones))
+        return _all_of(zones)
     above = next_prefix(prefix)
-    be_true = _high(zones, ">=", prefix)
-    be_false = _low(zones, "<", prefix)
-    if above is not None:
-        be_true &= _low(zones, "<", above)
-        be_false |= _high(zones, ">=", above)
-    return _May(be_true, be_false if rest == "%" else np.ones(len(zones), np.bool_))
+    if truth:
+        found = _high(zones, ">=", prefix)
+        return found if above is None else found & _low(zones, "<", above)
+    if rest != "%":
+        return _all_of(zones)
+    found = _low(zones, "<", prefix)
+    return found if above is None else found | _high(zones, ">=", above)
 
 
 def _comparable(zones: ZoneVector, value: Bound) -> bool:
@@ -163,23 +157,19 @@ def _holds(zones: ZoneVector, bounds: Any, known: Mask | None, op: str, value: A
     return result if known is None else result | ~known
 
 
-def _with_nan(zones: ZoneVector, mask: Mask) -> Mask:
-    return np.ones(len(zones), np.bool_) if zones.kind == "float" else mask
-
-
 def _known(mask: Mask | None, count: int) -> Mask:
     return np.ones(count, np.bool_) if mask is None else mask
 
 
-def _anything(count: int) -> _May:
-    return _May(np.ones(count, np.bool_), np.ones(count, np.bool_))
+def _all_of(members: Sized) -> Mask:
+    return np.ones(len(members), np.bool_)
 
 
-def _all(masks: Sequence[Mask]) -> Mask:
-    result: Mask = np.logical_and.reduce(masks)
-    return result
-
-
-def _any(masks: Sequence[Mask]) -> Mask:
-    result: Mask = np.logical_or.reduce(masks)
-    return result
+def _joined(masks: Iterator[Mask], together: np.ufunc) -> Mask:
+    """What is left when nothing is possible any more isn't looked at."""
+    found = next(masks)
+    for mask in masks:
+        found = together(found, mask)
+        if together is np.logical_and and not found.any():
+            break
+    return found

@@ -10,9 +10,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
+
+from lading.format.shard_engine import create, engine_errors
 
 FILE_NAME = "shard.db"
 DDL = "CREATE TABLE kv(k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID"
@@ -47,7 +48,7 @@ class ShardWriter:
         self._path = path
         self._rows = 0
         self._first = self._last = b""
-        self._con = sqlite3.connect(path, isolation_level=None)
+        self._con = create(str(path))
         try:
             for pragma in _PRAGMAS:
                 self._con.execute(f"PRAGMA {pragma}")
@@ -82,6 +83,6 @@ class ShardWriter:
         return Written(self._rows, self._path.stat().st_size, digest, self._first, self._last)
 
     def abort(self) -> None:
-        with contextlib.suppress(sqlite3.Error):
+        with contextlib.suppress(*engine_errors()):
             self._con.close()
         self._path.unlink(missing_ok=True)

@@ -12,13 +12,15 @@ import re
 import sqlite3
 import string
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from datetime import datetime
+from functools import cache
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
 from lading.errors import ManifestParseError, NotFound
-from lading.format.snapshot_file import HINT, bounded, open_snapshot
+from lading.format.snapshot_file import HINT, bounded, check_size, open_snapshot
 from lading.format.snapshot_file import open_snapshot_file as open_snapshot_file
 
 SHARD_LIMIT = 1_000_000
@@ -108,36 +110,52 @@ class ParsedSnapshot(msgspec.Struct, frozen=True):
     shards: tuple[ShardMeta, ...]
 
 
+_encode = msgspec.json.Encoder(order="sorted").encode
+_shards_decoder = msgspec.json.Decoder(tuple[ShardMeta, ...])
+
+
 def build_snapshot(
     meta: BuildMeta,
     shards: Sequence[ShardMeta] = (),
     fill: Callable[[sqlite3.Connection], None] | None = None,
     *,
+    tables: Callable[[sqlite3.Connection], None] | None = None,
     page_size: int = 4096,
 ) -> bytes:
-    """The manifest as bytes; `fill` adds lading's own tables. Never writes what readers would refuse."""
+    """The manifest as bytes; `fill` adds lading's own content, to tables that `tables` makes once and for all
+    or that it makes itself. Never writes what readers would refuse."""
     version = 2 if meta.sharding.routing_values is None else 3
-    build_row = _row(meta) | {"format_version": version}
+    build_row = _build_row(meta, version)
+    _refuse_unreadable(build_row, shards)
     connection = sqlite3.connect(":memory:", isolation_level=None)
     try:
-        connection.execute(f"PRAGMA page_size = {int(page_size)}")
+        connection.deserialize(_empty(page_size, tables))  # then to serialise it takes one copy, not two
+        connection.execute("PRAGMA journal_mode = OFF")  # if anything fails, all of it is thrown away
         connection.execute("BEGIN")
-        connection.execute(_BUILD_META_DDL)
-        connection.execute(_SHARDS_DDL)
-        _insert(connection, "build_meta", build_row)
-        for shard in shards:
-            _insert(connection, "shards", _row(shard))
+        with bounded(connection):
+            connection.execute(_INSERT_BUILD_META, build_row)
+            connection.executemany(_INSERT_SHARDS, map(_shard_row, shards))
         if fill is not None:
             fill(connection)
         if connection.in_transaction:
             connection.execute("COMMIT")
-        read_snapshot(connection)
-        connection.execute("VACUUM")
-        return connection.serialize()
-    except sqlite3.IntegrityError as error:
-        raise ManifestParseError(f"the shards do not fit: {error}", hint=HINT) from error
+        if connection.execute("PRAGMA freelist_count").fetchone() != (0,):
+            connection.execute("VACUUM")  # without a free page there is nothing that it would drop
+        return check_size(connection.serialize())
     finally:
         connection.close()
+
+
+@cache
+def _empty(page_size: int, tables: Callable[[sqlite3.Connection], None] | None) -> bytes:
+    """A manifest without a row in it."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA page_size = {int(page_size)}")
+        connection.execute(_BUILD_META_DDL)
+        connection.execute(_SHARDS_DDL)
+        if tables is not None:
+            tables(connection)
+        return connection.serialize()
 
 
 def parse_snapshot(payload: bytes, *, check: bool = False) -> ParsedSnapshot:
@@ -158,11 +176,7 @@ def read_snapshot(connection: sqlite3.Connection) -> ParsedSnapshot:
             raise ManifestParseError(f"{count} shards, but num_dbs is {meta.num_dbs}", hint=HINT)
         cursor = connection.execute(f"{_SELECT_SHARDS} ORDER BY db_id")
         shards = tuple(_shard(row) for row in cursor)
-    ids = [shard.db_id for shard in shards]
-    if len(set(ids)) != len(ids):
-        raise ManifestParseError("two shards have one db_id", hint=HINT)
-    if ids and max(ids) >= meta.num_dbs:
-        raise ManifestParseError(f"shard {max(ids)} is out of range: {meta.num_dbs} shards", hint=HINT)
+    _check_ids(shards, meta.num_dbs)
     return ParsedSnapshot(meta, shards)
 
 
@@ -172,10 +186,7 @@ def load_build_meta(connection: sqlite3.Connection) -> BuildMeta:
         rows = connection.execute(_SELECT_BUILD_META).fetchmany(2)
     if len(rows) != 1:
         raise ManifestParseError(f"build_meta has {len(rows) or 'no'} rows, not one", hint=HINT)
-    fields: dict[str, Any] = dict(zip(BuildMeta.__struct_fields__, rows[0], strict=True))
-    for name, kind in (("sharding", Sharding), ("custom", dict[str, Any])):
-        fields[name] = _json(fields[name], kind, f"build_meta.{name}")
-    return _convert(fields, BuildMeta, "build_meta")
+    return _meta(rows[0])
 
 
 def load_shard(connection: sqlite3.Connection, db_id: int) -> ShardMeta | None:
@@ -188,6 +199,13 @@ def load_shard(connection: sqlite3.Connection, db_id: int) -> ShardMeta | None:
     if len(rows) > 1:
         raise ManifestParseError(f"two shards have the db_id {db_id}", hint=HINT)
     return _shard(rows[0]) if rows else None
+
+
+def _meta(row: tuple[Any, ...]) -> BuildMeta:
+    fields: dict[str, Any] = dict(zip(BuildMeta.__struct_fields__, row, strict=True))
+    for name, kind in (("sharding", Sharding), ("custom", dict[str, Any])):
+        fields[name] = _json(fields[name], kind, f"build_meta.{name}")
+    return _convert(fields, BuildMeta, "build_meta")
 
 
 def _shard(row: tuple[Any, ...]) -> ShardMeta:
@@ -215,20 +233,45 @@ def _convert(fields: Mapping[str, Any], kind: type[_T], where: str) -> _T:
         raise ManifestParseError(f"{where}: {error}", hint=HINT) from error
 
 
-def _row(value: BuildMeta | ShardMeta) -> dict[str, Any]:
+def _check_ids(shards: Sequence[ShardMeta], num_dbs: int) -> None:
+    ids = [shard.db_id for shard in shards]
+    if len(set(ids)) != len(ids):
+        raise ManifestParseError("two shards have one db_id", hint=HINT)
+    if ids and max(ids) >= num_dbs:
+        raise ManifestParseError(f"shard {max(ids)} is out of range: {num_dbs} shards", hint=HINT)
+
+
+def _refuse_unreadable(build_row: tuple[Any, ...], shards: Sequence[ShardMeta]) -> None:
+    """What a reader would check of the rows, before there are any: a struct that was made and not read may
+    hold anything. All shards at once, and none of it by Python."""
+    meta = _meta(build_row)
+    try:
+        checked = _shards_decoder.decode(_encode(shards))
+    except (msgspec.MsgspecError, UnicodeError, ValueError, OverflowError, RecursionError) as error:
+        raise ManifestParseError(f"shards: {error}", hint=HINT) from error
+    _check_ids(checked, meta.num_dbs)
+
+
+def _build_row(meta: BuildMeta, version: int) -> tuple[Any, ...]:
     """Column values: structures as JSON text with sorted keys, times as ISO-8601 text."""
-    row = {name: getattr(value, name) for name in value.__struct_fields__}
-    for name in ("sharding", "custom", "writer_info", "min_key", "max_key"):
-        if row.get(name) is not None:
-            row[name] = msgspec.json.encode(row[name], order="sorted").decode()
-    if "created_at" in row:
-        row["created_at"] = row["created_at"].isoformat()
-    return row
+    return (
+        meta.run_id, meta.created_at.isoformat(), meta.num_dbs, meta.s3_prefix, meta.key_col,
+        _text(meta.sharding), meta.db_path_template, meta.shard_prefix, version, meta.key_encoding,
+        _text(meta.custom),
+    )  # fmt: skip
 
 
-def _insert(connection: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> None:
-    marks = ", ".join("?" * len(row))
-    connection.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", tuple(row.values()))
+def _shard_row(shard: ShardMeta) -> tuple[Any, ...]:
+    low, high = shard.min_key, shard.max_key
+    return (
+        shard.db_id, shard.db_url, shard.attempt, shard.row_count,
+        None if low is None else _text(low), None if high is None else _text(high),
+        shard.checkpoint_id, _text(shard.writer_info), shard.db_bytes,
+    )  # fmt: skip
+
+
+def _text(value: object) -> str:
+    return _encode(value).decode()
 
 
 def _check_template(template: str) -> None:
@@ -257,5 +300,7 @@ _BUILD_META_DDL = """CREATE TABLE build_meta (
 _SHARDS_DDL = """CREATE TABLE shards (
   db_id INTEGER PRIMARY KEY, db_url TEXT, attempt INTEGER NOT NULL, row_count INTEGER NOT NULL,
   min_key TEXT, max_key TEXT, checkpoint_id TEXT, writer_info TEXT NOT NULL, db_bytes INTEGER NOT NULL)"""
+_INSERT_BUILD_META = f"INSERT INTO build_meta VALUES (?{', ?' * (len(BuildMeta.__struct_fields__) - 1)})"
+_INSERT_SHARDS = f"INSERT INTO shards VALUES (?{', ?' * (len(ShardMeta.__struct_fields__) - 1)})"
 _SELECT_BUILD_META = f"SELECT {', '.join(BuildMeta.__struct_fields__)} FROM build_meta LIMIT 2"
 _SELECT_SHARDS = f"SELECT {', '.join(ShardMeta.__struct_fields__)} FROM shards"

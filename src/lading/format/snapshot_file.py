@@ -57,6 +57,12 @@ def open_snapshot_file(path: Path, *, check: bool = False) -> sqlite3.Connection
     return _distrust(connection, check)
 
 
+def check_size(payload: bytes) -> bytes:
+    """`payload`, if readers will take that much."""
+    _check_size(len(payload))
+    return payload
+
+
 def require_plain_tables(connection: sqlite3.Connection, names: Sequence[str]) -> None:
     """Refuse a manifest in which one of `names` is absent or anything but an ordinary table."""
     with bounded(connection):
@@ -98,6 +104,10 @@ def _is_plain(kind: object, root: object, sql: object) -> bool:
 def _check_head(head: bytes, size: int) -> None:
     if head != MAGIC:
         raise ManifestParseError("not a snapshot manifest: it doesn't begin as a SQLite file", hint=HINT)
+    _check_size(size)
+
+
+def _check_size(size: int) -> None:
     if size > SNAPSHOT_LIMIT:
         raise ManifestParseError(f"the manifest has {size} bytes, more than {SNAPSHOT_LIMIT}", hint=HINT)
 

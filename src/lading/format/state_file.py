@@ -21,14 +21,15 @@ import msgspec
 import numpy as np
 import xxhash
 
-from lading.format.blocks import SUMMARY, blocks, summary_of
+from lading.format.blocks import SUMMARY, block_count, blocks, summary_of
 from lading.format.frame import LogHeader
 from lading.format.key_index import reaches
+from lading.format.numbers import packed
 from lading.format.source_lists import SourceLists
-from lading.format.zones import ZoneVector, pack
+from lading.format.zones import ZoneVector, pack, pack_bounds
 from lading.model import Bound, Member, Source, Zone
 
-STATE_VERSION = 2
+STATE_VERSION = 3
 
 _TABLES = """
 CREATE TABLE lading(name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -56,6 +57,7 @@ MemberRow = tuple[int, str, int, int, int, int, int, Bound | None, Bound | None,
 _Vector = tuple[str, int, bytes]  # name, block, content
 
 _encode = msgspec.msgpack.Encoder().encode
+_crc32c = google_crc32c.value
 
 
 class StateMeta(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,10 +127,16 @@ def storable(key: Bound | None) -> bool:
     return key is not None and not (isinstance(key, int) and not -(2**63) <= key < 2**63)
 
 
-def write_state(con: sqlite3.Connection, meta: StateMeta, state: StateColumns) -> None:
-    """Fill an empty database with a state; the caller commits or serialises it."""
+def create_tables(con: sqlite3.Connection) -> None:
     for statement in _TABLES.strip().split(";\n"):  # not `executescript`, which commits what is under way
         con.execute(statement)
+
+
+def write_state(con: sqlite3.Connection, meta: StateMeta, state: StateColumns) -> None:
+    """Fill a database that has no state yet, with or without its tables; the caller commits or serialises
+    it."""
+    if con.execute("SELECT 1 FROM sqlite_master WHERE name = 'lading'").fetchone() is None:
+        create_tables(con)
     meta = msgspec.structs.replace(meta, members=len(state.members))
     fields = sorted(msgspec.structs.asdict(meta).items())
     con.executemany("INSERT INTO lading VALUES (?, ?)", [*fields, ("crc", row_crc(fields))])
@@ -145,7 +153,8 @@ def write_state(con: sqlite3.Connection, meta: StateMeta, state: StateColumns) -
 
 def row_crc(row: object) -> int:
     """The checksum that stands at the end of a row."""
-    return int(google_crc32c.value(_encode(row)))
+    crc: int = _crc32c(_encode(row))
+    return crc
 
 
 def vector_crc(name: str, block: int, vector: bytes) -> int:
@@ -171,7 +180,8 @@ def _checked(vectors: Iterable[_Vector]) -> Iterable[tuple[str, int, bytes, int]
 
 def _zones(state: StateColumns, rows: np.ndarray) -> Iterable[_Vector]:
     for name, vector in sorted(state.zones.items()):
-        yield name, SUMMARY, summary_of(vector, rows).to_blob()
+        if block_count(len(rows)) > 1:  # one block is its own summary
+            yield name, SUMMARY, summary_of(vector, rows).to_blob()
         for block, part in blocks(len(rows)):
             yield name, block, vector.part(part).to_blob()
 
@@ -201,7 +211,7 @@ def _paths(rows: list[MemberRow]) -> Iterable[_Vector]:
 
 
 def _bytes(*numbers: Sequence[int] | np.ndarray) -> bytes:
-    return b"".join(np.ascontiguousarray(one, "<i8").tobytes() for one in numbers)
+    return b"".join(packed(np.asarray(one, np.int64)) for one in numbers)
 
 
 def _rows_taken_away(state: StateColumns) -> np.ndarray:
@@ -218,9 +228,12 @@ def _keys(rows: list[MemberRow]) -> Iterable[_Vector]:
     each block's first beginning and last reach, and how many of its members have no key."""
     lows = [row[7] for row in rows]
     reach = reaches((row[7], row[8]) for row in rows)
-    vector = pack(
-        [Zone(low, None if low is None else far, None) for low, far in zip(lows, reach, strict=True)]
+    far = (
+        reach
+        if None not in lows
+        else [None if low is None else f for low, f in zip(lows, reach, strict=True)]
     )
+    vector = pack_bounds(lows, far, [None] * len(rows))
     heads = []
     for _, part in blocks(len(rows)):
         keyed = [low for low in lows[part] if low is not None]

@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from lading.format.blocks import SUMMARY, block_count, numbers_in, place_of, span
-from lading.format.expression import Predicate
+from lading.format.blocks import SUMMARY, block_count, place_of, span, start_of
+from lading.format.expression import Predicate, columns_of
+from lading.format.numbers import Numbers
 from lading.format.prune import may_match
 from lading.format.sealed import Sealed
 from lading.format.source_lists import SourceLists
@@ -33,7 +34,7 @@ class StateVectors:
         self._sealed = sealed
         self._members = members
         self._blocks = block_count(members)
-        self._zone_block = lru_cache(_KEPT)(self._read_zones)
+        self._kept: dict[tuple[str, int], ZoneVector] = {}
         self._path_block = lru_cache(_PATHS_KEPT)(self._paths_in)
         self._key_blocks: dict[int, ZoneVector] = {}
         self._source_blocks: dict[int, SourceLists] = {}
@@ -48,31 +49,35 @@ class StateVectors:
     def row_count(self) -> int:
         return int(self._sealed.numbers("live_rows", SUMMARY, count=self._blocks).sum())
 
-    def rows(self, name: str, chosen: Sequence[int] | None = None) -> np.ndarray:
-        """`rows` or `live_rows` of each member, in some blocks or in all."""
-        wanted = range(self._blocks) if chosen is None else chosen
-        parts = [self._sealed.numbers(name, block, count=self._size(block)) for block in wanted]
-        return np.concatenate([np.zeros(0, np.int64), *parts])
+    def rows(self, name: str) -> Numbers:
+        """`rows` or `live_rows` of each member."""
+        return np.concatenate([np.zeros(0, np.int64), *self._rows_in(name, range(self._blocks))])
 
-    def zones(self, column: str, chosen: Sequence[int] | None = None) -> ZoneVector | None:
+    def zones(self, column: str) -> ZoneVector | None:
         if column not in self.columns:
             return None
-        wanted = range(self._blocks) if chosen is None else chosen
-        return ZoneVector.concat([self._zone_block(column, block) for block in wanted])
+        return ZoneVector.concat(self._zones_in(column, range(self._blocks)))
 
-    def may_match(self, where: Predicate) -> np.ndarray:
-        """The numbers of the members that a predicate can't rule out."""
+    def may_match(self, where: Predicate) -> Numbers:
+        """The numbers of the members that a predicate can't rule out, which rise."""
         chosen: Sequence[int] = range(self._blocks)
         if len(chosen) > 1:
             rows = self._sealed.numbers("rows", SUMMARY, count=len(chosen))
             chosen = np.flatnonzero(may_match(where, self._zone_heads, rows)).tolist()
-        kept = may_match(where, lambda column: self.zones(column, chosen), self.rows("rows", chosen))
-        return numbers_in(chosen, self._members)[kept]
+        columns = columns_of(where) & set(self.columns)
+        zones = {column: self._zones_in(column, chosen) for column in columns}
+        found = [np.zeros(0, np.int64)]
+        # Block by block: what one comparison leaves is in the processor's cache for the next.
+        for at, (block, rows) in enumerate(zip(chosen, self._rows_in("rows", chosen), strict=True)):
+            here = {column: vectors[at] for column, vectors in zones.items()}
+            found.append(np.flatnonzero(may_match(where, here.get, rows)) + start_of(block))
+        return np.concatenate(found)
 
     def zone(self, column: str, number: int) -> Zone | None:
         """One member's."""
         block, at = place_of(number)
-        return self._zone_block(column, block).zone(at)
+        [found] = self._zones_in(column, [block])
+        return found.zone(at)
 
     def source_lists(self) -> SourceLists:
         return SourceLists.concat(*map(self._sources_in, range(self._blocks)))
@@ -114,11 +119,11 @@ class StateVectors:
         # Equal hashes may begin in the block before the one that begins with them.
         block = max(int(np.searchsorted(self._path_heads, wanted)) - 1, 0)
         while block < self._blocks and self._path_heads[block] <= wanted:
-            size, both = self._size(block), self._path_block(block)
-            for at in range(int(np.searchsorted(both[:size], wanted)), size):
-                if both[at] != wanted:
+            hashes, numbers = self._path_block(block)
+            for at in range(int(np.searchsorted(hashes, wanted)), len(hashes)):
+                if hashes[at] != wanted:
                     return
-                yield int(both[size + at])
+                yield int(numbers[at])
             block += 1
 
     @cached_property
@@ -132,19 +137,29 @@ class StateVectors:
     def _zone_heads(self, column: str) -> ZoneVector | None:
         return self._sealed.zones(column, SUMMARY, self._blocks) if column in self.columns else None
 
-    def _read_zones(self, column: str, block: int) -> ZoneVector:
-        return self._sealed.zones(column, block, self._size(block))
+    def _zones_in(self, column: str, chosen: Sequence[int]) -> list[ZoneVector]:
+        """A column's, in some blocks. A few are kept: questions about one member ask for the same ones."""
+        known = {block: self._kept[column, block] for block in chosen if (column, block) in self._kept}
+        missing = {block: self._size(block) for block in chosen if block not in known}
+        if missing:
+            known.update(zip(missing, self._sealed.zones_of(column, missing), strict=True))
+        if 0 < len(missing) <= _KEPT:
+            if len(self._kept) + len(missing) > _KEPT:
+                self._kept.clear()
+            self._kept.update({(column, block): known[block] for block in missing})
+        return [known[block] for block in chosen]
+
+    def _rows_in(self, name: str, chosen: Sequence[int]) -> list[Numbers]:
+        return self._sealed.numbers_of(name, {block: self._size(block) for block in chosen})
 
     def _sources_in(self, block: int) -> SourceLists:
         if block not in self._source_blocks:
             size = self._size(block)
-            numbers = self._sealed.numbers("source_lists", block)
-            offsets, pairs = numbers[: size + 1], numbers[size + 1 :]
-            fits = len(offsets) == size + 1 and len(pairs) == 2 * int(offsets[-1])
+            offsets, ids, rows = self._sealed.arrays("source_lists", block, 3)
+            fits = len(offsets) == size + 1 and len(ids) == len(rows) == int(offsets[-1])
             if not fits or offsets[0] != 0 or (np.diff(offsets) < 0).any():
                 raise self._sealed.damaged("the lists of sources don't fit the members")
-            half = len(pairs) // 2
-            self._source_blocks[block] = SourceLists(offsets, pairs[:half], pairs[half:])
+            self._source_blocks[block] = SourceLists(offsets, ids, rows)
         return self._source_blocks[block]
 
     @cached_property
@@ -159,8 +174,12 @@ class StateVectors:
             self._key_blocks[block] = found
         return self._key_blocks[block]
 
-    def _paths_in(self, block: int) -> np.ndarray:
-        return self._sealed.numbers("paths", block, count=2 * self._size(block))
+    def _paths_in(self, block: int) -> tuple[Numbers, Numbers]:
+        """Hashes, and the members they are of."""
+        hashes, numbers = self._sealed.arrays("paths", block, 2)
+        if len(hashes) != self._size(block) or len(numbers) != len(hashes):
+            raise self._sealed.damaged("the vector paths doesn't fit the members")
+        return hashes, numbers
 
     @cached_property
     def _path_heads(self) -> np.ndarray:

@@ -4,16 +4,17 @@ Pruning 100,000 members must cost one comparison, not 100,000 decoded records, s
 null counts lie next to each other in a blob that numpy and Arrow read in place. A member whose bound
 is unknown is marked in a mask; whatever stands in the vector at that place means nothing.
 
-Blob: 16 bytes of header (b"LZV1", kind, two flags, one zero, count as u64), then int64 null counts,
-then the minima and the maxima; then a byte a member for each mask that its flag announces. Numbers
-are 8 bytes each; text is int32 offsets (one more than there are members), padded to 8 bytes, then the
-bytes, padded to 8. All little-endian.
+Blob: 16 bytes of header (b"LZV2", kind, two flags, one zero, count as u64), then the null counts, then
+the minima and the maxima; then a byte a member for each mask that its flag announces. Numbers are packed
+(numbers.py), floats by their bits; text is int32 offsets (one more than there are members), padded to 8
+bytes, then the bytes, padded to 8. All little-endian.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lading.errors import LogCorrupt
+from lading.format.numbers import Numbers, packed, unpacked
 from lading.model import Bound, Zone
 
 Kind = Literal["none", "int", "float", "str", "bytes"]
@@ -29,11 +31,12 @@ Mask = npt.NDArray[np.bool_]
 
 _KINDS: tuple[Kind, ...] = ("none", "int", "float", "str", "bytes")
 _HEADER = struct.Struct("<4sBBBxQ")
-_MAGIC = b"LZV1"
+_MAGIC = b"LZV2"
 _DTYPES = {"int": np.dtype("<i8"), "float": np.dtype("<f8")}
 _ARROW = {"str": pa.string(), "bytes": pa.binary()}
 _INT64 = range(-(2**63), 2**63)
 _MOST_TEXT = 2**31 - 1
+_UNKNOWN = Zone(None, None, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +58,7 @@ class ZoneVector:
         flags = (self.has_min is not None, self.has_max is not None)
         parts = [
             _HEADER.pack(_MAGIC, _KINDS.index(self.kind), *flags, len(self)),
-            self.nulls.astype("<i8").tobytes(),
+            packed(self.nulls),
         ]
         if self.kind != "none":
             parts += [_bytes_of(self.kind, self.mins), _bytes_of(self.kind, self.maxs)]
@@ -66,10 +69,10 @@ class ZoneVector:
 
     @staticmethod
     def from_blob(blob: bytes) -> ZoneVector:
-        """The vector that `to_blob` wrote, in place: nothing is copied or decoded but the masks."""
+        """The vector that `to_blob` wrote; wide numbers and text in place."""
         cursor = _Cursor(blob)
         kind, has_min, has_max, count = cursor.header()
-        nulls = cursor.numbers(np.dtype("<i8"), count)
+        nulls = cursor.numbers(count)
         mins = maxs = None
         if kind != "none":
             mins, maxs = cursor.values(kind, count), cursor.values(kind, count)
@@ -102,6 +105,8 @@ class ZoneVector:
     @staticmethod
     def concat(vectors: Sequence[ZoneVector]) -> ZoneVector:
         """The vectors one after the other; kinds that differ leave only the null counts known."""
+        if len(vectors) > 1:
+            vectors = [vector for vector in vectors if len(vector)]
         if len(vectors) == 1:
             return vectors[0]
         if not vectors:
@@ -137,32 +142,28 @@ class ZoneVector:
 
 
 def pack(zones: Sequence[Zone | None]) -> ZoneVector:
-    """Zones as a vector. Bounds of different kinds in one column, and ints beyond 64 bits: unknown."""
-    plain = _packed_ints(zones)
-    if plain is not None:
-        return plain
-    nulls = np.array([-1 if zone is None or zone.nulls is None else zone.nulls for zone in zones], np.int64)
-    mins = [None if zone is None else _storable(zone.min) for zone in zones]
-    maxs = [None if zone is None else _storable(zone.max) for zone in zones]
+    """Zones as a vector."""
+    if None in zones:
+        zones = [_UNKNOWN if zone is None else zone for zone in zones]
+    known: Sequence[Zone] = zones  # type: ignore[assignment]
+    return pack_bounds(
+        [zone.min for zone in known], [zone.max for zone in known], [zone.nulls for zone in known]
+    )
+
+
+def pack_bounds(
+    mins: Sequence[Bound | None], maxs: Sequence[Bound | None], nulls: Sequence[int | None]
+) -> ZoneVector:
+    """Bounds of different kinds in one column, and ints beyond 64 bits: unknown."""
+    counts = np.array([-1 if one is None else one for one in nulls] if None in nulls else nulls, np.int64)
+    if {*map(type, mins), *map(type, maxs)} == {int}:  # the most common column: no look at each in Python
+        with suppress(OverflowError):  # beyond 64 bits
+            return ZoneVector("int", np.array(mins, "<i8"), np.array(maxs, "<i8"), None, None, counts)
+    mins, maxs = [_storable(bound) for bound in mins], [_storable(bound) for bound in maxs]
     kind = _kind_of(mins, maxs)
     if kind == "none":
-        return _without_bounds(nulls)
-    return ZoneVector(kind, _pack(kind, mins), _pack(kind, maxs), _known(mins), _known(maxs), nulls)
-
-
-def _packed_ints(zones: Sequence[Zone | None]) -> ZoneVector | None:
-    """The most common column, every bound an int and known, without a look at each one in Python."""
-    try:
-        mins = [zone.min for zone in zones]  # type: ignore[union-attr]
-        maxs = [zone.max for zone in zones]  # type: ignore[union-attr]
-        nulls = [zone.nulls for zone in zones]  # type: ignore[union-attr]
-        if {*map(type, mins), *map(type, maxs), *map(type, nulls)} != {int}:
-            return None
-        return ZoneVector(
-            "int", np.array(mins, "<i8"), np.array(maxs, "<i8"), None, None, np.array(nulls, np.int64)
-        )
-    except (AttributeError, OverflowError):  # a zone that isn't known, an int beyond 64 bits
-        return None
+        return _without_bounds(counts)
+    return ZoneVector(kind, _pack(kind, mins), _pack(kind, maxs), _known(mins), _known(maxs), counts)
 
 
 class _Cursor:
@@ -183,8 +184,8 @@ class _Cursor:
 
     def values(self, kind: Kind, count: int) -> Any:
         if kind in _DTYPES:
-            return self.numbers(_DTYPES[kind], count)
-        offsets = self.numbers(np.dtype("<i4"), count + 1)
+            return self.numbers(count).view(_DTYPES[kind])
+        offsets = self._plain(np.dtype("<i4"), count + 1)
         self._skip(-4 * (count + 1) % 8)
         size = int(offsets[-1])
         if offsets[0] != 0 or not (offsets[1:] >= offsets[:-1]).all():
@@ -194,13 +195,22 @@ class _Cursor:
         text = pa.py_buffer(memoryview(self._blob)[start : start + size])
         return pa.Array.from_buffers(_ARROW[kind], count, [None, pa.py_buffer(offsets), text])
 
-    def numbers(self, dtype: np.dtype[Any], count: int) -> Any:
-        start = self._skip(dtype.itemsize * count)
-        return np.frombuffer(self._blob, dtype, count, start)
+    def numbers(self, count: int) -> Numbers:
+        try:
+            found, self._at = unpacked(self._blob, self._at)
+        except ValueError as error:
+            raise _corrupt(str(error)) from error
+        if len(found) != count or self._at > len(self._blob):
+            raise _corrupt(f"{len(found)} numbers where {count} should be")
+        return found
 
     def mask(self, count: int) -> Mask:
-        known: Mask = self.numbers(np.dtype(np.uint8), count) != 0
+        known: Mask = self._plain(np.dtype(np.uint8), count) != 0
         return known
+
+    def _plain(self, dtype: np.dtype[Any], count: int) -> Any:
+        start = self._skip(dtype.itemsize * count)
+        return np.frombuffer(self._blob, dtype, count, start)
 
     def end(self) -> None:
         if self._at != len(self._blob):
@@ -265,7 +275,7 @@ def _known(bounds: Sequence[Bound | None]) -> Mask | None:
 
 def _bytes_of(kind: Kind, values: Any) -> bytes:
     if kind in _DTYPES:
-        return bytes(values.astype(_DTYPES[kind]).tobytes())
+        return packed(values.astype(_DTYPES[kind], copy=False).view("<i8"))
     # A slice shares its parent's buffers: offsets are counted from zero again.
     _, offsets_buffer, text = values.buffers()
     offsets = np.zeros(1, "<i4")

@@ -31,20 +31,24 @@ class Seen:
 
 
 class BadRowProbe:
-    """Watches a frame for rows whose `text` is not null and lets the others pass."""
+    """Watches a frame for rows that are `bad`, by default those whose `text` is not null, and lets the
+    others pass. `text` is asked of bad rows only."""
 
-    def __init__(self, frame: DataFrame, text: Column, *, sources: bool = False) -> None:
-        row = F.when(text.isNotNull(), F.struct(F.col(SOURCE).alias("source"), text.alias("text")))
+    def __init__(
+        self, frame: DataFrame, text: Column, bad: Column | None = None, *, sources: bool = False
+    ) -> None:
+        bad = text.isNotNull() if bad is None else bad
+        row = F.when(bad, F.struct(F.col(SOURCE).alias("source"), text.alias("text")))
         self._figures = [
-            F.count(text).alias("rows"),
+            F.count_if(bad).alias("rows"),
             F.min(row).alias("least"),
             F.max(row).alias("most"),
         ]
         if sources:
-            self._figures.append(F.collect_set(F.when(text.isNotNull(), F.col(SOURCE))).alias("sources"))
+            self._figures.append(F.collect_set(F.when(bad, F.col(SOURCE))).alias("sources"))
         self._frame = frame
         self._observation = Observation(f"lading-{uuid4().hex}")
-        self.passed = frame.observe(self._observation, *self._figures).where(text.isNull())
+        self.passed = frame.observe(self._observation, *self._figures).where(~bad)
 
     def seen(self) -> Seen:
         """What was seen by the job that read the frame; call it when that job is done."""

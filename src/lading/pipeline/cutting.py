@@ -120,8 +120,9 @@ class Cutter:
         """How many of these rows a fresh part can take."""
         end: int = min(piece.num_rows, self._limits.rows)
         if end > self._limits.sources:
-            values, first = np.unique(piece.column(SOURCE).slice(0, end).to_numpy(), return_index=True)
-            if len(values) > self._limits.sources:
+            sources = piece.column(SOURCE).slice(0, end)
+            if pc.count_distinct(sources).as_py() > self._limits.sources:
+                _, first = np.unique(sources.to_numpy(), return_index=True)
                 end = int(np.sort(first)[self._limits.sources])
         return end
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pyspark.errors import ArithmeticException, DateTimeException, NumberFormatException, PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 from pyspark.sql import types as st
 
@@ -26,6 +26,7 @@ from lading.pipeline.buckets import bucket_column, bucket_ticks
 from lading.pipeline.checks import failed_checks
 from lading.pipeline.cutting import Limits
 from lading.pipeline.gateway import Py4JError
+from lading.pipeline.job_settings import held_settings, ingest_settings
 from lading.pipeline.parts import SOURCE, Origin
 from lading.pipeline.progress import reported
 from lading.pipeline.read import read
@@ -39,7 +40,8 @@ from lading.pipeline.transform import transformed
 
 MEMORY_SETTING = "spark.lading.task.memory"  # bytes of rows a task holds before it sorts on disk
 _MEMORY = 512 << 20
-_PER_TASK = 64 << 20  # input bytes a task
+_PER_TASK = 64 << 20  # input bytes a task that writes parts of its own
+_PER_SHARE = 16 << 20  # of one that writes whole buckets: many small ones keep all cores busy to the end
 _NO_SHUFFLE = 8 << 20  # input bytes below which one task does everything
 
 _STAGED_LINK = re.compile(r"/[^\s'\"]*/s-?\d+(?:\.\w+)+")
@@ -56,14 +58,14 @@ def ingest(spark: SparkSession, job: IngestJob, tick: Callable[[str], None] | No
     width = _bucket_width(job, frame)
     keyed = None
     if job.order_by:
-        keyed = BadRowProbe(frame, _text_if_null(frame, job.order_by), sources=job.quarantine)
+        keyed = _keyed(frame, job.order_by, sources=job.quarantine)
     failed = failed_checks(spark, frame, job)
     tied = _with_tie(keyed.passed if keyed else frame)
     spec = TaskSpec(
         table_dir=job.table_dir,
         origin=Origin(job.table_id, job.run_id, job.commit_id, job.order_by),
         schema=schema.serialize().to_pybytes(),
-        tie=TIE in tied.columns,
+        tie=TIE in tied.schema.names,
         bucket_size=width,
         memory=int(job.spark.get(MEMORY_SETTING, _MEMORY)),
         limits=Limits(),
@@ -73,7 +75,8 @@ def ingest(spark: SparkSession, job: IngestJob, tick: Callable[[str], None] | No
     try:
         with reported(spark, tick):
             rows = tied if failed is None else tied.withColumn(FAILED, failed)
-            members, tally = _written(_spread(spark, job, rows, width), spec, job)
+            with held_settings(spark, ingest_settings(job, spec.memory)):
+                members, tally = _written(_spread(spark, job, rows, width), spec, job)
             unread, unkeyed = readable.seen(), keyed.seen() if keyed else Seen(0, ())
             ignored_rows = ignored.seen() if ignored else 0
         bad = _blamed(spark, job, unread, unkeyed)
@@ -94,15 +97,18 @@ def _blamed(spark: SparkSession, job: IngestJob, unread: Seen, unkeyed: Seen) ->
 
 def _with_source(frame: DataFrame) -> DataFrame:
     """Data columns first, `_source` last; rows that no file gave (per: table) have the source 0."""
-    if SOURCE not in frame.columns:
-        frame = frame.withColumn(SOURCE, F.lit(0).cast("bigint"))
-    return frame.select(*(F.col(quoted(name)) for name in frame.columns if name != SOURCE), SOURCE)
+    names = frame.schema.names
+    if SOURCE not in names:
+        return frame.withColumn(SOURCE, F.lit(0).cast("bigint"))
+    if names[-1] == SOURCE:
+        return frame
+    return frame.selectExpr(*(quoted(name) for name in names if name != SOURCE), SOURCE)
 
 
 def _bucket_width(job: IngestJob, frame: DataFrame) -> int | None:
     if job.order_by is None:
         return None
-    if job.order_by not in frame.columns:
+    if job.order_by not in frame.schema.names:
         where = "the transform's result" if job.transform else "the schema"
         raise ConfigError(
             f"{job.table} is ordered by {job.order_by!r}, which {where} does not have",
@@ -119,9 +125,11 @@ def _bucket_width(job: IngestJob, frame: DataFrame) -> int | None:
     return bucket_ticks(job.bucket_size, type, job.order_by, job.table)
 
 
-def _text_if_null(frame: DataFrame, order_by: str | None) -> Column:
-    columns = [F.col(quoted(name)) for name in frame.columns if name != SOURCE]
-    return F.when(F.col(quoted(order_by or "")).isNull(), F.to_json(F.struct(*columns)))
+def _keyed(frame: DataFrame, order_by: str, *, sources: bool) -> BadRowProbe:
+    """Rows without an order value are bad; their text is the row as JSON."""
+    names = ", ".join(quoted(name) for name in frame.schema.names if name != SOURCE)
+    missing = F.col(quoted(order_by)).isNull()
+    return BadRowProbe(frame, F.expr(f"to_json(struct({names}))"), missing, sources=sources)
 
 
 def _with_tie(frame: DataFrame) -> DataFrame:
@@ -143,10 +151,9 @@ def _spread(spark: SparkSession, job: IngestJob, frame: DataFrame, width: int | 
     tasks = max(1, min(most, math.ceil(job.input_bytes / _PER_TASK)))
     if job.input_bytes < _NO_SHUFFLE or job.order_by is None:
         return frame.coalesce(tasks)
-    if tasks == 1:
-        return frame.repartition(1)
     if width is None:
         return frame.repartitionByRange(tasks, F.col(quoted(job.order_by)))
+    tasks = max(1, min(most, math.ceil(job.input_bytes / _PER_SHARE)))
     bucket = bucket_column(job.order_by, frame.schema[job.order_by].dataType, width)
     if hasattr(frame, "repartitionById"):
         return frame.repartitionById(tasks, F.pmod(bucket, F.lit(tasks)).cast("int"))
@@ -155,7 +162,7 @@ def _spread(spark: SparkSession, job: IngestJob, frame: DataFrame, width: int | 
 
 def _written(frame: DataFrame, spec: TaskSpec, job: IngestJob) -> tuple[tuple[Member, ...], Tally]:
     # mapInArrow looks columns up by their names as they are, and trips over dots and backticks.
-    frame = frame.toDF(*(f"c{number}" for number in range(len(frame.columns))))
+    frame = frame.toDF(*(f"c{number}" for number in range(len(frame.schema.names))))
     checks = CheckSpec(
         tuple(check.name for check in job.row_checks),
         rejecting(job.row_checks) if job.quarantine else 0,

@@ -12,7 +12,7 @@ import os
 import re
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from lading.model import FoundFile, IngestJob, Member, StagedGroup
 from lading.pipeline.checks import failed_checks
 from lading.pipeline.gateway import Py4JError
 from lading.pipeline.ingest import explained
+from lading.pipeline.job_settings import held_settings
 from lading.pipeline.parts import SOURCE, Origin
 from lading.pipeline.read import read
 from lading.pipeline.read_values import RAW, quoted
@@ -106,17 +107,9 @@ def _narrowed_group(group: StagedGroup, sources: set[int]) -> StagedGroup | None
     return replace(group, folder=folder, sources=wanted)
 
 
-@contextmanager
-def file_by_file(spark: SparkSession) -> Iterator[None]:
+def file_by_file(spark: SparkSession) -> AbstractContextManager[None]:
     """Spark reads each file in a task of its own; it plans that when a job starts."""
-    before = {name: spark.conf.get(name, None) for name in _ONE_FILE_A_TASK}
-    try:
-        for name, value in _ONE_FILE_A_TASK.items():
-            spark.conf.set(name, value)
-        yield
-    finally:
-        for name, old in before.items():
-            spark.conf.set(name, old) if old is not None else spark.conf.unset(name)
+    return held_settings(spark, _ONE_FILE_A_TASK)
 
 
 def _spec(job: IngestJob, files: Mapping[int, FoundFile], records: Records) -> AsideSpec:

@@ -27,6 +27,8 @@ from lading.pipeline.read_values import (
     TIMESTAMP_FORMAT,
     Texts,
     any_of,
+    any_of_sql,
+    literal,
     quoted,
     text_name,
     typed_rows,
@@ -134,17 +136,17 @@ def text_schema(count: int) -> str:
 
 def delimited_rows(rows: DataFrame, job: IngestJob, columns: tuple[Column, ...]) -> DataFrame:
     """Values for the fields of `rows`, which has `text_schema` and whatever else is to be kept."""
-    texts = [F.col(text_name(number)) for number in range(len(columns))]
+    texts = [text_name(number) for number in range(len(columns))]
     # Spark refuses a query that needs nothing but the raw text, such as that of a transform which keeps
     # no column of the file: the text is tied to a column, of which it takes nothing.
-    tied = F.concat_ws("", F.col(RAW), F.substr(texts[0], F.lit(1), F.lit(0)))
-    malformed = F.when(F.col(RAW).isNotNull(), tied)
-    record = F.to_csv(F.struct(*texts), _written(job))
+    malformed = f"CASE WHEN {RAW} IS NOT NULL THEN concat_ws('', {RAW}, substr({texts[0]}, 1, 0))"
+    options = ", ".join(f"'{name}', {literal(value)}" for name, value in _written(job).items())
+    record = f"to_csv(struct({', '.join(texts)}), map({options}))"
     if delimited_options(job)["encoding"].upper() not in ("UTF-8", "ISO8859-1"):
         # Java puts this character where bytes are none of the encoding's; of UTF-8 the digest has seen to it.
-        undecodable = [F.contains(text, F.lit("\ufffd")) for text in texts]
-        malformed = malformed.when(F.coalesce(any_of(undecodable), F.lit(False)), record)
-    return typed_rows(rows, columns, Texts.of(job), malformed=malformed, record=record)
+        undecodable = [f"contains({text}, {literal(chr(0xFFFD))})" for text in texts]
+        malformed += f" WHEN {any_of_sql(undecodable)} THEN {record}"
+    return typed_rows(rows, columns, Texts.of(job), malformed=f"{malformed} END", record=record)
 
 
 def _written(job: IngestJob) -> dict[str, str]:
@@ -169,8 +171,10 @@ def _group(spark: SparkSession, job: IngestJob, group: StagedGroup, flag_new_key
         fields = reader.option("header", header).option("enforceSchema", "true").csv(_escaped(group.folder))
         rows = delimited_rows(fields.withColumn(SOURCE, _source_id(fields)), job, columns)
     here = {column.name for column in columns}
-    flag = [NEW_KEYS] if flag_new_keys else []
-    return rows.select(*(_as_pinned(column, job, here) for column in job.columns), SOURCE, RAW, *flag)
+    own = [SOURCE, RAW, NEW_KEYS] if flag_new_keys else [SOURCE, RAW]
+    wanted = [*(_as_pinned(column, job, here) for column in job.columns), *map(quoted, own)]
+    # A step that changes nothing would still be looked at by every rule that Spark has.
+    return rows if wanted == [quoted(name) for name in rows.schema.names] else rows.selectExpr(*wanted)
 
 
 def _escaped(folder: str) -> str:
@@ -182,7 +186,9 @@ def _parquet(spark: SparkSession, group: StagedGroup, columns: tuple[Column, ...
     held = columns
     if group.header and group.types:  # an older schema's types: read as they are, then widened
         held = tuple(Column(name, kind) for name, kind in zip(group.header, group.types, strict=True))
-    rows = spark.read.schema(ddl(held)).parquet(_escaped(group.folder))
+    # Spark would pass over the checksums of pages, and give what it finds in a damaged one for rows.
+    reader = spark.read.schema(ddl(held)).option("parquet.page.verify-checksum.enabled", "true")
+    rows = reader.parquet(_escaped(group.folder))
     rows = rows.withColumn(SOURCE, _source_id(rows)).withColumn(RAW, _undecodable(held))
     wider = {c.name: c.type for c, file in zip(columns, held, strict=True) if c.type != file.type}
     for name, kind in wider.items():
@@ -214,9 +220,8 @@ def _source_id(frame: DataFrame) -> SparkColumn:
     return F.substring_index(F.substr(name, F.lit(2)), ".", 1).cast("bigint")
 
 
-def _as_pinned(column: Column, job: IngestJob, here: set[str]) -> SparkColumn:
+def _as_pinned(column: Column, job: IngestJob, here: set[str]) -> str:
+    name = quoted(column.name)
     if column.name in job.name_columns:
-        return F.col(quoted(column.name)).cast(column.type).alias(column.name)
-    if column.name not in here:
-        return F.lit(None).cast(column.type).alias(column.name)
-    return F.col(quoted(column.name))
+        return f"CAST({name} AS {column.type}) AS {name}"
+    return name if column.name in here else f"CAST(NULL AS {column.type}) AS {name}"

@@ -29,9 +29,9 @@ def fixed_rows(lines: DataFrame, job: IngestJob) -> DataFrame:
     if layout.filter is not None:
         lines = lines.where(_is_record(line, layout))
     pieces = [_piece(line, field).alias(text_name(number)) for number, field in enumerate(layout.fields)]
-    short = F.when(F.length(line) < layout.width, line)
+    short = f"CASE WHEN length({LINE}) < {layout.width} THEN {LINE} END"
     columns = [Column(field.name, field.type) for field in layout.fields]
-    typed = typed_rows(lines.select("*", *pieces), columns, Texts.of(job), malformed=short, record=line)
+    typed = typed_rows(lines.select("*", *pieces), columns, Texts.of(job), malformed=short, record=LINE)
     return typed.drop(LINE)
 
 

@@ -4,6 +4,9 @@ Spark's casts and its CSV reader take more than they should: ' 1', '1d' and '0x1
 '1e999' is infinite, '1.239' rounds to 1.24, '1,5' is a decimal fifteen, and '12:30' is that time today.
 So a cast counts only where a cheap look at the text allows it. Regular expressions, which cost more than
 the cast itself, are left to the types where nothing less will do.
+
+Rules are written as SQL: a table of a thousand columns has ten thousand expressions, and each that is made
+with Spark's functions is a call to the JVM and back.
 """
 
 from __future__ import annotations
@@ -14,7 +17,6 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 
 from lading.errors import ConfigError
 from lading.model import Column, IngestJob
@@ -27,6 +29,7 @@ DATE_FORMAT = "yyyy-MM-dd"
 
 _TEXTUAL = ("string", "binary")
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
+_SHORT = 38  # characters: what is shorter, and has no exponent, is finite even as a float
 _SPECIAL = ("NaN", "Inf", "+Inf", "-Inf", "Infinity", "+Infinity", "-Infinity")
 # More than six digits of a second only if nothing is lost with them.
 _TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6}0*)?)?%s)?"
@@ -34,26 +37,24 @@ _ZONE = r"(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)?"
 
 
 def typed_rows(
-    rows: DataFrame, columns: Sequence[Column], texts: Texts, *, malformed: SparkColumn, record: SparkColumn
+    rows: DataFrame, columns: Sequence[Column], texts: Texts, *, malformed: str, record: str
 ) -> DataFrame:
     """`rows` has the text of each column as `text_name(n)`; the result has values instead, and as the
     last column `RAW`: `malformed` if that is not null, or `record` when a value doesn't fit."""
-    kept = [name for name in rows.columns if name not in {*map(text_name, range(len(columns))), RAW}]
-    pieces = [F.col(text_name(number)) for number in range(len(columns))]
-    present = [texts.present(piece, column.type) for piece, column in zip(pieces, columns, strict=True)]
-    values = [texts.value(piece, column) for piece, column in zip(present, columns, strict=True)]
+    own = {*map(text_name, range(len(columns))), RAW}
+    kept = [quoted(name) for name in rows.schema.names if name not in own]
+    values = [texts.value(text_name(number), column) for number, column in enumerate(columns)]
     # In two steps, so that each value is computed once: for the row, and for the question whether it fits.
-    valued = rows.select("*", *(value.alias(_value_name(number)) for number, value in enumerate(values)))
+    valued = rows.selectExpr("*", *(f"{value} AS {_value_name(n)}" for n, value in enumerate(values)))
     misfits = [
-        piece.isNotNull() & F.col(_value_name(number)).isNull()
-        for number, (piece, column) in enumerate(zip(present, columns, strict=True))
+        f"{texts.present(text_name(number))} AND {_value_name(number)} IS NULL"
+        for number, column in enumerate(columns)
         if column.type not in _TEXTUAL
     ]
-    raw = F.when(malformed.isNotNull(), malformed)
-    if misfits:
-        raw = raw.when(any_of(misfits), record)
-    named = [F.col(_value_name(number)).alias(column.name) for number, column in enumerate(columns)]
-    return valued.select(*(F.col(quoted(name)) for name in kept), *named, raw.alias(RAW))
+    misfit = f"WHEN {any_of_sql(misfits)} THEN {record}" if misfits else ""
+    raw = f"CASE WHEN ({malformed}) IS NOT NULL THEN {malformed} {misfit} END"
+    named = [f"{_value_name(number)} AS {quoted(column.name)}" for number, column in enumerate(columns)]
+    return valued.selectExpr(*named, *kept, f"{raw} AS {RAW}")
 
 
 def any_of(conditions: Sequence[SparkColumn]) -> SparkColumn:
@@ -62,6 +63,14 @@ def any_of(conditions: Sequence[SparkColumn]) -> SparkColumn:
         return conditions[0]
     half = len(conditions) // 2
     return any_of(conditions[:half]) | any_of(conditions[half:])
+
+
+def any_of_sql(conditions: Sequence[str]) -> str:
+    """The same for conditions that are SQL."""
+    if len(conditions) == 1:
+        return f"({conditions[0]})"
+    half = len(conditions) // 2
+    return f"({any_of_sql(conditions[:half])} OR {any_of_sql(conditions[half:])})"
 
 
 def text_name(number: int) -> str:
@@ -91,70 +100,82 @@ class Texts:
         given = job.read_options
         return cls(given.get("date_format"), given.get("timestamp_format"), given.get("null"))
 
-    def present(self, text: SparkColumn, type: str) -> SparkColumn:
-        """The text where it says anything: for all types but string, nothing at all is null."""
-        if self.null is not None:
-            text = F.nullif(text, F.lit(self.null))
-        return text if type in _TEXTUAL else F.nullif(text, F.lit(""))
+    def present(self, text: str) -> str:
+        """Whether the text says anything. For all types but string, nothing at all is null."""
+        return f"{text} <> ''" if self.null is None else f"{text} <> '' AND {text} <> {literal(self.null)}"
 
-    def value(self, text: SparkColumn, column: Column) -> SparkColumn:
-        """The value of a text that is present; null where the text is none of the type."""
+    def value(self, text: str, column: Column) -> str:
+        """The value of a text; null where there is none, or the text is none of the type."""
         type = column.type
         if type in _TEXTUAL:
-            return text.cast(type)
+            there = text if self.null is None else f"nullif({text}, {literal(self.null)})"
+            return there if type == "string" else f"CAST({there} AS {type})"
+        cases = self._cases(text, type)
+        if cases is None:
+            raise ConfigError(
+                f"column {column.name!r} is {type}, which can't be read from text",
+                hint="pin it as string in the table's schema file and take it apart in a transform",
+            )
+        # What has to be asked first. No rule of ours takes an empty text for a value; a user's format may.
+        ours = self.null is None and self.date is None and self.timestamp is None
+        first = "" if ours else f"{self.present(text)} AND "
+        return f"CASE {' '.join(f'WHEN {first}{shape} THEN {value}' for shape, value in cases)} END"
+
+    def _cases(self, text: str, type: str) -> list[tuple[str, str]] | None:
+        """Shapes of text, and the value of a text that has the shape; None for a type without any."""
         if type in _INTEGERS:
-            return F.when(_starts_plainly(text) & _last(text).between("0", "9"), text.try_cast(type))
+            return [(_plain(text, "0123456789"), f"try_cast({text} AS {type})")]
         if type in ("double", "float"):
             return _floating(text, type)
         if type.startswith("decimal("):
             return _decimal(text, type)
         if type == "boolean":
-            lower = F.lower(text)
-            return F.when(lower == "true", F.lit(True)).when(lower == "false", F.lit(False))
+            return [(f"lower({text}) = 'true'", "true"), (f"lower({text}) = 'false'", "false")]
         if type == "date":
             return self._date(text)
         if type in ("timestamp", "timestamp_ntz"):
             return self._timestamp(text, type)
-        raise ConfigError(
-            f"column {column.name!r} is {type}, which can't be read from text",
-            hint="pin it as string in the table's schema file and take it apart in a transform",
-        )
+        return None
 
-    def _date(self, text: SparkColumn) -> SparkColumn:
+    def _date(self, text: str) -> list[tuple[str, str]]:
         if self.date is not None:
-            return F.try_to_timestamp(text, F.lit(self.date)).cast("date")
-        digits = text.between("0", ":") & _last(text).between("0", "9")
-        dashes = (F.substring(text, 5, 1) == "-") & (F.substring(text, 8, 1) == "-")
-        return F.when((F.length(text) == 10) & digits & dashes, text.try_cast("date"))
+            return [("true", f"CAST(try_to_timestamp({text}, {literal(self.date)}) AS date)")]
+        dashes = f"substring({text}, 5, 1) = '-' AND substring({text}, 8, 1) = '-'"
+        shape = f"octet_length({text}) = 10 AND {_plain(text, '0123456789')} AND {text} >= '0' AND {dashes}"
+        return [(shape, f"try_cast({text} AS date)")]
 
-    def _timestamp(self, text: SparkColumn, type: str) -> SparkColumn:
+    def _timestamp(self, text: str, type: str) -> list[tuple[str, str]]:
         if self.timestamp is not None:
-            return F.try_to_timestamp(text, F.lit(self.timestamp)).cast(type)
-        shape = text.rlike(rf"^{_TIME % (_ZONE if type == 'timestamp' else '')}\z")
+            return [("true", f"CAST(try_to_timestamp({text}, {literal(self.timestamp)}) AS {type})")]
+        shape = f"{text} RLIKE r'^{_TIME % (_ZONE if type == 'timestamp' else '')}\\z'"
         # A zone behind bare minutes is beyond the cast, which is otherwise the quicker one.
-        slow = F.try_to_timestamp(text, F.lit(TIMESTAMP_FORMAT)).cast(type)
-        return F.when(shape, F.coalesce(text.try_cast(type), slow))
+        slow = f"CAST(try_to_timestamp({text}, {literal(TIMESTAMP_FORMAT)}) AS {type})"
+        return [(shape, f"coalesce(try_cast({text} AS {type}), {slow})")]
 
 
-def _starts_plainly(text: SparkColumn) -> SparkColumn:
-    """With a sign, a point or a digit: by order of bytes, so nothing is copied or decoded."""
-    return (text >= "+") & (text < ":")
+def literal(text: str) -> str:
+    """A text as SQL, whatever is in it and however a session takes backslashes."""
+    return f"CAST(X'{text.encode().hex()}' AS string)"
 
 
-def _last(text: SparkColumn) -> SparkColumn:
-    return F.substring(text, -1, 1)
+def _plain(text: str, last: str) -> str:
+    """Whether it starts with a sign, a point or a digit, by order of bytes, so that nothing is copied or
+    decoded, and ends with one of the characters `last`."""
+    return f"{text} >= '+' AND {text} < ':' AND contains('{last}', substring({text}, -1, 1))"
 
 
-def _floating(text: SparkColumn, type: str) -> SparkColumn:
-    number = text.try_cast(type)
-    hexadecimal = F.contains(text, F.lit("x")) | F.contains(text, F.lit("X"))
-    plain = _starts_plainly(text) & _last(text).between(".", "9") & ~hexadecimal
-    finite = F.abs(number) < F.lit(float("inf"))
-    return F.when(plain & finite, number).when(text.isin(*_SPECIAL), number)
+def _floating(text: str, type: str) -> list[tuple[str, str]]:
+    number = f"try_cast({text} AS {type})"
+    plain = f"{_plain(text, '.0123456789')} AND NOT contains({text}, 'x') AND NOT contains({text}, 'X')"
+    # Whether it is too great for the type is asked only where it may be: that parses it once more.
+    small = f"octet_length({text}) < {_SHORT} AND NOT contains({text}, 'e') AND NOT contains({text}, 'E')"
+    finite = f"abs({number}) < CAST('Infinity' AS {type})"
+    special = ", ".join(f"'{one}'" for one in _SPECIAL)
+    return [(f"{plain} AND ({small} OR {finite})", number), (f"{text} IN ({special})", number)]
 
 
-def _decimal(text: SparkColumn, type: str) -> SparkColumn:
+def _decimal(text: str, type: str) -> list[tuple[str, str]]:
     scale = re.fullmatch(r"decimal\(\d+,(\d+)\)", type)
     assert scale is not None, type
     shape = rf"^[+-]?(?=\.?[0-9])[0-9]*(?:\.[0-9]{{0,{scale[1]}}}0*)?\z"
-    return F.when(text.rlike(shape), text.try_cast(type))
+    return [(f"{text} RLIKE r'{shape}'", f"try_cast({text} AS {type})")]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -77,11 +76,11 @@ def value_ends(column: pa.ChunkedArray, rows: int) -> Iterator[int]:
     if len(column) <= rows:
         yield len(column)
         return
-    starts = [*value_starts(column).tolist(), len(column)]
+    starts = np.append(value_starts(column), len(column))
     begin = 0
     while begin < len(column):
-        place = bisect_right(starts, begin + rows) - 1
-        begin = starts[max(place, bisect_right(starts, begin))]
+        following, beyond = np.searchsorted(starts, [begin, begin + rows], side="right")
+        begin = int(starts[max(beyond - 1, following)])
         yield begin
 
 

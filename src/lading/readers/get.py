@@ -7,7 +7,6 @@ soon as their last user is done.
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,15 +17,16 @@ from typing import Any
 from lading.errors import LadingError, NotFound, ShardError
 from lading.format.keys import Key
 from lading.format.routing import Router
+from lading.format.shard_engine import Cursor, engine_errors
 from lading.format.snapshot import BuildMeta, ParsedSnapshot, ShardMeta
 from lading.readers.get_place import Grouped, grouper, placer
-from lading.readers.shard import Cursor, Shard, ShardClosed
+from lading.readers.shard import Shard, ShardClosed
 from lading.readers.shard_file import HINT
 from lading.readers.shard_places import ShardPlaces
 from lading.readers.shard_ranges import failure_of
 
 _ONE = "SELECT v FROM kv WHERE k = ?"
-# A few lengths only, so that their statements stay prepared: `connect` keeps 32.
+# A few lengths only, so that their statements stay prepared: sqlite3 keeps 32 of them, apsw 100.
 _LENGTHS = (1, 2, 4, *range(8, 128, 8), *range(128, 257, 16))
 _MANY = {n: f"SELECT k, v FROM kv WHERE k IN ({', '.join('?' * n)})" for n in _LENGTHS}
 
@@ -276,5 +276,5 @@ def _raise_ours(shard: Shard, error: BaseException) -> None:
     ours = failure_of(error)
     if ours is not None:
         raise ours from error
-    if isinstance(error, sqlite3.Error) or type(error).__module__ == "apsw":
+    if isinstance(error, engine_errors()):
         raise ShardError(f"the shard {shard.location} can't be read: {error}", hint=HINT) from error

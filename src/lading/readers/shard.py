@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
 
-# Cursors of sqlite3 or of apsw: both execute, fetch and know their connection.
-Cursor = Any
+from lading.format.shard_engine import Cursor, engine_errors
 
 
 class ShardClosed(Exception):
@@ -71,7 +70,8 @@ class Shard:
 
     def discard(self, cursor: Cursor) -> None:
         """Close a cursor that failed instead of giving it back."""
-        cursor.connection.close()
+        with suppress(*engine_errors()):  # one that is closed already says so
+            cursor.connection.close()
         self._closed_one()
 
     def retire(self) -> None:

@@ -15,10 +15,10 @@ import time
 from pathlib import Path
 
 from lading.errors import LadingError, ShardError
+from lading.format.shard_engine import Cursor, apsw_or_none, engine_errors
 from lading.format.shard_file import FILE_NAME
 from lading.format.snapshot import ShardMeta
 from lading.format.snapshot_file import require_plain_tables
-from lading.readers.shard import Cursor
 
 HINT = "restore the file, roll back to an earlier snapshot, or build the table again: lading run --full"
 
@@ -92,7 +92,9 @@ def check_size(path: Path, size: int) -> None:
 
 
 def connect(path: Path, identity: Identity) -> Cursor:
-    """A cursor on the file that was proven, mapped and never locked; ShardError if another lies there."""
+    """A cursor on the file that was proven, mapped and never locked; ShardError if another lies there.
+
+    Where apsw is installed it answers; what is refused is decided by Python's own sqlite3 either way."""
     uri = f"{path.as_uri()}?mode=ro&immutable=1"
     try:
         connection = sqlite3.connect(
@@ -100,18 +102,26 @@ def connect(path: Path, identity: Identity) -> Cursor:
         )
     except sqlite3.Error as error:
         raise ShardError(f"the shard {path} can't be opened: {error}", hint=HINT, file=str(path)) from error
+    apsw, quick = apsw_or_none(), None
     try:
+        if apsw is not None:
+            quick = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
         if identity_of(os.stat(path)) != identity:
             raise _wrong(path, "it was replaced while it was being opened")
-        connection.execute(f"PRAGMA mmap_size = {identity[2]}").close()
         connection.execute("PRAGMA trusted_schema = OFF").close()
         require_plain_tables(connection, ("kv",))
-        return connection.cursor()
-    except (sqlite3.Error, LadingError, OSError) as error:
+        answering = connection if quick is None else quick
+        for pragma in (f"mmap_size = {identity[2]}", "trusted_schema = OFF"):
+            answering.execute(f"PRAGMA {pragma}").close()
+        if quick is not None:
+            connection.close()
+        return answering.cursor()
+    except BaseException as error:
         connection.close()
-        raise _refused(path, error) from error
-    except BaseException:
-        connection.close()
+        if quick is not None:
+            quick.close()
+        if isinstance(error, Exception) and isinstance(error, (*engine_errors(), LadingError, OSError)):
+            raise _refused(path, error) from error
         raise
 
 

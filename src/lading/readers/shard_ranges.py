@@ -13,8 +13,8 @@ from collections import OrderedDict
 from typing import Any
 
 from lading.errors import LadingError, MissingExtra, ShardError, StorageError
+from lading.format.shard_engine import Cursor
 from lading.format.snapshot import ShardMeta
-from lading.readers.shard import Cursor
 from lading.readers.shard_file import HINT
 from lading.storage.objects import ObjectStorage
 

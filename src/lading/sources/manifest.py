@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +94,11 @@ class SourceManifest:
         value = self.lading.get("at")
         return value if isinstance(value, str) else None
 
+    def forget(self) -> None:
+        """Let go of the entries. What others have put into the file stays known."""
+        _ = self.files
+        self._files = {}
+
     def updated(
         self,
         files: dict[str, FileEntry],
@@ -126,6 +133,7 @@ _ENTRY_KEYS = frozenset(FileEntry.__struct_fields__)
 _sections_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _files_decoder = msgspec.json.Decoder(dict[str, FileEntry])
 _encoder = msgspec.json.Encoder()
+_AT_ONCE = 1_000  # entries that are encoded together
 _BEFORE_FILES = b',\n  "files": '
 _BEHIND_FILES = b',\n  "preprocessing": '
 
@@ -151,17 +159,14 @@ def load(path: Path) -> SourceManifest | None:
     return manifest
 
 
-def save(path: Path, manifest: SourceManifest) -> None:
-    """Write it whole or not at all, files sorted by key, so that equal states are equal bytes."""
-    files = _encode_files(manifest.files, manifest._entry_extra)
-    tail = {
-        "preprocessing": manifest.preprocessing,
-        "schema": manifest.schema,
-        "lading": {**manifest.lading, "files_xxh3": _hash(files)},
-        **manifest._extra,
-    }
-    head = {"version": VERSION, "table_name": manifest.table_name}
-    write_atomic(path, _indented(head)[:-2] + b',\n  "files": ' + files + b"," + _indented(tail)[1:] + b"\n")
+def save(
+    path: Path, manifest: SourceManifest, entries: Iterable[tuple[str, FileEntry]] | None = None
+) -> None:
+    """Write it whole or not at all, files sorted by key, so that equal states are equal bytes. `entries`
+    stand for `manifest.files` where those need not exist all at once; they come sorted."""
+    if entries is None:
+        entries = sorted(manifest.files.items())
+    write_atomic(path, _pieces(manifest, entries))
 
 
 def forget_table(path: Path) -> list[str]:
@@ -232,13 +237,34 @@ def _decode(data: bytes) -> SourceManifest:
     return manifest
 
 
-def _encode_files(files: dict[str, FileEntry], extra: dict[str, dict[str, Any]]) -> bytes:
+def _pieces(manifest: SourceManifest, entries: Iterable[tuple[str, FileEntry]]) -> Iterator[bytes]:
+    """The file from its beginning to its end; no piece has more than a thousand entries."""
+    head = {"version": VERSION, "table_name": manifest.table_name}
+    yield _indented(head)[: -len(b"\n}")] + _BEFORE_FILES
+    seen = xxhash.xxh3_64()
+    for piece in _encode_files(iter(entries), manifest._entry_extra):
+        seen.update(piece)
+        yield piece
+    tail = {
+        "preprocessing": manifest.preprocessing,
+        "schema": manifest.schema,
+        "lading": {**manifest.lading, "files_xxh3": seen.hexdigest()},
+        **manifest._extra,
+    }
+    yield b"," + _indented(tail)[len(b"{") :] + b"\n"
+
+
+def _encode_files(
+    entries: Iterator[tuple[str, FileEntry]], extra: dict[str, dict[str, Any]]
+) -> Iterator[bytes]:
     """The section's bytes, indented as they stand in the file."""
-    entries: dict[str, Any] = {key: files[key] for key in sorted(files)}
-    for key in extra.keys() & files.keys():
-        entries[key] = msgspec.to_builtins(files[key]) | extra[key]
-    whole = _indented({"files": entries})
-    return whole[len(b'{\n  "files": ') : -len(b"\n}")]
+    before = b"{"
+    while some := dict[str, Any](islice(entries, _AT_ONCE)):
+        for key in extra.keys() & some.keys():
+            some[key] = msgspec.to_builtins(some[key]) | extra[key]
+        yield before + _indented({"files": some})[len(b'{\n  "files": {') : -len(b"\n  }\n}")]
+        before = b","
+    yield b"\n  }" if before == b"," else b"{}"
 
 
 def _decode_files(raw: msgspec.Raw) -> tuple[dict[str, FileEntry], dict[str, dict[str, Any]]]:

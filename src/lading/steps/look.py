@@ -65,6 +65,14 @@ class Look:
         old = {key: entry for key, entry in self.preprocessing.items() if key not in fresh}
         return replace(self, preprocessing=old) if fresh else self
 
+    def forget(self) -> None:
+        """Let go of what every file was compared with, once the outcome is recorded: the snapshot that is
+        built next takes as much again."""
+        if isinstance(self.ledger.known, dict):
+            self.ledger.known.clear()
+        if self.manifest is not None:
+            self.manifest.forget()
+
     def fetch(self, files: Sequence[FoundFile], tick: Callable[[int], None] | None = None) -> None:
         """Files in a bucket are copied here before anybody opens them."""
         if self.objects is not None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lading.format.snapshot import BuildMeta, ShardMeta, build_snapshot
-from lading.format.state_file import write_state
+from lading.format.state_file import create_tables, write_state
 from lading.snapshots.publish import keep_manifest
 from lading.snapshots.stores.protocol import Published
 from lading.steps.shard import Served
@@ -56,4 +56,6 @@ def snapshot_payload(work: Work, gate: dict[str, Any] | None, served: Served | N
     shards: tuple[ShardMeta, ...] = ()
     if served is not None:
         meta, shards = served.described(meta), served.shards
-    return build_snapshot(meta, shards, lambda con: write_state(con, state.meta, state.columns()))
+    return build_snapshot(
+        meta, shards, lambda con: write_state(con, state.meta, state.columns()), tables=create_tables
+    )

@@ -16,31 +16,26 @@ import xxhash
 
 from lading.catalog.table import Table
 from lading.config.project import TableConfig
-from lading.model import FoundFile
+from lading.model import FoundFile, Source
 from lading.plan import FileVerdict, Known, TablePlan
-from lading.sources.manifest import FileEntry, SourceManifest
-from lading.steps.ledger import SUCCESS, Ledger, is_of, make_ledger
+from lading.sources.manifest import SourceManifest
+from lading.steps.ledger import Ledger, is_of, make_ledger
 
 SEAL = "seal"  # in `lading` of manifest/<table>.json
 
 _WHY = "same size and modification time"
 
 
-def seal_of_entries(files: Mapping[str, FileEntry]) -> str | None:
-    """None while something is left to be done about a file, or its fingerprint is not its time and size."""
-    settled = all(
-        entry.status == SUCCESS
-        and not entry.racy
-        and entry.archive is None
-        and entry.quarantine is None
-        and not entry.rows_rejected
-        and entry.hash.startswith("mtime:")
-        for entry in files.values()
-    )
-    if not settled:
-        return None
-    keys = sorted(files)
-    return _seal(keys, [files[key].size or 0 for key in keys], [files[key].mtime_ns or 0 for key in keys])
+def seal_of(sources: Sequence[Source]) -> str | None:
+    """Of files sorted by key, as they stand in the log. None while something is left to be done about one,
+    or its fingerprint is not its time and size."""
+    for one in sources:
+        if one.racy or one.rejected or not one.hash.startswith("mtime:"):
+            return None
+        if one.archive is not None or one.quarantine is not None or one.aside is not None:
+            return None
+    keys = list(map(attrgetter("key"), sources))
+    return _seal(keys, map(attrgetter("size"), sources), map(attrgetter("mtime_ns"), sources))
 
 
 def is_quiet(

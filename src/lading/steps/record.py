@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lading.catalog.manifest import manifest_of, write_manifest
@@ -14,7 +14,7 @@ from lading.sources.manifest import FileEntry, SourceManifest, save
 from lading.sources.schema import load_schema
 from lading.steps.ledger import FAILED, QUARANTINED, SUCCESS
 from lading.steps.look import Look
-from lading.steps.quiet import SEAL, seal_of_entries
+from lading.steps.quiet import SEAL, seal_of
 from lading.steps.rules import rules_of
 from lading.steps.schema import FOUND_HASH, found_hash
 from lading.steps.work import Work
@@ -38,11 +38,9 @@ def write_manifest_of(table: Table) -> None:
 def record_sources(config: Config, look: Look, state: TableState, failures: Mapping[str, str]) -> None:
     """`state` is the log's. `failures` says why, by key; it covers this run and what earlier runs left
     failed."""
-    sources = {key: source for key, (source, _) in state.sources().items()}
-    files = {key: _read(source) for key, source in sources.items()}
-    for file in look.found:
-        if file.key in failures:
-            files[file.key] = _failed(file, failures[file.key], sources.get(file.key))
+    sources = state.sources()
+    failed = {file.key: file for file in look.found if file.key in failures} if failures else {}
+    keys = sorted(sources.keys() | failed.keys() if failed else sources)
     schema = schema_section(config, look.config.name)
     old = look.manifest or SourceManifest(look.config.name, {})
     meta = state.meta
@@ -51,11 +49,20 @@ def record_sources(config: Config, look: Look, state: TableState, failures: Mapp
     if look.recipe in (None, meta.recipe) and (rules or "rules" in old.lading):
         lading["rules"] = rules  # those that the log's rows were made by
     # Another process may have committed files since the look: a hash of those found then is not theirs.
-    shown = files.keys() == {file.key for file in look.found}
+    shown = keys == sorted([file.key for file in look.found])
     lading[FOUND_HASH] = found_hash(look.found) if shown else None
-    lading[SEAL] = seal_of_entries(files)
-    new = old.updated(files, schema=schema, lading=lading, preprocessing=look.preprocessing)
-    save(config.source_manifest(look.config.name), new)
+    lading[SEAL] = None if failed else seal_of([sources[key][0] for key in keys])
+    new = old.updated({}, schema=schema, lading=lading, preprocessing=look.preprocessing)
+
+    def entries() -> Iterator[tuple[str, FileEntry]]:
+        for key in keys:
+            source = sources[key][0] if key in sources else None
+            if key in failed:
+                yield key, _failed(failed[key], failures[key], source)
+            elif source is not None:
+                yield key, _read(source)
+
+    save(config.source_manifest(look.config.name), new, entries())
 
 
 def _read(source: Source) -> FileEntry:

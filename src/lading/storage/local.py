@@ -9,7 +9,7 @@ import errno
 import fcntl
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -52,22 +52,16 @@ def fsync_dir(folder: Path) -> None:
 
 def make_dirs(folder: Path) -> None:
     """Create `folder` and its missing parents, each of them durable in its own parent."""
-    missing = []
-    step = folder
-    while not step.is_dir():
-        missing.append(step)
-        step = step.parent
-    for step in reversed(missing):
-        step.mkdir(exist_ok=True)
-        fsync_dir(step.parent)
+    _sync_made(_create_dirs(folder))
 
 
-def write_atomic(path: Path, data: bytes, *, temporary: str | None = None) -> None:
-    """Replace `path` by `data`: temporary file beside it, flush, fsync, rename, fsync the directory."""
+def write_atomic(path: Path, data: bytes | Iterable[bytes], *, temporary: str | None = None) -> None:
+    """Replace `path` by `data`: temporary file beside it, flush, fsync, rename, fsync the directory. What is
+    long may come in pieces, and is never held whole; if one can't be made, nothing has changed."""
     make_dirs(path.parent)
     beside = path.with_name(temporary or f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
-        _write_synced(beside, data)
+        _write_synced(beside, (data,) if isinstance(data, bytes) else data)
         os.replace(beside, path)
     except BaseException:
         beside.unlink(missing_ok=True)
@@ -77,14 +71,15 @@ def write_atomic(path: Path, data: bytes, *, temporary: str | None = None) -> No
 
 def write_new(path: Path, data: bytes) -> None:
     """Create `path` with `data`, never seen in part; FileExistsError if somebody was first."""
-    make_dirs(path.parent)
+    made = _create_dirs(path.parent)
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
-        _write_synced(beside, data)
+        _write_synced(beside, (data,))
         os.link(beside, path)  # unlike a rename, a link refuses to replace
     finally:
         beside.unlink(missing_ok=True)
     fsync_dir(path.parent)
+    _sync_made(made)  # last: by now a journal has most of it, and nobody was told of the file yet
 
 
 @contextmanager
@@ -114,10 +109,27 @@ def is_locked(path: Path) -> bool:
     return False
 
 
-def _write_synced(path: Path, data: bytes) -> None:
+def _create_dirs(folder: Path) -> list[Path]:
+    """Create `folder` and its missing parents; those that were missing, of which no name is durable yet."""
+    missing = []
+    step = folder
+    while not step.is_dir():
+        missing.append(step)
+        step = step.parent
+    for step in reversed(missing):
+        step.mkdir(exist_ok=True)
+    return missing
+
+
+def _sync_made(made: list[Path]) -> None:
+    for step in made:
+        fsync_dir(step.parent)
+
+
+def _write_synced(path: Path, pieces: Iterable[bytes]) -> None:
     try:
         with open(path, "wb") as file:
-            file.write(data)
+            file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:

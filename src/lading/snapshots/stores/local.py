@@ -174,11 +174,12 @@ class LocalStore:
         return current.published_at if current is not None else None
 
     def _newest(self) -> datetime | None:
-        for name in sorted(self._folders(), reverse=True):  # as text, so by time
-            parsed = parse_folder(name)
-            if parsed:
-                return parsed[0]
-        return None
+        """When the youngest manifest was written: names sort as text, so by time."""
+        names = self._folders()
+        parsed = parse_folder(max(names, default=""))
+        if parsed is None and names:  # somebody else's name comes last
+            parsed = next(filter(None, map(parse_folder, sorted(names, reverse=True))), None)
+        return parsed[0] if parsed is not None else None
 
     def _folders(self) -> list[str]:
         try:

@@ -104,7 +104,7 @@ def parse_folder(name: str) -> tuple[datetime, str] | None:
     if match is None:
         return None
     try:
-        return datetime.strptime(match[1], TIMESTAMP).replace(tzinfo=UTC), match[2]
+        return datetime.fromisoformat(match[1]), match[2]
     except ValueError:  # digits that are no date: not a folder of ours
         return None
 

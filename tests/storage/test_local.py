@@ -1,0 +1,56 @@
+"""Durable writes: the order of what is synced, and what is left when a write can't be completed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lading.storage import local
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was synced, by the name it had then."""
+    names: list[str] = []
+    real = os.fsync
+
+    def sync(file: int) -> None:
+        names.append(Path(os.readlink(f"/proc/self/fd/{file}")).name)
+        real(file)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    return names
+
+
+def test_a_new_file_is_durable_with_every_folder_that_was_made_for_it(
+    tmp_path: Path, synced: list[str]
+) -> None:
+    local.write_new(tmp_path / "a" / "b" / "c", b"1")
+    assert synced[0].endswith(".tmp")  # the content before its name
+    assert sorted(synced[1:]) == sorted(["b", "a", tmp_path.name])
+    synced.clear()
+    local.write_new(tmp_path / "a" / "b" / "d", b"1")
+    assert synced[1:] == ["b"]
+
+
+def test_pieces_are_written_as_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    local.write_atomic(path, iter([b"one, ", b"", b"two"]))
+    assert path.read_bytes() == b"one, two"
+
+
+def test_a_piece_that_can_not_be_made_leaves_everything_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"before")
+
+    def pieces() -> Iterator[bytes]:
+        yield b"half"
+        raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        local.write_atomic(path, pieces())
+    assert [entry.name for entry in tmp_path.iterdir()] == ["f"]
+    assert path.read_bytes() == b"before"
