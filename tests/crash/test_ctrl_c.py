@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import pytest
 from support.project import Project
 
 TRANSFORM = """
@@ -18,13 +19,15 @@ def apply(df, context):
     def rows(batches):
         for batch in batches:
             Path({flag!r}).touch()
-            time.sleep(120)
+            time.sleep(300)
             yield batch
     return df.mapInArrow(rows, df.schema)
 """
 
 
-def test_ctrl_c_in_the_middle_of_a_spark_job_is_one_sentence(tmp_path):
+# As a terminal does it, to the JVM and its workers too; and as `kill -INT` does, while the job goes on.
+@pytest.mark.parametrize("end", [os.killpg, os.kill], ids=["all processes", "the first alone"])
+def test_ctrl_c_in_the_middle_of_a_spark_job_is_one_sentence(tmp_path, end):
     project = Project(tmp_path / "project")
     project.put("a.csv", [(1, 1, "x")], age=1000)
     flag = tmp_path / "started"
@@ -41,7 +44,7 @@ def test_ctrl_c_in_the_middle_of_a_spark_job_is_one_sentence(tmp_path):
     while not flag.exists() and process.poll() is None and time.monotonic() < wait_for:
         time.sleep(0.1)
     assert flag.exists(), process.communicate()[1][-2000:]
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: to the JVM and its workers too
+    end(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert out == ""

@@ -77,7 +77,7 @@ class TableState:
     def candidates(self, where: Predicate | None) -> list[Member]:
         overlay = [member for _, member in self.added.values()]
         if where is not None and overlay:
-            rows = np.fromiter((member.rows for member in overlay), np.int64, len(overlay))
+            rows = np.array([member.rows for member in overlay], np.int64)
             keep = may_match(where, zone_loader(overlay), rows)
             overlay = [member for member, kept in zip(overlay, keep.tolist(), strict=True) if kept]
         return self._merged(self.base.candidates(where) if self.base else [], overlay)

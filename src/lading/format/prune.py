@@ -166,10 +166,11 @@ def _all_of(members: Sized) -> Mask:
 
 
 def _joined(masks: Iterator[Mask], together: np.ufunc) -> Mask:
-    """What is left when nothing is possible any more isn't looked at."""
+    """Once nothing is possible any more, what is left isn't looked at, nor its zones loaded."""
     found = next(masks)
-    for mask in masks:
-        found = together(found, mask)
-        if together is np.logical_and and not found.any():
+    while together is np.logical_or or found.any():
+        mask = next(masks, None)
+        if mask is None:
             break
+        found = together(found, mask)
     return found

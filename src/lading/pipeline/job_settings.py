@@ -1,9 +1,9 @@
 """Settings of Spark for one job, which are back as they were when it is done.
 
 Spark plans shares of 128 MB of files for a task: three of them for 300 MB, and with two cores one idles for
-a third of the time. And newer ones ask for the size of the batch that it makes for Python after every
-row, so that none grows beyond all bounds, which takes more time than making it. Where all rows together
-are no more than a task may hold, no batch can grow too great, and the question is left out.
+a third of the time. And Spark 4.3 asks for the size of the batch that it makes for Python after every row,
+so that none grows beyond all bounds, which takes more time than making it. Where all rows together are no
+more than a task may hold, no batch can grow too great, and the question is left out.
 
 For a few rows of many columns Spark spends most of its time on compiling programs that then hardly run:
 they are worked out without, as Spark itself does where it fails to compile one.
@@ -44,12 +44,16 @@ def ingest_settings(job: IngestJob, memory: int) -> dict[str, str]:
 
 @contextmanager
 def held_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Jobs that start meanwhile have these settings."""
+    """Jobs that start meanwhile have these settings. They stay after Ctrl-C: the JVM is in the middle of a
+    call then, and would answer another one when that has come to its end."""
     before = {name: spark.conf.get(name, None) for name in settings}
     try:
         for name, value in settings.items():
             spark.conf.set(name, value)
         yield
+    except KeyboardInterrupt:
+        before.clear()
+        raise
     finally:
         for name, old in before.items():
             spark.conf.set(name, old) if old is not None else spark.conf.unset(name)
