@@ -12,14 +12,18 @@ with Spark's functions is a call to the JVM and back.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import or_
+from typing import TypeVar
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 
 from lading.errors import ConfigError
 from lading.model import Column, IngestJob
+
+_T = TypeVar("_T")
 
 RAW = "__lading_raw"  # the text of a bad row; null in good ones
 
@@ -58,19 +62,21 @@ def typed_rows(
 
 
 def any_of(conditions: Sequence[SparkColumn]) -> SparkColumn:
-    """Any of them, as a balanced tree: a chain of a thousand columns would be too deep for Spark."""
-    if len(conditions) == 1:
-        return conditions[0]
-    half = len(conditions) // 2
-    return any_of(conditions[:half]) | any_of(conditions[half:])
+    """Whether one of them holds."""
+    return _halved(conditions, or_)
 
 
 def any_of_sql(conditions: Sequence[str]) -> str:
     """The same for conditions that are SQL."""
+    return _halved([f"({one})" for one in conditions], lambda left, right: f"({left} OR {right})")
+
+
+def _halved(conditions: Sequence[_T], join: Callable[[_T, _T], _T]) -> _T:
+    """All joined, as a balanced tree: a chain of a thousand columns would be too deep for Spark."""
     if len(conditions) == 1:
-        return f"({conditions[0]})"
+        return conditions[0]
     half = len(conditions) // 2
-    return f"({any_of_sql(conditions[:half])} OR {any_of_sql(conditions[half:])})"
+    return join(_halved(conditions[:half], join), _halved(conditions[half:], join))
 
 
 def text_name(number: int) -> str:

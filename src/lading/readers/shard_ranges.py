@@ -13,7 +13,7 @@ from collections import OrderedDict
 from typing import Any
 
 from lading.errors import LadingError, MissingExtra, ShardError, StorageError
-from lading.format.shard_engine import Cursor
+from lading.format.shard_engine import Cursor, apsw_or_none
 from lading.format.snapshot import ShardMeta
 from lading.readers.shard_file import HINT
 from lading.storage.objects import ObjectStorage
@@ -126,13 +126,12 @@ def failure_of(error: Exception) -> LadingError | None:
 
 
 def _apsw() -> Any:
-    try:
-        import apsw
-    except ImportError as error:
+    apsw = apsw_or_none()
+    if apsw is None:
         raise MissingExtra(
             "a shard that is too large for the cache is read by ranges, which needs apsw",
             hint="pip install 'lading[s3]', or raise the limit of the cache",
-        ) from error
+        )
     return apsw
 
 
