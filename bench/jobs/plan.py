@@ -1,8 +1,9 @@
 """plan: open a table from nothing and name the files that a query has to read.
 
 Opened cold means fresh objects in a process that has its imports done; the page cache is warm; the same
-for everyone. lading has 1,000 commits behind its checkpoint, which all have to be read; deltalake gets a
-fresh checkpoint, pyiceberg few and large manifests, DuckLake one snapshot: the best state each can be in.
+for everyone. lading has 1,000 commits behind its checkpoint: the last forty are read one by one, the others
+by column from the overlay that lading writes every 64 commits. deltalake gets a fresh checkpoint, pyiceberg
+few and large manifests, DuckLake one snapshot: the best state each can be in.
 DuckLake's figure has one tiny file read in it (bench/peers/ducklake.py says why).
 
 Floors: the same bounds as a SQLite table with an index, and as an Arrow file, mapped and masked.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -139,11 +140,39 @@ def test_a_run_with_nothing_to_do_opens_no_source_and_calls_little_for_each(
         sourced.nothing_to_do(run(config))
         opened.clear()
         calls.append(python_calls(lambda config=config: sourced.nothing_to_do(run(config))))
-        files.append(len(opened))
+        listed = [name for name in opened if os.path.isdir(name)]
+        files.append(len(opened) - len(listed))
+        assert len(listed) == len(set(listed)) == min(size, sourced.FOLDERS) + 1
         assert not [name for name in opened if name.endswith(".csv")]
     folders = sourced.FOLDERS - 200  # that the second project has more
     assert files[1] == files[0]
     assert calls[1] - calls[0] <= 2 * 1_000 + 10 * folders
+
+
+def test_a_run_with_nothing_to_do_imports_nothing_that_only_rows_need(tmp_path: Path) -> None:
+    config = sourced.project(tmp_path, 1)
+    heavy = ("pandas", "pyspark", "pyarrow.acero", "pyarrow.dataset", "obstore", "psycopg", "apsw")
+    code = (
+        "import sys; from lading.cli.main import invoke; "
+        f"invoke(['-C', {str(config.project)!r}, 'run']); "
+        f"print([name for name in {heavy!r} if name in sys.modules])"
+    )
+    shown = subprocess.check_output([sys.executable, "-c", code], text=True)
+    assert "1 unchanged" in shown and shown.endswith("\n[]\n")
+
+
+def test_a_run_that_brings_the_manifest_up_to_the_log_reads_its_sources_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = sourced.project(tmp_path, 3)
+    manifest = config.source_manifest(projects.TABLE)
+    whole = manifest.read_bytes()
+    manifest.write_bytes((config.project / sourced.EMPTY).read_bytes())
+    statements: list[Any] = []
+    monkeypatch.setattr(sqlite3, "connect", traced(statements))
+    projects.run_once(config)
+    assert manifest.read_bytes() == whole
+    assert len([one for one in statements if "FROM sources" in one]) == 1
 
 
 def test_recording_calls_as_much_for_a_file_among_many_as_among_few(tmp_path: Path) -> None:

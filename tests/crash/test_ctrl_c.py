@@ -11,6 +11,9 @@ import time
 import pytest
 from support.project import Project
 
+from lading.errors import PipelineError
+from lading.pipeline.gateway import Py4JError, raise_interrupt
+
 TRANSFORM = """
 import time
 from pathlib import Path
@@ -25,6 +28,11 @@ def apply(df, context):
 """
 
 
+# Whoever starts tests in the background may have told them to ignore Ctrl-C, and children inherit that.
+COMMAND = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+COMMAND += "from lading.cli.main import main; main()"
+
+
 # As a terminal does it, to the JVM and its workers too; and as `kill -INT` does, while the job goes on.
 @pytest.mark.parametrize("end", [os.killpg, os.kill], ids=["all processes", "the first alone"])
 def test_ctrl_c_in_the_middle_of_a_spark_job_is_one_sentence(tmp_path, end):
@@ -33,7 +41,7 @@ def test_ctrl_c_in_the_middle_of_a_spark_job_is_one_sentence(tmp_path, end):
     flag = tmp_path / "started"
     (project.folder / "transform.py").write_text(TRANSFORM.format(flag=str(flag)))
     process = subprocess.Popen(
-        [sys.executable, "-c", "from lading.cli.main import main; main()", "-C", str(project.folder), "run"],
+        [sys.executable, "-c", COMMAND, "-C", str(project.folder), "run"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -46,7 +54,7 @@ def test_ctrl_c_in_the_middle_of_a_spark_job_is_one_sentence(tmp_path, end):
     assert flag.exists(), process.communicate()[1][-2000:]
     end(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 130, err
     assert out == ""
     assert err.splitlines() == [
         "error: interrupted",
@@ -54,3 +62,21 @@ def test_ctrl_c_in_the_middle_of_a_spark_job_is_one_sentence(tmp_path, end):
     ]
     assert not list((project.folder / ".lading_cache").glob("staging/*"))
     assert not (project.table / "_CURRENT").exists()
+
+
+def test_an_interrupt_is_one_even_if_tidying_up_behind_it_fails():
+    """As PySpark does it: it calls the JVM again on its way out, and the JVM may be gone."""
+    with pytest.raises(KeyboardInterrupt):
+        try:
+            try:
+                raise KeyboardInterrupt
+            finally:
+                raise Py4JError("Answer from Java side is empty")
+        except Py4JError as error:
+            raise_interrupt(error)
+    with pytest.raises(PipelineError):
+        try:
+            raise Py4JError("the job failed")
+        except Py4JError as error:
+            raise_interrupt(error)
+            raise PipelineError("it failed", hint="look") from error

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -78,15 +80,15 @@ def test_a_folder_that_vanishes_while_it_is_listed_is_never_a_shorter_list(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _tree(tmp_path, "a/x.csv", "b/x.csv")
-    real = os.scandir
+    real = os.open
 
-    def vanishing(path: str) -> object:
-        if str(path).endswith("/b"):
+    def vanishing(path: str, flags: int) -> int:
+        if path.endswith("/b"):
             (tmp_path / "b/x.csv").unlink()
             (tmp_path / "b").rmdir()
-        return real(path)
+        return real(path, flags)
 
-    monkeypatch.setattr(os, "scandir", vanishing)
+    monkeypatch.setattr(os, "open", vanishing)
     with pytest.raises(SourceError, match="b can't be listed"):
         discover(tmp_path, "*/*.csv", now_ns=NOW)
 
@@ -165,15 +167,62 @@ def test_a_name_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
 def test_only_folders_that_can_match_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _tree(tmp_path, "a/x.csv", "b/x.csv", "a/deep/x.csv")
     listed = []
-    real = os.scandir
+    real = os.open
 
-    def recording(path: str) -> object:
+    def recording(path: str, flags: int) -> int:
         listed.append(os.path.relpath(path, tmp_path))
-        return real(path)
+        return real(path, flags)
 
-    monkeypatch.setattr(os, "scandir", recording)
+    monkeypatch.setattr(os, "open", recording)
     assert _keys(tmp_path, "a/*.csv") == ["a/x.csv"]
     assert listed == [".", "a"]
+
+
+def test_keys_are_sorted_as_texts_whatever_folders_they_are_in(tmp_path: Path) -> None:
+    keys = ["a/x.csv", "a-b/x.csv", "a.csv", "a/b/x.csv", "a/b.csv", "a/b-c/x.csv", "B/x.csv", "ä/x.csv"]
+    _tree(tmp_path, *keys)
+    assert _keys(tmp_path, "**/*.csv") == sorted(keys)
+
+
+def test_every_path_is_whole_also_below_links_and_odd_roots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _tree(tmp_path, "a/x.csv", "y.csv")
+    (tmp_path / "b").symlink_to("a")
+    (tmp_path / "z.csv").symlink_to("y.csv")
+    monkeypatch.chdir(tmp_path)
+    for root in (tmp_path, Path(), Path("a/..")):
+        found = discover(root, "**/*.csv", now_ns=NOW)
+        assert [one.key for one in found] == ["a/x.csv", "b/x.csv", "y.csv", "z.csv"]
+        assert [one.path for one in found] == [str(tmp_path / one.key) for one in found]
+
+
+def test_no_folder_stays_open(tmp_path: Path) -> None:
+    _tree(tmp_path, "a/x.csv", "b/x.csv")
+    before = set(os.listdir("/dev/fd"))
+    discover(tmp_path, "**/*.csv", now_ns=NOW)
+    (tmp_path / "b" / "gone.csv").symlink_to("nothing")
+    with pytest.raises(SourceError, match="not there"):
+        discover(tmp_path, "**/*.csv", now_ns=NOW)
+    assert set(os.listdir("/dev/fd")) == before
+
+
+def test_a_file_that_vanishes_while_it_is_listed_is_named_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _tree(tmp_path, "a/x.csv", "a/y.csv")
+    real = os.scandir
+
+    def vanishing(folder: int) -> object:
+        with real(folder) as entries:
+            listed = list(entries)
+        if "x.csv" in [entry.name for entry in listed]:
+            (tmp_path / "a/x.csv").unlink()
+        return nullcontext(listed)
+
+    monkeypatch.setattr(os, "scandir", vanishing)
+    with pytest.raises(SourceError, match=re.escape(f"{tmp_path}/a/x.csv can't be listed")):
+        discover(tmp_path, "a/*.csv", now_ns=NOW)
 
 
 _segment = st.sampled_from(["**", "*", "a", "b*", "?", "[!a]", "a.csv", "*.csv"])

@@ -17,6 +17,7 @@ from lading.errors import SourceError
 from lading.model import Commit, Member, Source
 from lading.sources.discover import discover
 from lading.sources.ids import source_id
+from lading.sources.manifest import load
 from lading.steps.look import Look, look
 from lading.steps.quiet import SEAL, AllUnchanged
 from lading.steps.recipe import recipe_of
@@ -212,6 +213,30 @@ def test_what_another_process_committed_since_is_not_read_again(shelf: Shelf) ->
     assert seen.plan.verdicts["unchanged"] == 4 and seen.ledger.behind
     shelf.record()
     assert isinstance(shelf.look().plan.files, AllUnchanged)
+
+
+def test_what_another_process_committed_since_the_look_is_recorded(shelf: Shelf) -> None:
+    """The look has read the log's sources, and they are others by now."""
+    shelf.put("d.csv", "a\n1\n")
+    shelf.commit("d.csv")
+    seen = shelf.look()
+    shelf.put("e.csv", "a\n1\n")
+    shelf.commit("e.csv")
+    config = load_config(shelf.folder)
+    record_sources(config, seen, Table.open(config.place("t")).state, {})
+    recorded = load(shelf.manifest)
+    assert recorded is not None and len(recorded.files) == 5 and "e.csv" in recorded.files
+
+
+def test_a_ledger_that_was_let_go_is_asked_no_more(shelf: Shelf) -> None:
+    shelf.put("d.csv", "a\n1\n")
+    shelf.commit("d.csv")
+    seen = shelf.look()
+    assert seen.table is not None
+    read = dict(seen.ledger.sources(seen.table.state))
+    seen.forget()
+    assert sorted(read) == ["a.csv", "b.csv", "c.csv", "d.csv"]
+    assert seen.ledger.sources(seen.table.state) == read
 
 
 def test_a_log_that_was_restored_and_came_to_the_same_sequence_is_not_mistaken(shelf: Shelf) -> None:

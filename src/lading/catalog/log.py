@@ -12,20 +12,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import google_crc32c
+
 from lading.errors import LogCorrupt, NotFound
 from lading.format.frame import Frames, LogHeader, decode_frames, decode_header
-from lading.storage.local import locked, write_atomic, write_new
+from lading.format.overlay import Covered, Overlay, decode_overlay
+from lading.storage.local import locked, write_atomic, write_new, write_passing
 
 NAME = "manifest.log"
 _LOCK = "manifest.lock"
+_OVERLAY = "manifest.overlay"
 
 
 @dataclass(frozen=True, slots=True)
 class LogTail:
-    """The log's header and the commits read from it; `end` is where the next frame goes."""
+    """The log's header and the commits read from it, those that `overlay` covers left out; `frames.end` is
+    where the next frame goes."""
 
     header: LogHeader
     frames: Frames
+    overlay: Overlay | None = None
 
 
 class LogFile:
@@ -48,17 +54,55 @@ class LogFile:
     def replace(self, header: LogHeader) -> None:
         """Start over with an empty log whose base is a checkpoint: what compaction does last."""
         write_atomic(self.path, header.to_bytes())
+        self.drop_overlay()
 
     @contextmanager
     def lock(self) -> Iterator[None]:
         with locked(self._folder / _LOCK):
             yield
 
-    def read(self, log_id: str = "", offset: int = 0) -> LogTail:
-        """The commits behind `offset` if it counts in this very log (`log_id`), else all of them.
+    def read(self, log_id: str = "", offset: int = 0, base: int | None = None) -> LogTail:
+        """The commits behind `offset` if it counts in this very log (`log_id`), else all of them. Whoever has
+        the checkpoint of sequence `base` may get the most of them as an overlay.
 
         Whoever noted an offset had synced the log up to there: a shorter one lost commits.
         """
+        overlay = self._overlay() if base is not None else None
+        header, start, data = self._bytes_from(log_id, offset)
+        if overlay is not None and not self._stands_for(overlay.covered, header, base or 0, start, data):
+            overlay = None
+        begin = overlay.covered.end - start if overlay is not None else 0
+        frames = decode_frames(data, begin, offset=start)
+        return LogTail(header, Frames(frames.commits, start + frames.end, frames.torn), overlay)
+
+    def covered(self, log_id: str, offset: int, base: int, end: int) -> Covered | None:
+        """As for `read`: what an overlay of the commits up to `end` would cover. None if there are fewer."""
+        header, start, data = self._bytes_from(log_id, offset)
+        size = end - start
+        if not 0 <= size <= len(data):
+            return None
+        return Covered(header.log_id, base, start, end, google_crc32c.value(data[:size]))
+
+    def write_overlay(self, overlay: Overlay) -> None:
+        write_passing(self._folder / _OVERLAY, overlay.to_bytes())
+
+    def drop_overlay(self) -> None:
+        (self._folder / _OVERLAY).unlink(missing_ok=True)
+
+    def _overlay(self) -> Overlay | None:
+        try:
+            return decode_overlay((self._folder / _OVERLAY).read_bytes())
+        except OSError:
+            return None
+
+    def _stands_for(self, said: Covered, header: LogHeader, base: int, start: int, data: bytes) -> bool:
+        """Whether it is of this log and checkpoint, and of the very bytes that lie there now."""
+        size = said.end - start
+        fits = said.begins(header.log_id, base, start) and 0 <= size <= len(data)
+        return fits and google_crc32c.value(data[:size]) == said.crc
+
+    def _bytes_from(self, log_id: str, offset: int) -> tuple[LogHeader, int, bytes]:
+        """The header, and what lies behind `offset`, which is given back as it counts in this log."""
         try:
             with open(self.path, "rb") as file:
                 size = os.fstat(file.fileno()).st_size
@@ -68,13 +112,11 @@ class LogFile:
                 if size < start:
                     raise self._truncated(size, start)
                 file.seek(start)
-                data = file.read()
+                return header, start, file.read()
         except FileNotFoundError:
             raise NotFound(
                 f"{self._folder} has no {NAME}", hint="is this a lading table? `lading status` lists them"
             ) from None
-        frames = decode_frames(data, 0, offset=start)
-        return LogTail(header, Frames(frames.commits, start + frames.end, frames.torn))
 
     def append(self, frame: bytes, end: int) -> int:
         """Write a frame at `end`, cutting off whatever torn bytes lie there; the caller holds the lock."""

@@ -1,7 +1,8 @@
 """What a table holds at one sequence: a checkpoint, and the commits behind it laid over it.
 
-The checkpoint is never decoded as a whole. A commit only adds to the overlay, so opening and
-committing cost what came since the checkpoint, not what the table holds.
+The checkpoint is never decoded as a whole. A commit only adds to what is laid over it, so opening and
+committing cost what came since the checkpoint, not what the table holds. Most of that is read by column where
+somebody wrote it down so (format/overlay.py), and decoded when a question asks for all of it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from lading.errors import LogCorrupt
 from lading.format.expression import Predicate
 from lading.format.key_index import KeyIndex
 from lading.format.members import MemberStore, zone_loader
+from lading.format.overlay import Added, Covered, Overlay, Read
 from lading.format.prune import may_match
 from lading.format.source_lists import SourceLists
 from lading.format.state_file import StateColumns, StateMeta, row_of
@@ -30,11 +32,37 @@ class TableState:
     root: Root
     meta: StateMeta
     base: MemberStore | None = None
-    added: dict[str, tuple[int, Member]] = field(default_factory=dict)  # path -> (serial, member)
     removed: set[str] = field(default_factory=set)  # paths of the base that are no longer live
-    read: dict[int, tuple[Source, int]] = field(default_factory=dict)  # source -> (record, sequence)
     gone: set[int] = field(default_factory=set)  # sources of the base that were retracted
+    _added: Added = field(default_factory=dict)
+    _read: Read = field(default_factory=dict)
+    _members_below: Overlay | None = None  # its members come before `_added`, its sources before `_read`,
+    _sources_below: Overlay | None = None  # as long as they aren't decoded
     _by_key: KeyIndex | None = None  # of `added`, from the first question on
+
+    @staticmethod
+    def over(root: Root, base: MemberStore | None, overlay: Overlay) -> TableState:
+        """The state that an overlay of this very base describes."""
+        removed, gone = set(overlay.removed), set(overlay.gone)
+        return TableState(
+            root, overlay.meta, base, removed, gone, _members_below=overlay, _sources_below=overlay
+        )
+
+    @property
+    def added(self) -> Added:
+        """Members that came since the base."""
+        if self._members_below is not None:
+            self._added = self._members_below.added() | self._added
+            self._members_below = None
+        return self._added
+
+    @property
+    def read(self) -> Read:
+        """Sources that were read since the base."""
+        if self._sources_below is not None:
+            self._read = self._sources_below.sources() | self._read
+            self._sources_below = None
+        return self._read
 
     @property
     def sequence(self) -> int:
@@ -51,15 +79,15 @@ class TableState:
     def apply(self, commits: Sequence[Commit]) -> None:
         """Lay commits over the state, in their order."""
         self._by_key = None
-        serial, added = self.meta.next_serial, self.added
+        serial = self.meta.next_serial
         for commit in commits:
             if commit.remove or commit.tier or commit.minus:
                 self._edit(commit)
             for member in commit.add:
-                added[member.path] = (serial, member)
+                self._added[member.path] = (serial, member)
                 serial += 1
             if commit.sources:
-                self.read.update((source.id, (source, commit.sequence)) for source in commit.sources)
+                self._read.update((source.id, (source, commit.sequence)) for source in commit.sources)
             if commit.gone:
                 self.gone.update(commit.gone)
                 for number in commit.gone:
@@ -68,19 +96,27 @@ class TableState:
             self.meta = _meta_after(self.meta, commits, serial)
 
     def count(self) -> int:
-        return (self.base.count() if self.base else 0) - len(self.removed) + len(self.added)
+        return (self.base.count() if self.base else 0) - len(self.removed) + self._added_count()
 
     def changes(self) -> int:
         """How many members differ from the checkpoint."""
-        return len(self.added) + len(self.removed)
+        return self._added_count() + len(self.removed)
+
+    def overlay(self, covered: Covered) -> Overlay:
+        """What is laid over the base, to be written."""
+        return Overlay.of(covered, self.meta, self.added, self.removed, self.read, self.gone)
 
     def candidates(self, where: Predicate | None) -> list[Member]:
-        overlay = [member for _, member in self.added.values()]
-        if where is not None and overlay:
-            rows = np.array([member.rows for member in overlay], np.int64)
-            keep = may_match(where, zone_loader(overlay), rows)
-            overlay = [member for member, kept in zip(overlay, keep.tolist(), strict=True) if kept]
-        return self._merged(self.base.candidates(where) if self.base else [], overlay)
+        base = self.base.candidates(where) if self.base else []
+        if where is None:
+            return self._merged(base, [member for _, member in self.added.values()])
+        below = [] if self._members_below is None else self._members_below.candidates(where)
+        added = [member for _, member in self._added.values()]
+        if added:
+            rows = np.array([member.rows for member in added], np.int64)
+            keep = may_match(where, zone_loader(added), rows)
+            added = [member for member, kept in zip(added, keep.tolist(), strict=True) if kept]
+        return self._merged(base, below + added)
 
     def holding(self, key: Bound) -> list[Member]:
         if self._by_key is None:
@@ -190,6 +226,9 @@ class TableState:
             SourceLists.concat(old_lists if at is None else old_lists.take(at), lists),
             list(self.sources().values()),
         )
+
+    def _added_count(self) -> int:
+        return len(self._added) + (self._members_below.count() if self._members_below else 0)
 
     def _edit(self, commit: Commit) -> None:
         for path in commit.remove:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -11,10 +12,10 @@ import msgspec
 
 from lading.catalog.checkpoint import open_checkpoint, write_checkpoint
 from lading.catalog.conflict import expired, refuse_conflicts
-from lading.catalog.log import LogFile
+from lading.catalog.log import LogFile, LogTail
 from lading.catalog.object_log import ObjectLog, Taken
 from lading.catalog.state import TableState
-from lading.errors import Conflict, LogCorrupt
+from lading.errors import Conflict, LadingError, LogCorrupt
 from lading.format.frame import FORMAT_VERSION, LogHeader, encode_commit
 from lading.format.members import MemberStore
 from lading.format.state_file import StateMeta
@@ -23,6 +24,9 @@ from lading.storage.place import Where, folder_of, root_of
 
 CHECKPOINT_EVERY = 1000  # commits
 CHECKPOINT_CHANGES = 10_000  # members changed since, if that is a quarter of them or more
+OVERLAY_EVERY = 64  # commits that whoever opens the table has to decode, as a rule
+_OVERLAY_GROWTH = 16  # one in so many of the commits behind a checkpoint has to be new to its overlay
+_OVERLAY_MOST = 20_000  # members and sources, which are written whole each time
 
 
 class Table:
@@ -34,6 +38,7 @@ class Table:
         self._header = header
         self._end = end
         self._log = _log_of(place)
+        self._loose = 0  # commits that no overlay covers
 
     @property
     def folder(self) -> Path:
@@ -78,7 +83,7 @@ class Table:
         for _ in range(10):
             base = open_checkpoint(folder)
             known = base.meta if base is not None else None
-            tail = _log_of(folder).read(*((known.log_id, known.log_offset) if known else ("", 0)))
+            tail = _log_of(folder).read(*_place_in_log(known), base=known.sequence if known else 0)
             if tail.header.base <= (known.sequence if known else 0):
                 break
             if base is not None:
@@ -88,7 +93,7 @@ class Table:
                 f"{folder} has a log that starts behind sequence {tail.header.base} and no checkpoint for it",
                 hint="manifest.db is missing or old: restore it, or run `lading collection rebuild`",
             )
-        state = _state_at(folder, base, tail.header)
+        state = _state_at(folder, base, tail)
         table = cls(folder, state, tail.header, tail.frames.end)
         table._apply(tail.frames.commits)
         return table
@@ -98,6 +103,7 @@ class Table:
         fresh = Table.open(self.place)
         self.close()
         self.state, self._header, self._end = fresh.state, fresh._header, fresh._end
+        self._loose = fresh._loose
 
     def commit(self, commit: Commit) -> Commit:
         """Append one frame, planned from `state`. Disjoint commits that others made since are rebased
@@ -112,7 +118,8 @@ class Table:
                     self._end = self._log.append(encode_commit(commit), self._end)
                 except Taken:  # in a bucket, where nobody waits for anybody
                     continue
-            self.state.apply([commit])
+            self._lay_over([commit])
+            self._write_overlay_if_due()
             return commit
 
     def refuse_expired(self, run_id: str) -> None:
@@ -188,7 +195,26 @@ class Table:
                 f"{self.place} jumps from sequence {before} to {after}",
                 hint="restore both files from one backup, or `lading collection rebuild`",
             )
-        self.state.apply(fresh)
+        self._lay_over(fresh)
+
+    def _lay_over(self, commits: list[Commit]) -> None:
+        self.state.apply(commits)
+        self._loose += len(commits)
+
+    def _write_overlay_if_due(self) -> None:
+        """So that whoever opens the table decodes few commits. It costs what came since the checkpoint, so it
+        is done when enough of that is new."""
+        behind = self.state.sequence - self.checkpoint_sequence
+        if self._loose < max(OVERLAY_EVERY, behind // _OVERLAY_GROWTH):
+            return
+        if self.state.changes() + len(self.state.read) > _OVERLAY_MOST:
+            return
+        with suppress(OSError, LadingError):  # the commit is made: for want of an overlay it doesn't fail
+            known = self.state.base.meta if self.state.base is not None else None
+            covered = self._log.covered(*_place_in_log(known), self.checkpoint_sequence, self._end)
+            if covered is not None and covered.log_id == self._header.log_id:
+                self._log.write_overlay(self.state.overlay(covered))
+        self._loose = 0
 
     def _refuse_impossible(self, commit: Commit) -> None:
         """What is changed has to be live, and what is added must not be: the log can't say it twice."""
@@ -211,7 +237,9 @@ class Table:
         write_checkpoint(self.place, meta, self.state.columns())
         old, base = self.state.base, open_checkpoint(self.place)
         assert base is not None
-        self.state = TableState(self.root, self.state.meta, base)
+        self.state, self._loose = TableState(self.root, self.state.meta, base), 0
+        with suppress(OSError, LadingError):  # it is of another checkpoint, and counts no more
+            self._log.drop_overlay()
         if old is not None:
             old.close()
 
@@ -225,13 +253,20 @@ def _log_of(place: Where) -> LogFile | ObjectLog:
     return ObjectLog(place) if isinstance(place, Place) else LogFile(place)
 
 
-def _state_at(folder: Where, base: MemberStore | None, header: LogHeader) -> TableState:
+def _place_in_log(known: StateMeta | None) -> tuple[str, int]:
+    """Where a checkpoint says that its log goes on."""
+    return (known.log_id, known.log_offset) if known is not None else ("", 0)
+
+
+def _state_at(folder: Where, base: MemberStore | None, tail: LogTail) -> TableState:
+    root = root_of(folder)
+    if base is not None and base.meta.table_id != tail.header.table_id:
+        raise LogCorrupt(
+            f"{folder}: manifest.db and manifest.log are of different tables",
+            hint="restore both from one backup, or run `lading collection rebuild`",
+        )
+    if tail.overlay is not None:
+        return TableState.over(root, base, tail.overlay)
     if base is not None:
-        if base.meta.table_id != header.table_id:
-            raise LogCorrupt(
-                f"{folder}: manifest.db and manifest.log are of different tables",
-                hint="restore both from one backup, or run `lading collection rebuild`",
-            )
-        meta = msgspec.structs.replace(base.meta, log_id="", log_offset=0)
-        return TableState(root_of(folder), meta, base)
-    return TableState(root_of(folder), StateMeta.before_the_first_commit(header))
+        return TableState(root, msgspec.structs.replace(base.meta, log_id="", log_offset=0), base)
+    return TableState(root, StateMeta.before_the_first_commit(tail.header))

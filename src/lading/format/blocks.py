@@ -16,7 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lading.format.zones import Mask, ZoneVector, pack
+from lading.format.numbers import Mask
+from lading.format.zones import ZoneVector, pack
 from lading.model import Bound, Zone
 
 BLOCK = 8192  # members

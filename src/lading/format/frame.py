@@ -49,7 +49,7 @@ class LogHeader(msgspec.Struct, frozen=True):
     base: int  # every frame here has a greater sequence
 
     def to_bytes(self) -> bytes:
-        return _frame(_HEADER_MAGIC, _encode(self))
+        return framed(_HEADER_MAGIC, _encode(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +62,12 @@ class Frames:
 
 
 def encode_commit(commit: Commit) -> bytes:
-    return _frame(_FRAME_MAGIC, _encode(commit))
+    return framed(_FRAME_MAGIC, _encode(commit))
 
 
 def decode_header(data: bytes) -> tuple[LogHeader, int]:
     """The header and the offset of the first frame."""
-    payload = _payload_at(data, 0, _HEADER_MAGIC)
+    payload = payload_at(data, 0, _HEADER_MAGIC)
     if payload is None:
         raise LogCorrupt(
             "manifest.log does not start with a valid header (offset 0)",
@@ -110,7 +110,7 @@ def salvage(data: bytes) -> Salvage:
     whole = True
     behind = 0
     while position < len(data):
-        payload = _payload_at(data, position, _FRAME_MAGIC)
+        payload = payload_at(data, position, _FRAME_MAGIC)
         if payload is None:
             whole = False
             position = data.find(_FRAME_MAGIC, position + 1)
@@ -128,13 +128,13 @@ def salvage(data: bytes) -> Salvage:
     return Salvage(header, commits, behind)
 
 
-def _frame(magic: bytes, payload: bytes) -> bytes:
+def framed(magic: bytes, payload: bytes) -> bytes:
     head = magic + _CRC.pack(len(payload))
     return head + _CRC.pack(_crc32c(head)) + payload + _CRC.pack(_crc32c(payload))
 
 
 def _payloads_from(data: bytes, position: int) -> list[bytes]:
-    """The payloads up to the first frame that isn't valid. As `_payload_at` again and again, but there may be
+    """The payloads up to the first frame that isn't valid. As `payload_at` again and again, but there may be
     a thousand of them, and whoever opens a table waits."""
     found: list[bytes] = []
     size = len(data)
@@ -161,7 +161,7 @@ def _payloads_from(data: bytes, position: int) -> list[bytes]:
     return found
 
 
-def _payload_at(data: bytes, position: int, magic: bytes) -> bytes | None:
+def payload_at(data: bytes, position: int, magic: bytes) -> bytes | None:
     """The payload of a valid frame at `position`, or None; nothing is copied before its length is checked."""
     body = position + _PREFIX.size
     if body > len(data):
@@ -177,7 +177,7 @@ def _payload_at(data: bytes, position: int, magic: bytes) -> bytes | None:
 def _refuse_if_followed(data: bytes, position: int, offset: int) -> None:
     candidate = data.find(_FRAME_MAGIC, position + 1)
     while candidate != -1:
-        if _payload_at(data, candidate, _FRAME_MAGIC) is not None:
+        if payload_at(data, candidate, _FRAME_MAGIC) is not None:
             raise LogCorrupt(
                 f"manifest.log is damaged at offset {offset + position}: "
                 f"a whole commit follows at offset {offset + candidate}",

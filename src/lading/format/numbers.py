@@ -10,16 +10,28 @@ million members is read and checked in a few milliseconds, and equal values take
 
 from __future__ import annotations
 
+import operator
 import struct
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 Numbers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_COMPARED: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], bool]]] = {
+    "<": (np.less, operator.lt),
+    "<=": (np.less_equal, operator.le),
+    ">": (np.greater, operator.gt),
+    ">=": (np.greater_equal, operator.ge),
+    "!=": (np.not_equal, operator.ne),
+}
 
 _HEADER = struct.Struct("<B7xQq")
-_BASE = 16  # where it stands in the header
+_ONE = struct.Struct("<q")
 _INT64 = np.dtype("<i8")
 _WIDTHS: dict[int, np.dtype[Any]] = {1: np.dtype("<u1"), 2: np.dtype("<u2"), 4: np.dtype("<u4")}
 
@@ -38,19 +50,80 @@ def packed(numbers: npt.NDArray[np.signedinteger]) -> bytes:
     return b"".join((_HEADER.pack(width, count, base), body, b"\0" * (-len(body) % 8)))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Packed:
+    """An array as it lies in a blob, compared where it lies: a comparison of bytes costs an eighth of one of
+    int64s, and equal values are one comparison. Whatever else is asked of it turns it into an array."""
+
+    count: int
+    base: int
+    above: npt.NDArray[Any] | None  # how far each value lies above `base`; None: not at all
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Numbers:
+        if self.above is None:  # one value, seen `count` times
+            return np.ndarray((self.count,), _INT64, _ONE.pack(self.base), 0, (0,))
+        if self.above.dtype == _INT64:
+            return self.above
+        found = self.above.astype(_INT64)
+        found += self.base
+        return found
+
+    def __getitem__(self, which: Any) -> Any:
+        if isinstance(which, int):
+            return np.int64(self.base + (0 if self.above is None else int(self.above[which])))
+        return np.asarray(self)[which]
+
+    def holds(self, op: str, value: int) -> Mask:
+        """Where `number op value`."""
+        array, one = _COMPARED[op]
+        value -= self.base
+        if self.above is None:
+            return np.full(self.count, one(0, value))
+        found: Mask
+        if self.above.dtype == _INT64:
+            found = array(self.above, value)
+        elif value < 0:  # below all of them, or above what their width can hold
+            found = np.full(self.count, one(0, -1))
+        elif value >> 8 * self.above.itemsize:
+            found = np.full(self.count, one(0, 1))
+        else:
+            found = array(self.above, self.above.dtype.type(value))
+        return found
+
+
+def differ(left: Packed | Numbers, right: Packed | Numbers | int) -> Mask:
+    """Where two arrays aren't equal, or an array and a number."""
+    if isinstance(left, Packed):
+        if isinstance(right, int):
+            return left.holds("!=", right)
+        if isinstance(right, Packed) and right.above is None:
+            return left.holds("!=", right.base)
+        if isinstance(right, Packed) and left.above is None:
+            return right.holds("!=", left.base)
+    found: Mask = np.not_equal(left, right)
+    return found
+
+
 def unpacked(blob: bytes, at: int = 0) -> tuple[Numbers, int]:
     """The array that begins at `at`, and where the next thing does; ValueError if there is none."""
+    found, end = packed_at(blob, at)
+    return np.asarray(found), end
+
+
+def packed_at(blob: bytes, at: int = 0) -> tuple[Packed, int]:
+    """As `unpacked`, left as it lies."""
     body = at + _HEADER.size
     if body > len(blob):
         raise ValueError(f"{len(blob) - at} bytes are too short for a header")
     width, count, base = _HEADER.unpack_from(blob, at)
-    if width == 0:  # one value, seen `count` times
-        return np.ndarray((count,), _INT64, blob, at + _BASE, (0,)), body
+    if width == 0:
+        return Packed(count, base, None), body
     end = body + width * count
     if end > len(blob) or (width != 8 and width not in _WIDTHS):
         raise ValueError(f"{count} numbers of {width} bytes at {at} of {len(blob)}")
     if width == 8:
-        return np.frombuffer(blob, _INT64, count, body), end
-    found = np.frombuffer(blob, _WIDTHS[width], count, body).astype(_INT64)
-    found += base
-    return found, end + -end % 8
+        return Packed(count, 0, np.frombuffer(blob, _INT64, count, body)), end
+    return Packed(count, base, np.frombuffer(blob, _WIDTHS[width], count, body)), end + -end % 8

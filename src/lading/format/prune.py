@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Sequence, Sized
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lading.format.bounds import next_prefix
 from lading.format.expression import And, Compare, In, IsNull, Like, Not, Or, Predicate, like_prefix
-from lading.format.zones import Mask, ZoneVector
+from lading.format.numbers import Mask, Numbers, Packed, differ
+from lading.format.zones import ZoneVector
 from lading.model import Bound
 
 _FEW = 16  # values of an `in` list that are compared one by one
@@ -40,9 +40,10 @@ _ARROW: dict[str, Callable[[Any, Any], Any]] = {
 _NEGATED = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", "<=": ">", ">": "<="}
 
 Load = Callable[[str], ZoneVector | None]
+Rows = Numbers | Packed
 
 
-def may_match(where: Predicate, load: Load, rows: npt.NDArray[np.int64]) -> Mask:
+def may_match(where: Predicate, load: Load, rows: Rows) -> Mask:
     """A mask over members: False only where no row can satisfy the bound predicate `where`.
 
     `load` gives a column's zones, or None when there are none; `rows` is the row count of each member.
@@ -50,7 +51,7 @@ def may_match(where: Predicate, load: Load, rows: npt.NDArray[np.int64]) -> Mask
     return _may_be(True, where, load, rows)
 
 
-def _may_be(truth: bool, where: Predicate, load: Load, rows: npt.NDArray[np.int64]) -> Mask:
+def _may_be(truth: bool, where: Predicate, load: Load, rows: Rows) -> Mask:
     match where:
         case Not(part):
             return _may_be(not truth, part, load, rows)
@@ -63,12 +64,10 @@ def _may_be(truth: bool, where: Predicate, load: Load, rows: npt.NDArray[np.int6
             return _all_of(rows) if vector is None else _leaf(truth, where, vector, rows)
 
 
-def _leaf(
-    truth: bool, where: Compare | In | IsNull | Like, zones: ZoneVector, rows: npt.NDArray[np.int64]
-) -> Mask:
+def _leaf(truth: bool, where: Compare | In | IsNull | Like, zones: ZoneVector, rows: Rows) -> Mask:
     # Row counts and null counts are of the same rows; -1 (unknown) equals neither 0 nor a row count.
     if isinstance(where, IsNull):
-        return np.not_equal(zones.nulls, 0 if truth else rows)
+        return differ(zones.nulls, 0 if truth else rows)
     found: Mask
     match where:
         case Compare(_, op, value):
@@ -77,7 +76,7 @@ def _leaf(
             found = _in(truth, zones, values)
         case Like(_, pattern):
             found = _like(truth, zones, pattern)
-    return found & np.not_equal(zones.nulls, rows)
+    return found & differ(zones.nulls, rows)
 
 
 def _compare(truth: bool, zones: ZoneVector, op: str, value: Bound) -> Mask:
@@ -108,10 +107,11 @@ def _in(truth: bool, zones: ZoneVector, values: Sequence[Bound]) -> Mask:
     ordered: list[Any] = sorted(values)
     inside = _low(zones, "<=", ordered[-1]) & _high(zones, ">=", ordered[0])
     if zones.kind in ("int", "float"):
-        listed = np.array(ordered, zones.mins.dtype)
+        mins, maxs = np.asarray(zones.mins), np.asarray(zones.maxs)
+        listed = np.array(ordered, mins.dtype)
         # The least listed value at or above min must not be above max.
-        at = np.searchsorted(listed, zones.mins)
-        hit = (at < len(listed)) & (listed[np.minimum(at, len(listed) - 1)] <= zones.maxs)
+        at = np.searchsorted(listed, mins)
+        hit = (at < len(listed)) & (listed[np.minimum(at, len(listed) - 1)] <= maxs)
         inside &= hit | ~_known(zones.has_min, len(zones)) | ~_known(zones.has_max, len(zones))
     return inside
 
@@ -150,7 +150,9 @@ def _high(zones: ZoneVector, op: str, value: Any) -> Mask:
 
 def _holds(zones: ZoneVector, bounds: Any, known: Mask | None, op: str, value: Any) -> Mask:
     result: Mask
-    if zones.kind in ("int", "float"):
+    if isinstance(bounds, Packed):
+        result = bounds.holds(op, value)
+    elif zones.kind in ("int", "float"):
         result = _NUMPY[op](bounds, value)
     else:
         result = _ARROW[op](bounds, pa.scalar(value, bounds.type)).to_numpy(zero_copy_only=False)

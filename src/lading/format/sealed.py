@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from lading.errors import LadingError, LogCorrupt
-from lading.format.numbers import Numbers, unpacked
+from lading.format.numbers import Numbers, Packed, packed_at
 from lading.format.state_file import row_crc, vector_crc
 from lading.format.zones import ZoneVector
 
@@ -83,9 +84,11 @@ class Sealed:
 
     def arrays(self, name: str, block: int, how_many: int) -> list[Numbers]:
         """A vector that is several arrays of integers, one after the other."""
-        return self._split(name, self.vector(name, block), how_many)
+        found = self._split(name, self.vector(name, block), how_many)
+        with self.sound(f"the vector {name}"):
+            return [np.asarray(one) for one in found]
 
-    def numbers_of(self, name: str, counts: Mapping[int, int]) -> list[Numbers]:
+    def packed_of(self, name: str, counts: Mapping[int, int]) -> list[Packed]:
         """Some blocks of a vector of integers; `counts` has their numbers and how many each should hold."""
         blobs = self.vectors(name, list(counts))
         found = [one for blob in blobs for one in self._split(name, blob, 1)]
@@ -97,20 +100,22 @@ class Sealed:
         [found] = self.zones_of(name, {block: count}, table=table)
         return found
 
-    def zones_of(self, name: str, counts: Mapping[int, int], *, table: str = "zones") -> list[ZoneVector]:
+    def zones_of(
+        self, name: str, counts: Mapping[int, int], *, table: str = "zones", as_packed: bool = False
+    ) -> list[ZoneVector]:
         """As `numbers_of`, of a zone vector."""
         blobs = self.vectors(name, list(counts), table=table)
         with self.sound(f"the vector {name}"):
-            found = [ZoneVector.from_blob(blob) for blob in blobs]
+            found = [ZoneVector.from_blob(blob, as_packed=as_packed) for blob in blobs]
         if any(len(one) != count for one, count in zip(found, counts.values(), strict=True)):
             raise self._unfitting(name)
         return found
 
-    def _split(self, name: str, blob: bytes, how_many: int) -> list[Numbers]:
+    def _split(self, name: str, blob: bytes, how_many: int) -> list[Packed]:
         found, at = [], 0
         with self.sound(f"the vector {name}"):
             for _ in range(how_many):
-                one, at = unpacked(blob, at)
+                one, at = packed_at(blob, at)
                 found.append(one)
         if at != len(blob):
             raise self._unfitting(name)

@@ -15,7 +15,7 @@ import numpy as np
 
 from lading.format.blocks import SUMMARY, block_count, place_of, span, start_of
 from lading.format.expression import Predicate, columns_of
-from lading.format.numbers import Numbers
+from lading.format.numbers import Numbers, Packed
 from lading.format.prune import may_match
 from lading.format.sealed import Sealed
 from lading.format.source_lists import SourceLists
@@ -56,14 +56,15 @@ class StateVectors:
     def zones(self, column: str) -> ZoneVector | None:
         if column not in self.columns:
             return None
-        return ZoneVector.concat(self._zones_in(column, range(self._blocks)))
+        counts = {block: self._size(block) for block in range(self._blocks)}
+        return ZoneVector.concat(self._sealed.zones_of(column, counts))
 
     def may_match(self, where: Predicate) -> Numbers:
         """The numbers of the members that a predicate can't rule out, which rise."""
         chosen: Sequence[int] = range(self._blocks)
         if len(chosen) > 1:
-            rows = self._sealed.numbers("rows", SUMMARY, count=len(chosen))
-            chosen = np.flatnonzero(may_match(where, self._zone_heads, rows)).tolist()
+            heads = self._sealed.numbers("rows", SUMMARY, count=len(chosen))
+            chosen = np.flatnonzero(may_match(where, self._zone_heads, heads)).tolist()
         columns = columns_of(where) & set(self.columns)
         zones = {column: self._zones_in(column, chosen) for column in columns}
         found = [np.zeros(0, np.int64)]
@@ -142,15 +143,15 @@ class StateVectors:
         known = {block: self._kept[column, block] for block in chosen if (column, block) in self._kept}
         missing = {block: self._size(block) for block in chosen if block not in known}
         if missing:
-            known.update(zip(missing, self._sealed.zones_of(column, missing), strict=True))
+            known.update(zip(missing, self._sealed.zones_of(column, missing, as_packed=True), strict=True))
         if 0 < len(missing) <= _KEPT:
             if len(self._kept) + len(missing) > _KEPT:
                 self._kept.clear()
             self._kept.update({(column, block): known[block] for block in missing})
         return [known[block] for block in chosen]
 
-    def _rows_in(self, name: str, chosen: Sequence[int]) -> list[Numbers]:
-        return self._sealed.numbers_of(name, {block: self._size(block) for block in chosen})
+    def _rows_in(self, name: str, chosen: Sequence[int]) -> list[Packed]:
+        return self._sealed.packed_of(name, {block: self._size(block) for block in chosen})
 
     def _sources_in(self, block: int) -> SourceLists:
         if block not in self._source_blocks:

@@ -23,11 +23,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lading.errors import LogCorrupt
-from lading.format.numbers import Numbers, packed, unpacked
+from lading.format.numbers import Mask, Numbers, Packed, packed, packed_at
 from lading.model import Bound, Zone
 
 Kind = Literal["none", "int", "float", "str", "bytes"]
-Mask = npt.NDArray[np.bool_]
 
 _KINDS: tuple[Kind, ...] = ("none", "int", "float", "str", "bytes")
 _HEADER = struct.Struct("<4sBBBxQ")
@@ -44,11 +43,11 @@ class ZoneVector:
     """One entry a member. `kind` "none" has null counts only; a mask of None means "all known"."""
 
     kind: Kind
-    mins: Any  # int64 or float64 ndarray, Arrow string or binary array; None for kind "none"
+    mins: Any  # int64 or float64 ndarray or Packed, Arrow string or binary array; None for kind "none"
     maxs: Any
     has_min: Mask | None
     has_max: Mask | None
-    nulls: npt.NDArray[np.int64]  # -1 unknown
+    nulls: Any  # int64 ndarray or Packed; -1 unknown
 
     def __len__(self) -> int:
         return len(self.nulls)
@@ -68,9 +67,10 @@ class ZoneVector:
         return b"".join(parts)
 
     @staticmethod
-    def from_blob(blob: bytes) -> ZoneVector:
-        """The vector that `to_blob` wrote; wide numbers and text in place."""
-        cursor = _Cursor(blob)
+    def from_blob(blob: bytes, *, as_packed: bool = False) -> ZoneVector:
+        """The vector that `to_blob` wrote; wide numbers and text in place, narrow ones `as_packed`: for who
+        only compares them."""
+        cursor = _Cursor(blob, as_packed)
         kind, has_min, has_max, count = cursor.header()
         nulls = cursor.numbers(count)
         mins = maxs = None
@@ -169,9 +169,10 @@ def pack_bounds(
 class _Cursor:
     """Walks a blob and refuses to step over its end."""
 
-    def __init__(self, blob: bytes) -> None:
+    def __init__(self, blob: bytes, as_packed: bool) -> None:
         self._blob = blob
         self._at = 0
+        self._as_packed = as_packed
 
     def header(self) -> tuple[Kind, bool, bool, int]:
         if len(self._blob) < _HEADER.size:
@@ -183,8 +184,10 @@ class _Cursor:
         return _KINDS[kind], bool(has_min), bool(has_max), count
 
     def values(self, kind: Kind, count: int) -> Any:
-        if kind in _DTYPES:
-            return self.numbers(count).view(_DTYPES[kind])
+        if kind == "int":
+            return self.numbers(count)
+        if kind == "float":
+            return np.asarray(self.numbers(count)).view(_DTYPES[kind])
         offsets = self._plain(np.dtype("<i4"), count + 1)
         self._skip(-4 * (count + 1) % 8)
         size = int(offsets[-1])
@@ -195,14 +198,14 @@ class _Cursor:
         text = pa.py_buffer(memoryview(self._blob)[start : start + size])
         return pa.Array.from_buffers(_ARROW[kind], count, [None, pa.py_buffer(offsets), text])
 
-    def numbers(self, count: int) -> Numbers:
+    def numbers(self, count: int) -> Numbers | Packed:
         try:
-            found, self._at = unpacked(self._blob, self._at)
+            found, self._at = packed_at(self._blob, self._at)
         except ValueError as error:
             raise _corrupt(str(error)) from error
         if len(found) != count or self._at > len(self._blob):
             raise _corrupt(f"{len(found)} numbers where {count} should be")
-        return found
+        return found if self._as_packed else np.asarray(found)
 
     def mask(self, count: int) -> Mask:
         known: Mask = self._plain(np.dtype(np.uint8), count) != 0

@@ -25,7 +25,7 @@ from lading.pipeline.blame import misfit, missing_key
 from lading.pipeline.buckets import bucket_column, bucket_ticks
 from lading.pipeline.checks import failed_checks
 from lading.pipeline.cutting import Limits
-from lading.pipeline.gateway import Py4JError
+from lading.pipeline.gateway import Py4JError, raise_interrupt
 from lading.pipeline.job_settings import held_settings, ingest_settings
 from lading.pipeline.parts import SOURCE, Origin
 from lading.pipeline.progress import reported
@@ -81,6 +81,7 @@ def ingest(spark: SparkSession, job: IngestJob, tick: Callable[[str], None] | No
             ignored_rows = ignored.seen() if ignored else 0
         bad = _blamed(spark, job, unread, unkeyed)
     except (PySparkException, Py4JError) as error:
+        raise_interrupt(error)
         raise explained(error, job) from error
     count = unread.count + unkeyed.count
     sources = unread.sources | unkeyed.sources

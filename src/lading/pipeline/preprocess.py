@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lading.errors import LadingError, PipelineError
+from lading.pipeline.gateway import Py4JError, raise_interrupt
 
 _Task = TypeVar("_Task")
 
@@ -32,7 +33,8 @@ def on_cluster(
 
     try:
         answers = frame.mapInArrow(run, "number bigint, ok boolean, answer binary").collect()
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
+        raise_interrupt(error)
         raise PipelineError(
             f"preprocessing in Spark tasks failed: {(str(error).strip() or 'no message').splitlines()[0]}",
             hint="try `where: driver`; Spark's own log says more",

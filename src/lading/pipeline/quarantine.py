@@ -23,7 +23,7 @@ from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 from lading.model import Column as Pinned
 from lading.model import FoundFile, IngestJob, Member, StagedGroup
 from lading.pipeline.checks import failed_checks
-from lading.pipeline.gateway import Py4JError
+from lading.pipeline.gateway import Py4JError, raise_interrupt
 from lading.pipeline.ingest import explained
 from lading.pipeline.job_settings import held_settings
 from lading.pipeline.parts import SOURCE, Origin
@@ -69,6 +69,7 @@ def set_aside(
             spread = rows.repartition(tasks, SOURCE).sortWithinPartitions(SOURCE, "record")
             written = spread.mapInArrow(lambda batches: write_aside(batches, spec), RESULT).collect()
     except (PySparkException, Py4JError) as error:
+        raise_interrupt(error)
         raise explained(error, job) from error
     return [decoded(bytes(row["member"])) for row in written]
 
@@ -82,6 +83,7 @@ def first_failing(spark: SparkSession, job: IngestJob, source: int, bit: int) ->
             hit = rows.where(F.col("failed").bitwiseAND(F.lit(1 << bit).cast("bigint")) != 0)
             found = hit.orderBy(F.col("record").asc_nulls_last(), "text").select("record", "text").take(1)
     except (PySparkException, Py4JError) as error:
+        raise_interrupt(error)
         raise explained(error, job) from error
     return Failing(found[0]["record"], found[0]["text"]) if found else None
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from lading.errors import ConfigError, MissingExtra, PipelineError
-from lading.pipeline.gateway import Py4JError
+from lading.pipeline.gateway import Py4JError, raise_interrupt
 from lading.pipeline.java import LOG_VARIABLE, java_home
 
 if TYPE_CHECKING:
@@ -136,6 +136,7 @@ def _started(master: str, conf: dict[str, str], cache: Path, app: str) -> SparkS
         with _environment(master, cache, log), _own_interrupts():
             return builder.getOrCreate()
     except (PySparkException, Py4JError, OSError, RuntimeError) as error:
+        raise_interrupt(error)
         raise PipelineError(
             f"Spark could not start on {master!r}: {_first_line(error)}",
             hint=f"its own messages are in {log}",

@@ -22,7 +22,7 @@ from lading.format.routing import Router
 from lading.format.shard_winners import select_winners
 from lading.format.snapshot import ShardMeta
 from lading.model import Root
-from lading.pipeline.gateway import Py4JError
+from lading.pipeline.gateway import Py4JError, raise_interrupt
 from lading.pipeline.progress import reported
 from lading.pipeline.session import quiet_pandas
 from lading.pipeline.shards_packets import AT_ONCE, DDL
@@ -53,6 +53,7 @@ def build_on_spark(
         with reported(spark, tick), quiet_pandas(), _few_at_once(spark):
             rows = _routed(spark, job).mapInArrow(lambda it: build_shards(it, building), RESULT).collect()
     except (PySparkException, Py4JError) as error:
+        raise_interrupt(error)
         raise _explained(error) from error
     built = [msgspec.msgpack.decode(bytes(row["shard"]), type=BuiltShard) for row in rows]
     winners = select_winners((one.meta for one in built), job.shards)
@@ -79,6 +80,7 @@ def touched_on_spark(
             frame = spark.range(0, len(groups), 1, len(groups)).mapInArrow(look, "db int")
             return {row["db"] for row in frame.distinct().collect()}
     except (PySparkException, Py4JError) as error:
+        raise_interrupt(error)
         raise _explained(error) from error
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 from lading.errors import ConfigError, PipelineError
 from lading.model import Member, Place, Root
 from lading.pipeline.datasource import spark_schema
-from lading.pipeline.gateway import Py4JError
+from lading.pipeline.gateway import Py4JError, raise_interrupt
 from lading.pipeline.merge import live_batches
 from lading.pipeline.session import quiet_pandas
 
@@ -75,6 +75,7 @@ def broken_by(frame: DataFrame, expression: str) -> str | None:
             hint="correct the expression in lading.yaml; nothing was published",
         ) from error
     except (PySparkException, Py4JError) as error:
+        raise_interrupt(error)
         raise _failed(error) from error
 
 
@@ -84,6 +85,7 @@ def repeated_key(frame: DataFrame, columns: Sequence[str]) -> tuple[str, ...] | 
         keys = frame.select(*[F.col(f"`{name}`") for name in columns]).dropna()
         twice = keys.groupBy(*keys.columns).count().where("count > 1").first()
     except (PySparkException, Py4JError) as error:
+        raise_interrupt(error)
         raise _failed(error) from error
     return None if twice is None else tuple(str(twice[name]) for name in columns)
 
@@ -96,6 +98,7 @@ def repeats(frame: DataFrame, columns: Sequence[str], shown: int) -> tuple[int, 
         total = twice.agg(F.sum(F.col("count") - 1)).first()
         few = twice.orderBy(*[F.col(f"`{name}`") for name in columns]).limit(shown).collect()
     except (PySparkException, Py4JError) as error:
+        raise_interrupt(error)
         raise _failed(error) from error
     texts = tuple(", ".join(f"{name}={row[name]}" for name in columns) for row in few)
     return int(total[0] or 0) if total is not None else 0, texts

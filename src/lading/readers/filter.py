@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.acero as acero
 import pyarrow.compute as pc
 
 from lading.format.bounds import comparable_type, from_bound
@@ -86,6 +85,8 @@ def to_arrow(where: Predicate, schema: pa.Schema) -> pc.Expression:
 
 def apply(batch: pa.RecordBatch, keep: pc.Expression) -> pa.RecordBatch:
     """The rows of a batch that an expression keeps, in their order."""
+    import pyarrow.acero as acero  # brings pandas along, where that is installed: only where it is used
+
     source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.Table.from_batches([batch])))
     kept = acero.Declaration("filter", acero.FilterNodeOptions(keep), [source])
     # One thread: Acero promises no order with more, and Parquet decoding has used them all by now.

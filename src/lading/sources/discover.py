@@ -8,7 +8,7 @@ the root or refused aloud.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
@@ -19,6 +19,9 @@ from lading.sources.glob import ANY_FOLDERS, compile_segment, glob_segments, pla
 
 # A file whose mtime is younger than this may change again within its clock tick.
 RACY_NS = 2_000_000_000
+
+_BY_KEY = attrgetter("key")
+_TO_LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 _NameTest = Callable[[str], object]
 # A folder to go on with: its path, the prefix of the keys in it, the states inside it, and the real paths
@@ -36,7 +39,7 @@ def discover(root: Path, pattern: str, *, now_ns: int) -> list[FoundFile]:
             file=top,
         )
     found = _Walk(top, pattern, now_ns).files()
-    found.sort(key=attrgetter("key"))
+    found.sort(key=_BY_KEY)
     return found
 
 
@@ -64,42 +67,68 @@ class _Walk:
     def _list(
         self, folder: str, prefix: str, states: frozenset[int], above: tuple[str, ...]
     ) -> list[_Folder]:
-        """Take the folder's files; give back the folders to go on with."""
-        matches = self._tests[self._last] if self._last in states else None
-        folders: list[_Folder] = []
-        # Locals, not attributes: this loop runs once a file.
-        take, racy_after, suffix = self._found.append, self._racy_after, self._suffix
+        """Take the folder's files; give back the folders to go on with, the last one first."""
         try:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    name = entry.name
-                    if entry.is_file(follow_symlinks=False):
-                        if matches is None or not (name.endswith(suffix) if suffix else matches(name)):
-                            continue
-                        if not name.isascii():
-                            _check_name(entry.path)
-                        stat = entry.stat()
-                        at = stat.st_mtime_ns
-                        take(FoundFile(prefix + name, entry.path, stat.st_size, at, at > racy_after))
-                    elif entry.is_dir(follow_symlinks=False):
-                        below = self._below(states, name)
-                        if below:
-                            _check_name(entry.path)
-                            folders.append(
-                                (entry.path, f"{prefix}{name}/", below, (*above, f"{above[-1]}/{name}"))
-                            )
-                    else:
-                        folders += self._special(entry, prefix, states, above)
+            # Opened once: its files are then asked about by their names, not by their whole paths.
+            fd = os.open(folder, _TO_LIST)
+            try:
+                with os.scandir(fd) as entries:
+                    return self._take(entries, folder, prefix, states, above)
+            finally:
+                os.close(fd)
         except OSError as error:
+            below = error.filename if isinstance(error.filename, str) else ""
             raise SourceError(
-                f"{error.filename or folder} can't be listed: {error.strerror}",
+                f"{os.path.join(folder, below) if below else folder} can't be listed: {error.strerror}",
                 hint="make it readable, or let the table's `path` leave it out; no rows were retracted",
                 file=folder,
             ) from error
+
+    def _take(
+        self,
+        entries: Iterable[os.DirEntry[str]],
+        folder: str,
+        prefix: str,
+        states: frozenset[int],
+        above: tuple[str, ...],
+    ) -> list[_Folder]:
+        matches = self._tests[self._last] if self._last in states else None
+        folders: list[_Folder] = []
+        found: list[FoundFile] = []
+        # Locals, not attributes: this loop runs once a file.
+        take, racy_after, suffix = found.append, self._racy_after, self._suffix
+        root = folder if folder.endswith("/") else folder + "/"
+        for entry in entries:
+            name = entry.name
+            if entry.is_file(follow_symlinks=False):
+                if matches is None or not (name.endswith(suffix) if suffix else matches(name)):
+                    continue
+                if not name.isascii():
+                    _check_name(root + name)
+                stat = entry.stat()
+                at = stat.st_mtime_ns
+                take(FoundFile(prefix + name, root + name, stat.st_size, at, at > racy_after))
+            elif entry.is_dir(follow_symlinks=False):
+                below = self._below(states, name)
+                if below:
+                    _check_name(root + name)
+                    folders.append((root + name, f"{prefix}{name}/", below, (*above, f"{above[-1]}/{name}")))
+            else:
+                folders += self._special(entry, root + name, prefix, states, above)
+        # A folder at a time, while its files are at hand: the whole list is then as good as sorted, and what
+        # is walked in its order lies in its order in memory.
+        found.sort(key=_BY_KEY)
+        self._found += found
+        folders.sort(reverse=True)
         return folders
 
     def _special(
-        self, entry: os.DirEntry[str], prefix: str, states: frozenset[int], above: tuple[str, ...]
+        self,
+        entry: os.DirEntry[str],
+        path: str,
+        prefix: str,
+        states: frozenset[int],
+        above: tuple[str, ...],
     ) -> list[_Folder]:
         """Links, and things that are neither file nor folder."""
         matches = self._tests[self._last] if self._last in states else None
@@ -107,45 +136,45 @@ class _Walk:
         below = self._below(states, entry.name)
         if not wanted and not below:
             return []
-        _check_name(entry.path)
-        real = self._inside(entry) if entry.is_symlink() else entry.path
+        _check_name(path)
+        real = self._inside(path) if entry.is_symlink() else path
         stat = os.stat(real)
         if S_ISDIR(stat.st_mode):
             if below and real in above:
                 raise SourceError(
-                    f"{entry.path} links back to {real}, a folder that it lies in",
+                    f"{path} links back to {real}, a folder that it lies in",
                     hint="remove the link: following it would never end",
                     file=prefix + entry.name,
                 )
-            return [(entry.path, f"{prefix}{entry.name}/", below, (*above, real))] if below else []
+            return [(path, f"{prefix}{entry.name}/", below, (*above, real))] if below else []
         if wanted and not S_ISREG(stat.st_mode):
             raise SourceError(
-                f"{entry.path} is neither a file nor a folder",
+                f"{path} is neither a file nor a folder",
                 hint="move it away, or let the table's `path` leave it out",
                 file=prefix + entry.name,
             )
         if wanted:
-            self._found.append(self._file(prefix + entry.name, entry.path, stat))
+            self._found.append(self._file(prefix + entry.name, path, stat))
         return []
 
     def _file(self, key: str, path: str, stat: os.stat_result) -> FoundFile:
         modified = stat.st_mtime_ns
         return FoundFile(key, path, stat.st_size, modified, modified > self._racy_after)
 
-    def _inside(self, entry: os.DirEntry[str]) -> str:
+    def _inside(self, path: str) -> str:
         """Where a link leads; an error unless that exists and lies below the root."""
-        real = os.path.realpath(entry.path)
+        real = os.path.realpath(path)
         if real != self._real_top and not real.startswith(self._real_top.rstrip("/") + "/"):
             raise SourceError(
-                f"{entry.path} links to {real}, outside the root {self._top}",
+                f"{path} links to {real}, outside the root {self._top}",
                 hint="copy the file into the root, or set `root` to a folder that holds both",
-                file=entry.path,
+                file=path,
             )
         if not os.path.exists(real):
             raise SourceError(
-                f"{entry.path} links to {real}, which is not there",
+                f"{path} links to {real}, which is not there",
                 hint="remove the link or restore its target; no rows were retracted",
-                file=entry.path,
+                file=path,
             )
         return real
 

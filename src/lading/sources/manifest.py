@@ -199,8 +199,8 @@ def forget_file(path: Path, key: str) -> list[str]:
     return keys
 
 
-def _split(data: bytes) -> tuple[msgspec.Raw, bytes]:
-    """The bytes of `files`, and everything else as one JSON object.
+def _split(data: bytes) -> tuple[msgspec.Raw, bytes, str]:
+    """The bytes of `files`, everything else as one JSON object, and the hash of those bytes.
 
     Where the file is laid out as `save` does it, the section is cut out and not looked at: no JSON text has
     a line that starts like a top-level key. What was cut must then have the hash that is written behind it.
@@ -214,15 +214,16 @@ def _split(data: bytes) -> tuple[msgspec.Raw, bytes]:
             told = msgspec.json.decode(lading, type=dict[str, Any]) if lading is not None else {}
         except msgspec.DecodeError:
             told = {}
-        if told.get("files_xxh3") == _hash(files):
-            return msgspec.Raw(files), rest
+        seen = _hash(files)
+        if told.get("files_xxh3") == seen:
+            return msgspec.Raw(files), rest, seen
     sections = _sections_decoder.decode(data)
     raw_files = sections.pop("files", msgspec.Raw(b"{}"))
-    return raw_files, _encoder.encode(sections)
+    return raw_files, _encoder.encode(sections), _hash(raw_files)
 
 
 def _decode(data: bytes) -> SourceManifest:
-    raw_files, rest = _split(data)
+    raw_files, rest, seen = _split(data)
     top = msgspec.json.decode(rest, type=_Top)
     if top.version != VERSION:
         raise msgspec.ValidationError(f'`version` is "{top.version}", not "{VERSION}"')
@@ -231,7 +232,7 @@ def _decode(data: bytes) -> SourceManifest:
     )
     manifest._extra = {key: value for key, value in msgspec.json.decode(rest).items() if key not in _TOP_KEYS}
     manifest._files, manifest._raw = None, raw_files
-    manifest.as_written = manifest.lading.get("files_xxh3") == _hash(raw_files)
+    manifest.as_written = manifest.lading.get("files_xxh3") == seen
     if not manifest.as_written:
         _ = manifest.files  # an edit may be malformed: say so now, not in the middle of a plan
     return manifest

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lading.catalog.state import TableState
+from lading.format.state_file import StateMeta
 from lading.model import Source
 from lading.plan import Known
 from lading.sources.ids import source_id
@@ -21,12 +22,25 @@ FAILED = "failed"
 QUARANTINED = "quarantined"
 READ = (SUCCESS, QUARANTINED)  # what the log has, too
 
+Sources = dict[str, tuple[Source, int]]  # by key, with the sequence that recorded each
+
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
     known: Mapping[str, Known] = field(default_factory=dict)
     reset: str | None = None  # why everything is read again
     behind: bool = False  # the manifest does not show what the log holds: it is written anew
+    read: Sources = field(default_factory=dict)  # the log's, where it was asked for them
+    read_at: StateMeta | None = None  # what the log said of itself then
+
+    def sources(self, state: TableState) -> Sources:
+        """The log's sources, read a second time only if it has gone on since, or they were let go."""
+        return self.read if self.read and self.read_at == state.meta else state.sources()
+
+    def forget(self) -> None:
+        if isinstance(self.known, dict):
+            self.known.clear()
+        self.read.clear()
 
 
 def make_ledger(manifest: SourceManifest | None, state: TableState | None, name: str) -> Ledger:
@@ -35,9 +49,9 @@ def make_ledger(manifest: SourceManifest | None, state: TableState | None, name:
         return Ledger(_never_committed(manifest), behind=manifest is None and state is not None)
     if manifest is None:
         reset = f"{name} is missing: everything is read again"
-        return Ledger(_from_log(state), reset, behind=True)
+        return _from_log(state, reset)
     if manifest.table_id != state.meta.table_id or manifest.sequence > state.sequence:
-        return Ledger(_from_log(state), behind=True)
+        return _from_log(state)
     if is_of(manifest, state):
         return Ledger(_from_entries(manifest, state))
     return _reconciled(manifest, state, name)
@@ -55,8 +69,9 @@ def _never_committed(manifest: SourceManifest | None) -> dict[str, Known]:
     return {key: _failed(entry, None) for key, entry in entries.items() if entry.status == FAILED}
 
 
-def _from_log(state: TableState) -> dict[str, Known]:
-    return {key: Known(source) for key, (source, _) in state.sources().items()}
+def _from_log(state: TableState, reset: str | None = None) -> Ledger:
+    read = state.sources()
+    return Ledger({key: Known(source) for key, (source, _) in read.items()}, reset, True, read, state.meta)
 
 
 def _from_entries(manifest: SourceManifest, state: TableState) -> dict[str, Known]:
@@ -71,10 +86,11 @@ def _from_entries(manifest: SourceManifest, state: TableState) -> dict[str, Know
 
 def _reconciled(manifest: SourceManifest, state: TableState, name: str) -> Ledger:
     known = _never_committed(manifest)
-    for key, (source, sequence) in state.sources().items():
-        entry = manifest.files.get(key)
+    read, entries, shown = state.sources(), manifest.files, manifest.sequence
+    for key, (source, sequence) in read.items():
+        entry = entries.get(key)
         again = None
-        if sequence <= manifest.sequence:
+        if sequence <= shown:
             if entry is None:
                 again = f"its entry was removed from {name}"
             elif entry.status not in READ:
@@ -83,7 +99,7 @@ def _reconciled(manifest: SourceManifest, state: TableState, name: str) -> Ledge
             elif entry.hash != source.hash:
                 again = f"its hash was changed in {name}"
         known[key] = Known(source, again)
-    return Ledger(known, behind=True)
+    return Ledger(known, None, True, read, state.meta)
 
 
 def _failed(entry: FileEntry, source: Source | None) -> Known:

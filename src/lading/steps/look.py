@@ -68,8 +68,7 @@ class Look:
     def forget(self) -> None:
         """Let go of what every file was compared with, once the outcome is recorded: the snapshot that is
         built next takes as much again."""
-        if isinstance(self.ledger.known, dict):
-            self.ledger.known.clear()
+        self.ledger.forget()
         if self.manifest is not None:
             self.manifest.forget()
 

@@ -38,7 +38,7 @@ def write_manifest_of(table: Table) -> None:
 def record_sources(config: Config, look: Look, state: TableState, failures: Mapping[str, str]) -> None:
     """`state` is the log's. `failures` says why, by key; it covers this run and what earlier runs left
     failed."""
-    sources = state.sources()
+    sources = look.ledger.sources(state)
     failed = {file.key: file for file in look.found if file.key in failures} if failures else {}
     keys = sorted(sources.keys() | failed.keys() if failed else sources)
     schema = schema_section(config, look.config.name)

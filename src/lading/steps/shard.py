@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
@@ -22,12 +22,13 @@ from lading.format.members import MemberStore
 from lading.format.shard_spec import ServeSpec, refuse_misfits, resolve, schema_of
 from lading.format.snapshot import BuildMeta, ShardMeta, read_snapshot
 from lading.model import Column, Member, Place, SnapshotRef
-from lading.pipeline.shards_dirty import changed_rows, changed_sources
 from lading.pipeline.shards_place import ShardPlace
-from lading.pipeline.shards_rows import PartRows, shards_touched
 from lading.snapshots.opening import open_manifest
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.steps.work import Work
+
+if TYPE_CHECKING:  # what encodes rows takes long to import, and most runs have none to encode
+    from lading.pipeline.shards_rows import PartRows
 
 Session = Callable[[], Any]
 
@@ -145,6 +146,8 @@ class _Base:
 def _base(work: Work, store: ManifestStore, current: SnapshotRef | None, spec: ServeSpec) -> _Base | None:
     if current is None:
         return None
+    from lading.pipeline.shards_dirty import changed_rows, changed_sources
+
     state = work.table.state
     try:
         connection = open_manifest(store, current.ref)
@@ -172,6 +175,8 @@ def _touched(
 ) -> set[int]:
     schema, folder = work.table.state.schema, work.table.root
     if size <= _HERE:
+        from lading.pipeline.shards_rows import shards_touched
+
         return set(shards_touched(folder, parts, pa.ipc.read_schema(pa.py_buffer(schema)), spec.router))
     from lading.pipeline.shards import touched_on_spark
 
@@ -225,6 +230,8 @@ def _groups(work: Work, spec: ServeSpec) -> tuple[tuple[PartRows, ...], ...]:
 
 
 def _part(member: Member, keys: dict[int, str]) -> PartRows:
+    from lading.pipeline.shards_rows import PartRows
+
     known = {number: keys[number] for number in _numbers(member.sources) if number in keys}
     return PartRows(member.path, without=member.minus, sources=known)
 

@@ -82,6 +82,14 @@ def write_new(path: Path, data: bytes) -> None:
     _sync_made(made)  # last: by now a journal has most of it, and nobody was told of the file yet
 
 
+def write_passing(path: Path, data: bytes) -> None:
+    """Replace `path` by what may be lost: nobody waits for the disk, and a power cut may leave it torn. The
+    content must tell by itself whether it is whole."""
+    beside = path.with_name(f".{path.name}.tmp")
+    beside.write_bytes(data)
+    os.replace(beside, path)
+
+
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold an exclusive lock, across processes and threads, until the block ends or the process dies."""
