@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -177,10 +179,11 @@ def test_a_log_that_was_cut_behind_the_overlays_start_is_read_by_itself(table):
     assert opened.state.sequence == 2 and opened.state.count() == 1
 
 
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), MemoryError()])
 @pytest.mark.parametrize("step", ["write_bytes", "replace"])
-def test_a_commit_is_made_when_its_overlay_cannot_be_written(table, monkeypatch, step):
+def test_a_commit_is_made_when_its_overlay_cannot_be_written(table, monkeypatch, step, error):
     def full(*args: object, **options: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise error
 
     monkeypatch.setattr(Path if step == "write_bytes" else os, step, full)
     before = (table.folder / OVERLAY).read_bytes()
@@ -196,6 +199,41 @@ def test_writers_that_take_turns_share_one_overlay(table, tmp_path):
         (one if number % 3 else two).commit(commit(add=(member(number, number),)))
     assert Table.open(table.folder)._loose < 4
     assert told(Table.open(table.folder).state) == told(without_overlay(table.folder, tmp_path / "copy"))
+
+
+def test_an_overlay_stands_for_what_its_writer_read_and_not_for_what_lies_there(tmp_path, often):
+    """A log is put back under an open table: what the table remembers must not be what others see."""
+    table = Table.create(tmp_path / "t", "t")
+    table.commit(commit(add=(member(10),)))
+    backup = (table.folder / NAME).read_bytes()
+    table.commit(commit(add=(member(20),)))
+    (table.folder / NAME).write_bytes(backup)
+    other = Table.open(table.folder)
+    other.commit(commit(add=(member(31),)))  # as long as the one that is gone
+    for number in (40, 50, 61):
+        table.commit(commit(add=(member(number),)))
+    seen = {one.path for one in Table.open(table.folder).state.candidates(None)}
+    assert seen == {member(number).path for number in (10, 31, 40, 50, 61)}
+
+
+def test_questions_of_two_threads_see_each_member_once(tmp_path, often):
+    table = Table.create(tmp_path / "t", "t")
+    for number in range(100):
+        table.commit(commit(add=(member(number, number),)))
+    table.commit(commit(add=(member(200, 200),)))
+    assert Table.open(table.folder)._loose < 64
+    everything = bind(parse("key >= 0"), SCHEMA)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(20):
+            state = Table.open(table.folder).state
+            asked = [lambda s=state: len(s.candidates(everything)), lambda s=state: len(s.candidates(None))]
+            asked += [lambda s=state: s.count(), lambda s=state: len(s.added)] * 2
+            with ThreadPoolExecutor(len(asked)) as pool:
+                assert {one.result() for one in [pool.submit(question) for question in asked]} == {101}
+    finally:
+        sys.setswitchinterval(before)
 
 
 def test_a_thousand_commits_are_opened_by_decoding_few_and_pruned_by_decoding_what_is_found(

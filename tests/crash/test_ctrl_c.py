@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 from support.project import Project
 
 from lading.errors import PipelineError
 from lading.pipeline.gateway import Py4JError, raise_interrupt
+from lading.pipeline.job_settings import held_settings
 
 TRANSFORM = """
 import time
@@ -80,3 +82,26 @@ def test_an_interrupt_is_one_even_if_tidying_up_behind_it_fails():
         except Py4JError as error:
             raise_interrupt(error)
             raise PipelineError("it failed", hint="look") from error
+
+
+def test_settings_are_not_put_back_through_a_jvm_that_an_interrupt_left_busy():
+    class Conf:
+        def get(self, name, default):
+            return "before"
+
+        def set(self, name, value):
+            asked.append(value)
+
+    asked: list[str] = []
+    spark = SimpleNamespace(conf=Conf())
+    for hidden in (False, True):
+        with pytest.raises((KeyboardInterrupt, Py4JError)), held_settings(spark, {"a": "during"}):
+            try:
+                raise KeyboardInterrupt
+            finally:
+                if hidden:
+                    raise Py4JError("Answer from Java side is empty")
+    assert asked == ["during"] * 2
+    with pytest.raises(Py4JError), held_settings(spark, {"a": "during"}):
+        raise Py4JError("the job failed")
+    assert asked == ["during"] * 3 + ["before"]

@@ -7,9 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lading.format.numbers import packed, unpacked
+from lading.format.numbers import differ, packed, packed_at, unpacked
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
+NEAR = st.builds(
+    lambda base, more: [min(base + one, 2**63 - 1) for one in more],
+    INT64,
+    st.lists(st.sampled_from([0, 1, 254, 255, 256, 65_535, 65_536, 2**32 - 1, 2**32]), max_size=6),
+)
+OPS = {
+    "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "!=": np.not_equal,
+}  # fmt: skip
 
 
 @given(
@@ -45,3 +53,28 @@ def test_one_that_is_cut_or_of_an_impossible_width_is_an_error() -> None:
             unpacked(blob[:end])
     with pytest.raises(ValueError, match="3 bytes"):
         unpacked(b"\x03" + blob[1:] + bytes(100))
+
+
+@given(NEAR, INT64 | st.integers(-300, 300), st.booleans())
+def test_what_is_packed_compares_as_what_it_stands_for(values: list[int], value: int, near: bool) -> None:
+    if near and values:
+        value = min(max(values[0] + value % 600 - 300, -(2**63)), 2**63 - 1)
+    plain = np.array(values, np.int64)
+    left, _ = packed_at(packed(plain))
+    for op, compared in OPS.items():
+        assert left.holds(op, value).tolist() == compared(plain, np.int64(value)).tolist()
+    other = plain[::-1].copy()
+    right, _ = packed_at(packed(other))
+    assert differ(left, right).tolist() == (plain != other).tolist() == differ(plain, other).tolist()
+    assert differ(left, value).tolist() == (plain != value).tolist()
+    assert [int(one) for one in left] == values and np.array(left).flags.writeable
+
+
+def test_more_numbers_than_there_can_be_and_numbers_that_are_too_great_are_refused() -> None:
+    whole = packed(np.array([5, 5], np.int64))
+    with pytest.raises(ValueError, match="numbers of 0 bytes"):
+        packed_at(whole[:8] + (2**63).to_bytes(8, "little") + whole[16:])
+    great = packed(np.array([2**63 - 3, 2**63 - 1], np.int64))
+    assert unpacked(great)[0].tolist() == [2**63 - 3, 2**63 - 1]
+    with pytest.raises(ValueError, match="beyond 64 bits"):
+        packed_at(great[:16] + (2**63 - 2).to_bytes(8, "little") + great[24:])

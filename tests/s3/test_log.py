@@ -9,11 +9,9 @@ import pytest
 from support.faults import FaultyHttp
 from support.servers import S3Server
 
-from lading.catalog import table as table_module
 from lading.catalog.table import Table
 from lading.errors import CommitUnknown, Conflict, LogCorrupt, NotFound
 from lading.model import Commit, Member, Place, Zone
-from lading.storage.objects import ObjectStorage
 from lading.storage.place import place, storage_of
 
 FIRST = "log/00000000000000000001"
@@ -230,32 +228,3 @@ def test_credentials_are_in_no_text_of_a_place(s3_server: S3Server, url: str) ->
     somewhere = place(url, s3_server.options())
     for text in (repr(somewhere), str(somewhere), repr(Table.create(somewhere, "t").root)):
         assert s3_server.secret_key not in text and s3_server.access_key not in text
-
-
-def test_many_commits_are_opened_with_few_requests(there: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_module, "OVERLAY_EVERY", 8)
-    table = Table.create(there, "t")
-    for number in range(43):
-        table.commit(add(f"m{number}"))
-    asked: list[str] = []
-    real = ObjectStorage.get
-
-    def get(storage: ObjectStorage, name: str, **options: object) -> bytes:
-        asked.append(name)
-        return real(storage, name, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(ObjectStorage, "get", get)
-    assert held(Table.open(there)) == held(table)
-    assert len(asked) == 2 + 43 % 8 and "overlay" in asked  # the header, the overlay, the commits behind it
-    whole = storage_of(there).get("overlay")
-    asked.clear()
-    storage_of(there).put("overlay", whole[:-1])
-    assert held(Table.open(there)) == held(table)
-    assert len(asked) == 2 + 43, "what is no overlay is passed over"
-    storage_of(there).put("overlay", whole)
-    table.checkpoint()
-    assert [one.name for one in storage_of(there).list("overlay")] == []
-    storage_of(there).put("overlay", whole)
-    for number in range(43, 70):
-        table.commit(add(f"m{number}"))
-    assert held(Table.open(there)) == held(table)

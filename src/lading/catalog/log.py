@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import google_crc32c
+import xxhash
 
 from lading.errors import LogCorrupt, NotFound
 from lading.format.frame import Frames, LogHeader, decode_frames, decode_header
@@ -26,12 +26,38 @@ _OVERLAY = "manifest.overlay"
 
 @dataclass(frozen=True, slots=True)
 class LogTail:
-    """The log's header and the commits read from it, those that `overlay` covers left out; `frames.end` is
-    where the next frame goes."""
+    """The log's header and the commits read from it; `frames.end` is where the next frame goes."""
 
     header: LogHeader
     frames: Frames
+    data: bytes = b""  # that the commits were decoded from; nothing in a bucket
+
+
+class Trail:
+    """The very bytes behind a checkpoint that were read, and those that were written since: what an overlay
+    may say that it stands for."""
+
+    def __init__(self, log_id: str, base: int, start: int) -> None:
+        self._from = (log_id, base, start)
+        self._end = start
+        self._hash = xxhash.xxh3_64()
+
+    def add(self, data: bytes) -> None:
+        self._end += len(data)
+        self._hash.update(data)
+
+    def covered(self) -> Covered:
+        return Covered(*self._from, self._end, self._hash.intdigest())
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedLog:
+    """All that lies behind a checkpoint: the commits that an overlay covers, if there is one, and those
+    behind it; and the trail of both. In a bucket there are commits only."""
+
+    tail: LogTail
     overlay: Overlay | None = None
+    trail: Trail | None = None
 
 
 class LogFile:
@@ -61,27 +87,33 @@ class LogFile:
         with locked(self._folder / _LOCK):
             yield
 
-    def read(self, log_id: str = "", offset: int = 0, base: int | None = None) -> LogTail:
-        """The commits behind `offset` if it counts in this very log (`log_id`), else all of them. Whoever has
-        the checkpoint of sequence `base` may get the most of them as an overlay.
+    def read(self, log_id: str = "", offset: int = 0) -> LogTail:
+        """The commits behind `offset` if it counts in this very log (`log_id`), else all of them.
 
         Whoever noted an offset had synced the log up to there: a shorter one lost commits.
         """
-        overlay = self._overlay() if base is not None else None
         header, start, data = self._bytes_from(log_id, offset)
-        if overlay is not None and not self._stands_for(overlay.covered, header, base or 0, start, data):
-            overlay = None
-        begin = overlay.covered.end - start if overlay is not None else 0
-        frames = decode_frames(data, begin, offset=start)
-        return LogTail(header, Frames(frames.commits, start + frames.end, frames.torn), overlay)
+        frames = decode_frames(data, 0, offset=start)
+        found = Frames(frames.commits, start + frames.end, frames.torn)
+        return LogTail(header, found, data[: frames.end])
 
-    def covered(self, log_id: str, offset: int, base: int, end: int) -> Covered | None:
-        """As for `read`: what an overlay of the commits up to `end` would cover. None if there are fewer."""
+    def open(self, log_id: str, offset: int, base: int) -> OpenedLog:
+        """As `read`, for whoever has the checkpoint of sequence `base`; what an overlay covers isn't
+        decoded."""
+        overlay = self._overlay()
         header, start, data = self._bytes_from(log_id, offset)
-        size = end - start
-        if not 0 <= size <= len(data):
-            return None
-        return Covered(header.log_id, base, start, end, google_crc32c.value(data[:size]))
+        begin = 0
+        trail = Trail(header.log_id, base, start)
+        if overlay is not None and start <= overlay.covered.end <= start + len(data):
+            begin = overlay.covered.end - start
+            trail.add(data[:begin])
+        if overlay is not None and overlay.covered != trail.covered():
+            overlay, begin, trail = None, 0, Trail(header.log_id, base, start)
+        frames = decode_frames(data, begin, offset=start)
+        behind = data[begin : frames.end]
+        trail.add(behind)
+        found = Frames(frames.commits, start + frames.end, frames.torn)
+        return OpenedLog(LogTail(header, found, behind), overlay, trail)
 
     def write_overlay(self, overlay: Overlay) -> None:
         write_passing(self._folder / _OVERLAY, overlay.to_bytes())
@@ -94,12 +126,6 @@ class LogFile:
             return decode_overlay((self._folder / _OVERLAY).read_bytes())
         except OSError:
             return None
-
-    def _stands_for(self, said: Covered, header: LogHeader, base: int, start: int, data: bytes) -> bool:
-        """Whether it is of this log and checkpoint, and of the very bytes that lie there now."""
-        size = said.end - start
-        fits = said.begins(header.log_id, base, start) and 0 <= size <= len(data)
-        return fits and google_crc32c.value(data[:size]) == said.crc
 
     def _bytes_from(self, log_id: str, offset: int) -> tuple[LogHeader, int, bytes]:
         """The header, and what lies behind `offset`, which is given back as it counts in this log."""

@@ -23,15 +23,12 @@ from lading.catalog.log import LogTail
 from lading.catalog.object_checkpoint import checkpoint_from
 from lading.errors import CommitUnknown, Conflict, LogCorrupt, NotFound, StorageError
 from lading.format.frame import Frames, LogHeader, Salvage, decode_frames, decode_header
-from lading.format.overlay import Covered, Overlay, decode_overlay
 from lading.model import Commit, Place
 from lading.storage.named import SwapLost
 from lading.storage.place import storage_of
 
 _FOLDER = "log"
 _DIGITS = 20
-_OVERLAY = "overlay"
-_FEW = 16  # commits that are fetched at once: no overlay is asked for on their account
 _THREADS = 16  # frames fetched at a time
 _PROBES = 16  # numbers that a listing left out and that are asked for one by one
 _ATTEMPTS = 8  # to create one object, when the store keeps saying neither yes nor no
@@ -64,9 +61,9 @@ class ObjectLog:
         """Nothing to hold: `append` succeeds for one writer only."""
         yield
 
-    def read(self, log_id: str = "", offset: int = 0, base: int | None = None) -> LogTail:
+    def read(self, log_id: str = "", offset: int = 0) -> LogTail:
         """The commits behind `offset`. If some of them are no longer there, the header's `base` says up to
-        which number. Whoever has the checkpoint of sequence `base` may get the most of them as an overlay."""
+        which number."""
         header = self._header()
         if log_id and header.log_id != log_id:
             raise LogCorrupt(
@@ -75,37 +72,11 @@ class ObjectLog:
             )
         listed = {n for n in map(_number, self._names_after(offset)) if n is not None}
         end = max(listed, default=offset)
-        overlay = (
-            self._overlay(header, base, offset, end) if base is not None and len(listed) > _FEW else None
-        )
-        if overlay is not None:
-            offset = overlay.covered.end
-            listed = {number for number in listed if number > offset}
         found, missing = self._fetched(listed, offset, end)
         if missing:
             header = msgspec.structs.replace(header, base=max(header.base, *missing))
         commits = [commit for commit in found if commit.sequence > header.base]
-        return LogTail(header, Frames(commits, end, torn=False), overlay)
-
-    def covered(self, log_id: str, offset: int, base: int, end: int) -> Covered:
-        """What an overlay of the commits up to `end` covers."""
-        return Covered(self._header().log_id, base, offset, end)
-
-    def write_overlay(self, overlay: Overlay) -> None:
-        self._storage.put(_OVERLAY, overlay.to_bytes())
-
-    def drop_overlay(self) -> None:
-        self._storage.delete(_OVERLAY)
-
-    def _overlay(self, header: LogHeader, base: int, start: int, end: int) -> Overlay | None:
-        """Of this log and checkpoint, and of commits that are there: created once, they never change."""
-        try:
-            found = decode_overlay(self._storage.get(_OVERLAY))
-        except (FileNotFoundError, StorageError):
-            return None
-        if found is None or not found.covered.begins(header.log_id, base, start):
-            return None
-        return found if found.covered.end <= end else None
+        return LogTail(header, Frames(commits, end, torn=False))
 
     def append(self, frame: bytes, end: int) -> int:
         """Create the object behind `end`; Taken if somebody else did, CommitUnknown if that can't be told,

@@ -34,35 +34,35 @@ class TableState:
     base: MemberStore | None = None
     removed: set[str] = field(default_factory=set)  # paths of the base that are no longer live
     gone: set[int] = field(default_factory=set)  # sources of the base that were retracted
-    _added: Added = field(default_factory=dict)
-    _read: Read = field(default_factory=dict)
-    _members_below: Overlay | None = None  # its members come before `_added`, its sources before `_read`,
-    _sources_below: Overlay | None = None  # as long as they aren't decoded
+    # Of the overlay what isn't decoded yet, and what comes behind it; replaced at once, so that two threads
+    # may ask.
+    _members: tuple[Overlay | None, Added] = field(default_factory=lambda: (None, {}))
+    _sources: tuple[Overlay | None, Read] = field(default_factory=lambda: (None, {}))
     _by_key: KeyIndex | None = None  # of `added`, from the first question on
 
     @staticmethod
     def over(root: Root, base: MemberStore | None, overlay: Overlay) -> TableState:
         """The state that an overlay of this very base describes."""
         removed, gone = set(overlay.removed), set(overlay.gone)
-        return TableState(
-            root, overlay.meta, base, removed, gone, _members_below=overlay, _sources_below=overlay
-        )
+        return TableState(root, overlay.meta, base, removed, gone, (overlay, {}), (overlay, {}))
 
     @property
     def added(self) -> Added:
         """Members that came since the base."""
-        if self._members_below is not None:
-            self._added = self._members_below.added() | self._added
-            self._members_below = None
-        return self._added
+        overlay, added = self._members
+        if overlay is not None:
+            added = overlay.added() | added
+            self._members = (None, added)
+        return added
 
     @property
     def read(self) -> Read:
         """Sources that were read since the base."""
-        if self._sources_below is not None:
-            self._read = self._sources_below.sources() | self._read
-            self._sources_below = None
-        return self._read
+        overlay, read = self._sources
+        if overlay is not None:
+            read = overlay.sources() | read
+            self._sources = (None, read)
+        return read
 
     @property
     def sequence(self) -> int:
@@ -84,10 +84,10 @@ class TableState:
             if commit.remove or commit.tier or commit.minus:
                 self._edit(commit)
             for member in commit.add:
-                self._added[member.path] = (serial, member)
+                self._members[1][member.path] = (serial, member)
                 serial += 1
             if commit.sources:
-                self._read.update((source.id, (source, commit.sequence)) for source in commit.sources)
+                self._sources[1].update((source.id, (source, commit.sequence)) for source in commit.sources)
             if commit.gone:
                 self.gone.update(commit.gone)
                 for number in commit.gone:
@@ -110,8 +110,9 @@ class TableState:
         base = self.base.candidates(where) if self.base else []
         if where is None:
             return self._merged(base, [member for _, member in self.added.values()])
-        below = [] if self._members_below is None else self._members_below.candidates(where)
-        added = [member for _, member in self._added.values()]
+        overlay, behind = self._members
+        below = [] if overlay is None else overlay.candidates(where)
+        added = [member for _, member in behind.values()]
         if added:
             rows = np.array([member.rows for member in added], np.int64)
             keep = may_match(where, zone_loader(added), rows)
@@ -228,7 +229,8 @@ class TableState:
         )
 
     def _added_count(self) -> int:
-        return len(self._added) + (self._members_below.count() if self._members_below else 0)
+        overlay, behind = self._members
+        return len(behind) + (overlay.count() if overlay is not None else 0)
 
     def _edit(self, commit: Commit) -> None:
         for path in commit.remove:

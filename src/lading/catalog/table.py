@@ -12,10 +12,10 @@ import msgspec
 
 from lading.catalog.checkpoint import open_checkpoint, write_checkpoint
 from lading.catalog.conflict import expired, refuse_conflicts
-from lading.catalog.log import LogFile, LogTail
+from lading.catalog.log import LogFile, OpenedLog, Trail
 from lading.catalog.object_log import ObjectLog, Taken
 from lading.catalog.state import TableState
-from lading.errors import Conflict, LadingError, LogCorrupt
+from lading.errors import Conflict, LogCorrupt
 from lading.format.frame import FORMAT_VERSION, LogHeader, encode_commit
 from lading.format.members import MemberStore
 from lading.format.state_file import StateMeta
@@ -32,13 +32,16 @@ _OVERLAY_MOST = 20_000  # members and sources, which are written whole each time
 class Table:
     """The one handle on a collection's log; its `state` is as of the last open, refresh or commit."""
 
-    def __init__(self, place: Where, state: TableState, header: LogHeader, end: int) -> None:
+    def __init__(
+        self, place: Where, state: TableState, header: LogHeader, end: int, trail: Trail | None = None
+    ) -> None:
         self.place = place
         self.state = state
         self._header = header
         self._end = end
         self._log = _log_of(place)
-        self._loose = 0  # commits that no overlay covers
+        self._trail = trail  # what `state` was read from, behind its checkpoint; None in a bucket
+        self._loose = 0  # commits of it that no overlay has
 
     @property
     def folder(self) -> Path:
@@ -83,7 +86,8 @@ class Table:
         for _ in range(10):
             base = open_checkpoint(folder)
             known = base.meta if base is not None else None
-            tail = _log_of(folder).read(*_place_in_log(known), base=known.sequence if known else 0)
+            opened = _opened(folder, known)
+            tail = opened.tail
             if tail.header.base <= (known.sequence if known else 0):
                 break
             if base is not None:
@@ -93,8 +97,8 @@ class Table:
                 f"{folder} has a log that starts behind sequence {tail.header.base} and no checkpoint for it",
                 hint="manifest.db is missing or old: restore it, or run `lading collection rebuild`",
             )
-        state = _state_at(folder, base, tail)
-        table = cls(folder, state, tail.header, tail.frames.end)
+        state = _state_at(folder, base, opened)
+        table = cls(folder, state, tail.header, tail.frames.end, opened.trail)
         table._apply(tail.frames.commits)
         return table
 
@@ -103,7 +107,7 @@ class Table:
         fresh = Table.open(self.place)
         self.close()
         self.state, self._header, self._end = fresh.state, fresh._header, fresh._end
-        self._loose = fresh._loose
+        self._trail, self._loose = fresh._trail, fresh._loose
 
     def commit(self, commit: Commit) -> Commit:
         """Append one frame, planned from `state`. Disjoint commits that others made since are rebased
@@ -114,11 +118,12 @@ class Table:
                 refuse_conflicts(commit, self._catch_up(), recipe)
                 self._refuse_impossible(commit)
                 commit = msgspec.structs.replace(commit, sequence=self.state.sequence + 1)
+                frame = encode_commit(commit)
                 try:
-                    self._end = self._log.append(encode_commit(commit), self._end)
+                    self._end = self._log.append(frame, self._end)
                 except Taken:  # in a bucket, where nobody waits for anybody
                     continue
-            self._lay_over([commit])
+            self._lay_over([commit], frame)
             self._write_overlay_if_due()
             return commit
 
@@ -182,10 +187,11 @@ class Table:
         self._header = tail.header
         self._end = tail.frames.end
         since = [one for one in tail.frames.commits if one.sequence > self.state.sequence]
-        self._apply(since)
+        self._apply(since, tail.data)
         return since
 
-    def _apply(self, commits: list[Commit]) -> None:
+    def _apply(self, commits: list[Commit], data: bytes = b"") -> None:
+        """`data` is what they were read from, as far as the trail doesn't have it yet."""
         known = self.state.sequence
         fresh = [commit for commit in commits if commit.sequence > known]
         sequences = [known, *(commit.sequence for commit in fresh)]
@@ -195,25 +201,24 @@ class Table:
                 f"{self.place} jumps from sequence {before} to {after}",
                 hint="restore both files from one backup, or `lading collection rebuild`",
             )
-        self._lay_over(fresh)
+        self._lay_over(fresh, data)
 
-    def _lay_over(self, commits: list[Commit]) -> None:
+    def _lay_over(self, commits: list[Commit], data: bytes) -> None:
         self.state.apply(commits)
         self._loose += len(commits)
+        if self._trail is not None:
+            self._trail.add(data)
 
     def _write_overlay_if_due(self) -> None:
         """So that whoever opens the table decodes few commits. It costs what came since the checkpoint, so it
         is done when enough of that is new."""
         behind = self.state.sequence - self.checkpoint_sequence
-        if self._loose < max(OVERLAY_EVERY, behind // _OVERLAY_GROWTH):
+        if self._trail is None or self._loose < max(OVERLAY_EVERY, behind // _OVERLAY_GROWTH):
             return
-        if self.state.changes() + len(self.state.read) > _OVERLAY_MOST:
+        if self.state.changes() + len(self.state.read) + len(self.state.gone) > _OVERLAY_MOST:
             return
-        with suppress(OSError, LadingError):  # the commit is made: for want of an overlay it doesn't fail
-            known = self.state.base.meta if self.state.base is not None else None
-            covered = self._log.covered(*_place_in_log(known), self.checkpoint_sequence, self._end)
-            if covered is not None and covered.log_id == self._header.log_id:
-                self._log.write_overlay(self.state.overlay(covered))
+        with suppress(Exception):  # the commit is made: for want of an overlay it doesn't fail
+            LogFile(self.folder).write_overlay(self.state.overlay(self._trail.covered()))
         self._loose = 0
 
     def _refuse_impossible(self, commit: Commit) -> None:
@@ -238,8 +243,10 @@ class Table:
         old, base = self.state.base, open_checkpoint(self.place)
         assert base is not None
         self.state, self._loose = TableState(self.root, self.state.meta, base), 0
-        with suppress(OSError, LadingError):  # it is of another checkpoint, and counts no more
-            self._log.drop_overlay()
+        if isinstance(self._log, LogFile):
+            self._trail = Trail(log_id, self.state.sequence, offset)
+            with suppress(OSError):  # it is of another checkpoint, and counts no more
+                self._log.drop_overlay()
         if old is not None:
             old.close()
 
@@ -253,20 +260,23 @@ def _log_of(place: Where) -> LogFile | ObjectLog:
     return ObjectLog(place) if isinstance(place, Place) else LogFile(place)
 
 
-def _place_in_log(known: StateMeta | None) -> tuple[str, int]:
-    """Where a checkpoint says that its log goes on."""
-    return (known.log_id, known.log_offset) if known is not None else ("", 0)
+def _opened(place: Where, known: StateMeta | None) -> OpenedLog:
+    """What lies behind a checkpoint, or behind the log's beginning."""
+    log_id, offset, base = (known.log_id, known.log_offset, known.sequence) if known else ("", 0, 0)
+    if isinstance(place, Place):
+        return OpenedLog(ObjectLog(place).read(log_id, offset))
+    return LogFile(place).open(log_id, offset, base)
 
 
-def _state_at(folder: Where, base: MemberStore | None, tail: LogTail) -> TableState:
+def _state_at(folder: Where, base: MemberStore | None, opened: OpenedLog) -> TableState:
     root = root_of(folder)
-    if base is not None and base.meta.table_id != tail.header.table_id:
+    if base is not None and base.meta.table_id != opened.tail.header.table_id:
         raise LogCorrupt(
             f"{folder}: manifest.db and manifest.log are of different tables",
             hint="restore both from one backup, or run `lading collection rebuild`",
         )
-    if tail.overlay is not None:
-        return TableState.over(root, base, tail.overlay)
+    if opened.overlay is not None:
+        return TableState.over(root, base, opened.overlay)
     if base is not None:
         return TableState(root, msgspec.structs.replace(base.meta, log_id="", log_offset=0), base)
-    return TableState(root, StateMeta.before_the_first_commit(tail.header))
+    return TableState(root, StateMeta.before_the_first_commit(opened.tail.header))

@@ -32,6 +32,7 @@ _COMPARED: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], bool]
 
 _HEADER = struct.Struct("<B7xQq")
 _ONE = struct.Struct("<q")
+_MOST = 2**63 - 1
 _INT64 = np.dtype("<i8")
 _WIDTHS: dict[int, np.dtype[Any]] = {1: np.dtype("<u1"), 2: np.dtype("<u2"), 4: np.dtype("<u4")}
 
@@ -62,19 +63,25 @@ class Packed:
     def __len__(self) -> int:
         return self.count
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Numbers:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        found = self._array()
+        return found.astype(dtype or _INT64, copy=bool(copy))
+
+    def __getitem__(self, which: Any) -> Any:
+        if not isinstance(which, int):
+            return self._array()[which]
+        if not 0 <= which < self.count:
+            raise IndexError(which)
+        return np.int64(self.base + (0 if self.above is None else int(self.above[which])))
+
+    def _array(self) -> Numbers:
         if self.above is None:  # one value, seen `count` times
             return np.ndarray((self.count,), _INT64, _ONE.pack(self.base), 0, (0,))
         if self.above.dtype == _INT64:
             return self.above
-        found = self.above.astype(_INT64)
+        found: Numbers = self.above.astype(_INT64)
         found += self.base
         return found
-
-    def __getitem__(self, which: Any) -> Any:
-        if isinstance(which, int):
-            return np.int64(self.base + (0 if self.above is None else int(self.above[which])))
-        return np.asarray(self)[which]
 
     def holds(self, op: str, value: int) -> Mask:
         """Where `number op value`."""
@@ -119,11 +126,14 @@ def packed_at(blob: bytes, at: int = 0) -> tuple[Packed, int]:
     if body > len(blob):
         raise ValueError(f"{len(blob) - at} bytes are too short for a header")
     width, count, base = _HEADER.unpack_from(blob, at)
-    if width == 0:
+    if width == 0 and count <= _MOST:
         return Packed(count, base, None), body
     end = body + width * count
     if end > len(blob) or (width != 8 and width not in _WIDTHS):
         raise ValueError(f"{count} numbers of {width} bytes at {at} of {len(blob)}")
     if width == 8:
         return Packed(count, 0, np.frombuffer(blob, _INT64, count, body)), end
-    return Packed(count, base, np.frombuffer(blob, _WIDTHS[width], count, body)), end + -end % 8
+    above = np.frombuffer(blob, _WIDTHS[width], count, body)
+    if base > _MOST - (1 << 8 * width) and count and base + int(above.max()) > _MOST:
+        raise ValueError(f"numbers beyond 64 bits at {at}")
+    return Packed(count, base, above), end + -end % 8

@@ -26,7 +26,7 @@ from lading.format.state_file import StateMeta
 from lading.format.zones import ZoneVector, pack
 from lading.model import Member, Source
 
-VERSION = 1
+VERSION = 1  # another one whenever a field is appended to what it holds: it would come without that
 _MAGIC = b"LDGO"
 
 Added = dict[str, tuple[int, Member]]  # path -> (serial, member)
@@ -42,13 +42,10 @@ class Covered(msgspec.Struct, frozen=True):
 
     log_id: str
     base: int  # the checkpoint's sequence, 0 without one
-    start: int  # offsets; in a bucket sequence numbers: behind `start`, up to `end`
+    start: int  # offsets
     end: int
-    crc: int = 0  # CRC32C of the log's bytes in between; objects in a bucket never change
-
-    def begins(self, log_id: str, base: int, start: int) -> bool:
-        """Whether these are commits of that log, behind that checkpoint, from there on."""
-        return (self.log_id, self.base, self.start) == (log_id, base, start)
+    hash: int  # xxh3_64 of the log's bytes in between. Not a CRC: frames end with theirs, so that the CRC of
+    # a whole frame says nothing but how long it is.
 
 
 class Overlay(msgspec.Struct, frozen=True):
@@ -138,7 +135,7 @@ def _sound() -> Iterator[None]:
     """A checksum tells damage, not malice."""
     try:
         yield
-    except (ValueError, TypeError, msgspec.MsgspecError) as error:
+    except (ValueError, TypeError, OverflowError, msgspec.MsgspecError) as error:
         raise LogCorrupt(
             f"the overlay can't be read: {error}", hint="delete it (manifest.overlay): the log has all of it"
         ) from error

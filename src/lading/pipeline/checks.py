@@ -19,6 +19,7 @@ from pyspark.sql import types as st
 from lading.errors import ConfigError
 from lading.model import Check, IngestJob
 from lading.pipeline.determinism import nondeterministic
+from lading.pipeline.gateway import raise_interrupt
 from lading.pipeline.parts import SOURCE
 from lading.pipeline.read_values import quoted
 
@@ -92,6 +93,7 @@ def _parses(frame: DataFrame, check: Check, table: str) -> bool:
     try:
         _ = frame.where(F.expr(check.text)).schema
     except PySparkException as error:
+        raise_interrupt(error)
         said = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         columns = ", ".join(name for name in frame.columns if name != SOURCE)
         raise _wrong(
@@ -136,6 +138,7 @@ def _whole(spark: SparkSession, check: Check, table: str) -> str:
     try:
         spark.range(1).select(F.lit("").rlike(whole)).collect()
     except PySparkException as error:
+        raise_interrupt(error)
         said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
         raise _wrong(check, table, said, "write it so that Java understands it too") from error
     return whole

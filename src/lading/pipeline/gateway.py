@@ -14,14 +14,25 @@ except ImportError:
         """Stands in for what can't happen."""
 
 
-__all__ = ["Py4JError", "raise_interrupt"]
+__all__ = ["Py4JError", "hides_interrupt", "raise_interrupt"]
 
 
 def raise_interrupt(error: BaseException) -> None:
-    """Raise Ctrl-C again if `error` took its place: PySpark tidies up behind an interrupted call by calling
-    the JVM once more, and if that fails, what is raised looks like a failure of the job."""
-    link: BaseException | None = error
-    while link is not None:
+    """Raise Ctrl-C again if `error` took its place."""
+    if hides_interrupt(error):
+        raise KeyboardInterrupt from error
+
+
+def hides_interrupt(error: BaseException) -> bool:
+    """Whether there was a Ctrl-C before it: PySpark tidies up behind an interrupted call by calling the JVM
+    once more, and if that fails, what is raised looks like a failure of the job."""
+    links, seen = [error], {id(error)}
+    while links:
+        link = links.pop()
         if isinstance(link, KeyboardInterrupt):
-            raise KeyboardInterrupt from error
-        link = link.__cause__ or link.__context__
+            return True
+        for other in (link.__cause__, link.__context__):
+            if other is not None and id(other) not in seen:
+                seen.add(id(other))
+                links.append(other)
+    return False

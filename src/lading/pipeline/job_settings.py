@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from lading.model import IngestJob
+from lading.pipeline.gateway import hides_interrupt
 
 BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 SHARE_BYTES = "spark.sql.files.maxPartitionBytes"
@@ -51,8 +52,9 @@ def held_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[
         for name, value in settings.items():
             spark.conf.set(name, value)
         yield
-    except KeyboardInterrupt:
-        before.clear()
+    except BaseException as error:
+        if hides_interrupt(error):
+            before.clear()
         raise
     finally:
         for name, old in before.items():

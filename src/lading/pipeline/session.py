@@ -179,6 +179,7 @@ def _connected(url: str, conf: dict[str, str], app: str) -> SparkSession:
             hint="pip install 'pyspark[connect]'",
         ) from error
     except (PySparkException, OSError) as error:
+        raise_interrupt(error)
         raise PipelineError(
             f"Spark could not be reached at {url!r}: {_first_line(error)}",
             hint="is the Spark Connect server running there, and of the same version as pyspark here?",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -23,6 +22,7 @@ from lading.format.shard_winners import select_winners
 from lading.format.snapshot import ShardMeta
 from lading.model import Root
 from lading.pipeline.gateway import Py4JError, raise_interrupt
+from lading.pipeline.job_settings import held_settings
 from lading.pipeline.progress import reported
 from lading.pipeline.session import quiet_pandas
 from lading.pipeline.shards_packets import AT_ONCE, DDL
@@ -31,7 +31,8 @@ from lading.pipeline.shards_task import RESULT, BuiltShard, ShardJob, build_shar
 
 _RAISED = re.compile(r"lading\.errors\.(\w+): (.*?)(?:\n  hint: ([^\n]*))?(?:\n|$)", re.DOTALL)
 _LOOKERS = 64  # tasks that look for touched shards
-_AT_ONCE_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
+# Spark counts rows, not bytes, when it hands them to Python, and each of ours is a whole packet.
+_FEW_AT_ONCE = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(AT_ONCE)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def build_on_spark(
     """Build the job's shards; nobody sees them until a manifest lists them."""
     building = replace(job, parts=())  # what the second kind of task need not know does not travel
     try:
-        with reported(spark, tick), quiet_pandas(), _few_at_once(spark):
+        with reported(spark, tick), quiet_pandas(), held_settings(spark, _FEW_AT_ONCE):
             rows = _routed(spark, job).mapInArrow(lambda it: build_shards(it, building), RESULT).collect()
     except (PySparkException, Py4JError) as error:
         raise_interrupt(error)
@@ -102,17 +103,6 @@ def _routed(spark: SparkSession, job: ShardJob) -> DataFrame:
     else:  # before Spark 4.1: by hash, so that some tasks get several slots
         spread = packets.repartition(job.tasks, "slot")
     return spread.sortWithinPartitions("db")
-
-
-@contextmanager
-def _few_at_once(spark: SparkSession) -> Iterator[None]:
-    """Spark counts rows, not bytes, when it hands them to Python, and each of ours is a whole packet."""
-    before = spark.conf.get(_AT_ONCE_SETTING, None)
-    spark.conf.set(_AT_ONCE_SETTING, str(AT_ONCE))
-    try:
-        yield
-    finally:
-        spark.conf.unset(_AT_ONCE_SETTING) if before is None else spark.conf.set(_AT_ONCE_SETTING, before)
 
 
 def _explained(error: Exception) -> LadingError:
