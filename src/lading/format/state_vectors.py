@@ -56,8 +56,7 @@ class StateVectors:
     def zones(self, column: str) -> ZoneVector | None:
         if column not in self.columns:
             return None
-        counts = {block: self._size(block) for block in range(self._blocks)}
-        return ZoneVector.concat(self._sealed.zones_of(column, counts))
+        return ZoneVector.concat([one.plain() for one in self._zones_in(column, range(self._blocks))])
 
     def may_match(self, where: Predicate) -> Numbers:
         """The numbers of the members that a predicate can't rule out, which rise."""

@@ -81,6 +81,11 @@ class ZoneVector:
         cursor.end()
         return ZoneVector(kind, mins, maxs, low, high, nulls)
 
+    def plain(self) -> ZoneVector:
+        """With arrays of numbers, for who does more than compare them."""
+        mins, maxs = (np.asarray(one) if isinstance(one, Packed) else one for one in (self.mins, self.maxs))
+        return ZoneVector(self.kind, mins, maxs, self.has_min, self.has_max, np.asarray(self.nulls))
+
     def part(self, which: slice) -> ZoneVector:
         """Some neighbours, of the same kind; nothing is copied."""
         mins = maxs = None
