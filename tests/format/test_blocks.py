@@ -120,9 +120,11 @@ def made(number: int, key: Any) -> Member:
     low = key(number * 3)
     high = key(number * 3 + chance.choice([0, 1, 2, 2, 40]))
     keyed = number % 97 != 0
+    rare = int(number % 5 == 0 and not BLOCK - 400 < number < 2 * BLOCK + 400)  # not in the second block
     found = {
         "key": Zone(low, high, 0),
         "x": Zone(number % 10, number % 10 + chance.randrange(3), chance.randrange(2)),
+        "y": Zone(rare, rare, 0),
     }
     if number % 50 == 0:
         del found["x"]
@@ -161,7 +163,16 @@ def database(state: TableState) -> sqlite3.Connection:
 
 
 @pytest.mark.parametrize(
-    "where", ["key = 4", "key = 3000 and x = 6", "x = 11", "not x < 9", "key > 4000 or x is null"]
+    "where",
+    [
+        "key = 4",
+        "key = 3000 and x = 6",
+        "x = 11",
+        "not x < 9",
+        "key > 4000 or x is null",
+        "y = 1",
+        "y = 1 and x = 6",
+    ],
 )
 def test_pruning_many_blocks_equals_looking_at_every_member(many: Any, where: str) -> None:
     members, store, key = many
@@ -170,7 +181,7 @@ def test_pruning_many_blocks_equals_looking_at_every_member(many: Any, where: st
         where = "key > 'k00004000' or x is null" if ">" in where else where
         for number in ("4", "3000"):
             where = where.replace(f"key = {number}", f"key = 'k{int(number):08}'")
-    bound = bind(parse(where), pa.schema([("key", type), ("x", pa.int64())]))
+    bound = bind(parse(where), pa.schema([("key", type), ("x", pa.int64()), ("y", pa.int64())]))
     rows = np.array([member.rows for member in members], np.int64)
     wanted = {
         m.path for m, kept in zip(members, may_match(bound, zone_loader(members), rows), strict=True) if kept

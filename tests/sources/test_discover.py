@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import re
 import socket
@@ -91,6 +92,18 @@ def test_a_folder_that_vanishes_while_it_is_listed_is_never_a_shorter_list(
     monkeypatch.setattr(os, "open", vanishing)
     with pytest.raises(SourceError, match="b can't be listed"):
         discover(tmp_path, "*/*.csv", now_ns=NOW)
+
+
+def test_too_many_open_files_are_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _tree(tmp_path, "x.csv")
+
+    def refusing(path: str, flags: int) -> int:
+        raise OSError(errno.EMFILE, "Too many open files", path)
+
+    monkeypatch.setattr(os, "open", refusing)
+    with pytest.raises(SourceError, match="Too many open files") as caught:
+        discover(tmp_path, "*.csv", now_ns=NOW)
+    assert "ulimit -n" in caught.value.hint
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may list anything")

@@ -8,7 +8,7 @@ table; and a block has a checksum of its own, so what isn't read needn't be chec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lading.format.numbers import Mask
+from lading.format.numbers import Mask, Numbers
 from lading.format.zones import ZoneVector, pack
 from lading.model import Bound, Zone
 
@@ -45,6 +45,13 @@ def span(block: int, members: int) -> slice:
 def start_of(block: int) -> int:
     """The number of its first member."""
     return block * BLOCK
+
+
+def numbers_at(chosen: Sequence[int], places: Numbers) -> Numbers:
+    """The members at these places of some blocks laid end to end. Their numbers rise: only the last block of
+    all may be short."""
+    found: Numbers = np.asarray(chosen, np.int64)[places // BLOCK] * BLOCK + places % BLOCK
+    return found
 
 
 def summary_of(vector: ZoneVector, rows: npt.NDArray[np.int64]) -> ZoneVector:

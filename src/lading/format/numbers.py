@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,6 +99,21 @@ class Packed:
         else:
             found = array(self.above, self.above.dtype.type(value))
         return found
+
+
+def joined(parts: Sequence[Packed]) -> Packed | None:
+    """Several as one, still packed; None if they are not packed alike."""
+    first = parts[0]
+    if any(one.base != first.base or not _as_wide(one, first) for one in parts):
+        return None
+    arrays = [one.above for one in parts if one.above is not None]
+    return Packed(sum(map(len, parts)), first.base, np.concatenate(arrays) if arrays else None)
+
+
+def _as_wide(one: Packed, other: Packed) -> bool:
+    if one.above is None or other.above is None:
+        return one.above is other.above
+    return one.above.dtype == other.above.dtype
 
 
 def differ(left: Packed | Numbers, right: Packed | Numbers | int) -> Mask:

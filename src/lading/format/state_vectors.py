@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from lading.format.blocks import SUMMARY, block_count, place_of, span, start_of
+from lading.format.blocks import SUMMARY, block_count, numbers_at, place_of, span, start_of
 from lading.format.expression import Predicate, columns_of
-from lading.format.numbers import Numbers, Packed
+from lading.format.numbers import Numbers, Packed, joined
 from lading.format.prune import may_match
 from lading.format.sealed import Sealed
 from lading.format.source_lists import SourceLists
@@ -64,13 +64,19 @@ class StateVectors:
         if len(chosen) > 1:
             heads = self._sealed.numbers("rows", SUMMARY, count=len(chosen))
             chosen = np.flatnonzero(may_match(where, self._zone_heads, heads)).tolist()
-        columns = columns_of(where) & set(self.columns)
-        zones = {column: self._zones_in(column, chosen) for column in columns}
-        found = [np.zeros(0, np.int64)]
+        if not chosen:
+            return np.zeros(0, np.int64)
+        rows = self._rows_in("rows", chosen)
+        zones = {column: self._zones_in(column, chosen) for column in columns_of(where) & set(self.columns)}
+        whole = {column: ZoneVector.joined(vectors) for column, vectors in zones.items()}
+        all_rows = joined(rows)
+        if all_rows is not None and None not in whole.values():
+            return numbers_at(chosen, np.flatnonzero(may_match(where, whole.get, all_rows)))
         # Block by block: what one comparison leaves is in the processor's cache for the next.
-        for at, (block, rows) in enumerate(zip(chosen, self._rows_in("rows", chosen), strict=True)):
+        found = []
+        for at, block in enumerate(chosen):
             here = {column: vectors[at] for column, vectors in zones.items()}
-            found.append(np.flatnonzero(may_match(where, here.get, rows)) + start_of(block))
+            found.append(np.flatnonzero(may_match(where, here.get, rows[at])) + start_of(block))
         return np.concatenate(found)
 
     def zone(self, column: str, number: int) -> Zone | None:

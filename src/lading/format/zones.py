@@ -2,37 +2,25 @@
 
 Pruning 100,000 members must cost one comparison, not 100,000 decoded records, so minima, maxima and
 null counts lie next to each other in a blob that numpy and Arrow read in place. A member whose bound
-is unknown is marked in a mask; whatever stands in the vector at that place means nothing.
-
-Blob: 16 bytes of header (b"LZV2", kind, two flags, one zero, count as u64), then the null counts, then
-the minima and the maxima; then a byte a member for each mask that its flag announces. Numbers are packed
-(numbers.py), floats by their bits; text is int32 offsets (one more than there are members), padded to 8
-bytes, then the bytes, padded to 8. All little-endian.
+is unknown is marked in a mask; whatever stands in the vector at that place means nothing. The blob's bytes
+are zone_blob.py's.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lading.errors import LogCorrupt
-from lading.format.numbers import Mask, Numbers, Packed, packed, packed_at
+from lading.format.numbers import Mask, Packed, joined, packed
+from lading.format.zone_blob import ARROW, DTYPES, KINDS, Kind, ZoneCursor, bound_bytes, header_bytes
 from lading.model import Bound, Zone
 
-Kind = Literal["none", "int", "float", "str", "bytes"]
-
-_KINDS: tuple[Kind, ...] = ("none", "int", "float", "str", "bytes")
-_HEADER = struct.Struct("<4sBBBxQ")
-_MAGIC = b"LZV2"
-_DTYPES = {"int": np.dtype("<i8"), "float": np.dtype("<f8")}
-_ARROW = {"str": pa.string(), "bytes": pa.binary()}
 _INT64 = range(-(2**63), 2**63)
 _MOST_TEXT = 2**31 - 1
 _UNKNOWN = Zone(None, None, None)
@@ -56,11 +44,11 @@ class ZoneVector:
         """The vector as bytes, for `from_blob`."""
         flags = (self.has_min is not None, self.has_max is not None)
         parts = [
-            _HEADER.pack(_MAGIC, _KINDS.index(self.kind), *flags, len(self)),
+            header_bytes(self.kind, *flags, len(self)),
             packed(self.nulls),
         ]
         if self.kind != "none":
-            parts += [_bytes_of(self.kind, self.mins), _bytes_of(self.kind, self.maxs)]
+            parts += [bound_bytes(self.kind, self.mins), bound_bytes(self.kind, self.maxs)]
         parts += [
             mask.astype(np.uint8).tobytes() for mask in (self.has_min, self.has_max) if mask is not None
         ]
@@ -70,7 +58,7 @@ class ZoneVector:
     def from_blob(blob: bytes, *, as_packed: bool = False) -> ZoneVector:
         """The vector that `to_blob` wrote; wide numbers and text in place, narrow ones `as_packed`: for who
         only compares them."""
-        cursor = _Cursor(blob, as_packed)
+        cursor = ZoneCursor(blob, as_packed)
         kind, has_min, has_max, count = cursor.header()
         nulls = cursor.numbers(count)
         mins = maxs = None
@@ -98,7 +86,7 @@ class ZoneVector:
     def take(self, indices: npt.NDArray[np.intp]) -> ZoneVector:
         """The entries at `indices`, in that order."""
         mins = maxs = None
-        if self.kind in _DTYPES:
+        if self.kind in DTYPES:
             mins, maxs = self.mins[indices], self.maxs[indices]
         elif self.kind != "none":
             where = pa.array(indices, pa.int64())
@@ -128,6 +116,18 @@ class ZoneVector:
         low = _joined_masks([(vector.has_min, vector) for vector in vectors])
         high = _joined_masks([(vector.has_max, vector) for vector in vectors])
         return ZoneVector(kind, mins, maxs, low, high, nulls)
+
+    @staticmethod
+    def joined(vectors: Sequence[ZoneVector]) -> ZoneVector | None:
+        """Packed ones, all of whose bounds are known, as one that still is; None if they don't allow it."""
+        if any(one.kind != "int" or one.has_min is not None or one.has_max is not None for one in vectors):
+            return None
+        mins, maxs, nulls = (
+            joined([getattr(one, name) for one in vectors]) for name in ("mins", "maxs", "nulls")
+        )
+        if mins is None or maxs is None or nulls is None:
+            return None
+        return ZoneVector("int", mins, maxs, None, None, nulls)
 
     def zone(self, index: int) -> Zone | None:
         """One member's zone; None when nothing at all is known of it."""
@@ -171,74 +171,6 @@ def pack_bounds(
     return ZoneVector(kind, _pack(kind, mins), _pack(kind, maxs), _known(mins), _known(maxs), counts)
 
 
-class _Cursor:
-    """Walks a blob and refuses to step over its end."""
-
-    def __init__(self, blob: bytes, as_packed: bool) -> None:
-        self._blob = blob
-        self._at = 0
-        self._as_packed = as_packed
-
-    def header(self) -> tuple[Kind, bool, bool, int]:
-        if len(self._blob) < _HEADER.size:
-            raise _corrupt(f"{len(self._blob)} bytes are too short for a header")
-        magic, kind, has_min, has_max, count = _HEADER.unpack_from(self._blob)
-        if magic != _MAGIC or kind >= len(_KINDS):
-            raise _corrupt(f"unknown header {self._blob[:5]!r}")
-        self._at = _HEADER.size
-        return _KINDS[kind], bool(has_min), bool(has_max), count
-
-    def values(self, kind: Kind, count: int) -> Any:
-        if kind == "int":
-            return self.numbers(count)
-        if kind == "float":
-            return np.asarray(self.numbers(count)).view(_DTYPES[kind])
-        offsets = self._plain(np.dtype("<i4"), count + 1)
-        self._skip(-4 * (count + 1) % 8)
-        size = int(offsets[-1])
-        if offsets[0] != 0 or not (offsets[1:] >= offsets[:-1]).all():
-            raise _corrupt("text offsets that run backwards")
-        start = self._skip(size)
-        self._skip(-size % 8)
-        text = pa.py_buffer(memoryview(self._blob)[start : start + size])
-        return pa.Array.from_buffers(_ARROW[kind], count, [None, pa.py_buffer(offsets), text])
-
-    def numbers(self, count: int) -> Numbers | Packed:
-        try:
-            found, self._at = packed_at(self._blob, self._at)
-        except ValueError as error:
-            raise _corrupt(str(error)) from error
-        if len(found) != count or self._at > len(self._blob):
-            raise _corrupt(f"{len(found)} numbers where {count} should be")
-        return found if self._as_packed else np.asarray(found)
-
-    def mask(self, count: int) -> Mask:
-        known: Mask = self._plain(np.dtype(np.uint8), count) != 0
-        return known
-
-    def _plain(self, dtype: np.dtype[Any], count: int) -> Any:
-        start = self._skip(dtype.itemsize * count)
-        return np.frombuffer(self._blob, dtype, count, start)
-
-    def end(self) -> None:
-        if self._at != len(self._blob):
-            raise _corrupt(f"{len(self._blob) - self._at} bytes too many")
-
-    def _skip(self, size: int) -> int:
-        start = self._at
-        if size > len(self._blob) - start:
-            raise _corrupt(f"{size} bytes wanted at {start} of {len(self._blob)}")
-        self._at = start + size
-        return start
-
-
-def _corrupt(what: str) -> LogCorrupt:
-    return LogCorrupt(
-        f"a zone vector can't be read: {what}",
-        hint="restore manifest.db or the snapshot from a copy, or rebuild the table: `lading run --full`",
-    )
-
-
 def _without_bounds(nulls: npt.NDArray[np.int64]) -> ZoneVector:
     return ZoneVector("none", None, None, None, None, nulls)
 
@@ -256,8 +188,8 @@ def _kind_of(mins: Sequence[Bound | None], maxs: Sequence[Bound | None]) -> Kind
     if len(types) != 1:
         return "none"
     name = types.pop().__name__
-    kind = next(kind for kind in _KINDS if kind == name)
-    if kind in _ARROW and max(_text_size(mins), _text_size(maxs)) > _MOST_TEXT:
+    kind = next(kind for kind in KINDS if kind == name)
+    if kind in ARROW and max(_text_size(mins), _text_size(maxs)) > _MOST_TEXT:
         return "none"
     return kind
 
@@ -272,7 +204,7 @@ def _text_size(bounds: Sequence[Any]) -> int:
 def _pack(kind: Kind, bounds: Sequence[Bound | None]) -> Any:
     filler: Any = {"int": 0, "float": 0.0, "str": "", "bytes": b""}[kind]
     filled = [filler if bound is None else bound for bound in bounds]
-    return np.array(filled, _DTYPES[kind]) if kind in _DTYPES else pa.array(filled, _ARROW[kind])
+    return np.array(filled, DTYPES[kind]) if kind in DTYPES else pa.array(filled, ARROW[kind])
 
 
 def _known(bounds: Sequence[Bound | None]) -> Mask | None:
@@ -281,29 +213,15 @@ def _known(bounds: Sequence[Bound | None]) -> Mask | None:
     return np.array([bound is not None for bound in bounds], np.bool_)
 
 
-def _bytes_of(kind: Kind, values: Any) -> bytes:
-    if kind in _DTYPES:
-        return packed(values.astype(_DTYPES[kind], copy=False).view("<i8"))
-    # A slice shares its parent's buffers: offsets are counted from zero again.
-    _, offsets_buffer, text = values.buffers()
-    offsets = np.zeros(1, "<i4")
-    if offsets_buffer is not None and offsets_buffer.size:
-        offsets = np.frombuffer(offsets_buffer, "<i4", len(values) + 1, 4 * values.offset)
-    start, end = int(offsets[0]), int(offsets[-1])
-    head = (offsets - start).astype("<i4").tobytes()
-    body = b"" if text is None else memoryview(text)[start:end].tobytes()
-    return b"".join((head, b"\0" * (-len(head) % 8), body, b"\0" * (-len(body) % 8)))
-
-
 def _joined(kind: Kind, parts: Sequence[tuple[Any, int]]) -> Any:
-    if kind in _DTYPES:
-        dtype = _DTYPES[kind]
+    if kind in DTYPES:
+        dtype = DTYPES[kind]
         return np.concatenate([np.zeros(n, dtype) if part is None else part for part, n in parts])
     if sum(0 if part is None else part.nbytes for part, _ in parts) > _MOST_TEXT:
         return None
     filler: Any = "" if kind == "str" else b""
     return pa.concat_arrays(
-        [pa.repeat(pa.scalar(filler, _ARROW[kind]), n) if part is None else part for part, n in parts]
+        [pa.repeat(pa.scalar(filler, ARROW[kind]), n) if part is None else part for part, n in parts]
     )
 
 

@@ -7,6 +7,7 @@ the root or refused aloud.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterable
 from operator import attrgetter
@@ -21,6 +22,7 @@ from lading.sources.glob import ANY_FOLDERS, compile_segment, glob_segments, pla
 RACY_NS = 2_000_000_000
 
 _BY_KEY = attrgetter("key")
+_REMEDIES = dict.fromkeys((errno.EMFILE, errno.ENFILE), "allow more open files (ulimit -n)")
 _TO_LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 _NameTest = Callable[[str], object]
@@ -80,7 +82,10 @@ class _Walk:
             below = error.filename if isinstance(error.filename, str) else ""
             raise SourceError(
                 f"{os.path.join(folder, below) if below else folder} can't be listed: {error.strerror}",
-                hint="make it readable, or let the table's `path` leave it out; no rows were retracted",
+                hint=_REMEDIES.get(
+                    error.errno or 0, "make it readable, or let the table's `path` leave it out"
+                )
+                + "; no rows were retracted",
                 file=folder,
             ) from error
 
