@@ -1,8 +1,9 @@
 """record: write down what was read, the files being newly read: manifest/<table>.json, for people.
 
 lading's figure is the `record` phase of a run that finds an empty source manifest and a log that has all
-the files; what is shown is the cost of one file. The floor encodes the same document with msgspec and
-writes it once: write, fsync, rename.
+the files; what is shown is the cost of one file. The look before it has read the log's sources, and they are
+not read again; a run that commits first reads those of the checkpoint again, which is not measured here. The
+floor encodes the same document with msgspec and writes it once: write, fsync, rename.
 """
 
 from __future__ import annotations
