@@ -10,6 +10,11 @@ from typing import Any, Literal
 from bench.bars import Better, Clause, Figures, judge
 from bench.harness import REPEATS, Contender, Measured, contest
 
+
+class NoSuchSize(ValueError):
+    """A size that the job doesn't have: the message has those that it has."""
+
+
 Level = Literal["full", "quick", "tiny"]
 
 
@@ -83,7 +88,12 @@ class Kit:
     def sizes(self, full: Sequence[int], quick: Sequence[int], tiny: Sequence[int]) -> list[int]:
         """The sizes of this run."""
         chosen = {"full": full, "quick": quick, "tiny": tiny}[self.level]
-        return [size for size in chosen if self.only is None or self.only in (label(size), str(size))]
+        wanted = [size for size in chosen if self.only is None or self.only in (label(size), str(size))]
+        if not wanted:
+            raise NoSuchSize(
+                f"there is no size {self.only!r}; the sizes are: {', '.join(map(label, chosen))}"
+            )
+        return wanted
 
     def pick(self, full: int, quick: int, tiny: int) -> int:
         """How much of something that isn't the job's size."""

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from bench import report
-from bench.case import Kit, Level
+from bench.case import Kit, Level, NoSuchSize
 from bench.harness import reason
 from bench.registry import JOBS
 from lading.pipeline.session import is_started, stop_session
@@ -100,14 +100,19 @@ def run_job(
     data.mkdir(exist_ok=True)
     begun = time.monotonic()
     teller = _Teller(begun)
-    results.begin(job, keep=size is not None)
+    if size is None:
+        results.begin(job)
     running = is_started()
     with tempfile.TemporaryDirectory(dir=data, prefix="work-", ignore_cleanup_errors=True) as work:
         kit = Kit(data, Path(work), level, size, tell=teller.tell)
         try:
-            for case in job.measure(kit):
+            for number, case in enumerate(job.measure(kit)):
+                if size is not None and number == 0:
+                    results.begin(job, keep=True)
                 results.add(job, case, time.monotonic() - begun)
                 print(f"   [{_clock(time.monotonic() - begun)}] {report.one_line(case)}", flush=True)
+        except NoSuchSize as error:
+            sys.exit(f"{name}: {error}")
         except Exception as error:
             results.note(name, reason(error))
             raise

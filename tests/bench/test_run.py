@@ -28,6 +28,15 @@ def test_an_unknown_job_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> N
         main()
 
 
+def test_an_unknown_size_is_refused_and_leaves_the_results_alone(tmp_path: Path) -> None:
+    results = Results(tmp_path / "results")
+    run_job("publish", results, "tiny", data=tmp_path / "data")
+    before = {path.name: path.read_bytes() for path in results.folder.iterdir() if path.is_file()}
+    with pytest.raises(SystemExit, match="publish: there is no size '77'; the sizes are: 100"):
+        run_job("publish", results, "tiny", "77", data=tmp_path / "data")
+    assert {path.name: path.read_bytes() for path in results.folder.iterdir() if path.is_file()} == before
+
+
 def test_what_a_job_started_is_ended_with_it() -> None:
     script = (
         "import subprocess, sys; c = subprocess.Popen(['sleep', '600']); print(c.pid, flush=True); c.wait()"

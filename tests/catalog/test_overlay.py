@@ -216,6 +216,20 @@ def test_an_overlay_stands_for_what_its_writer_read_and_not_for_what_lies_there(
     assert seen == {member(number).path for number in (10, 31, 40, 50, 61)}
 
 
+def test_a_table_that_somebody_else_compacted_writes_no_overlay_of_the_old_log(tmp_path, often):
+    table = Table.create(tmp_path / "t", "t")
+    table.commit(commit(add=(member(1),)))
+    Table.open(table.folder).compact()
+    for number in range(10, 20):
+        table.commit(commit(add=(member(number),)))
+    assert not (table.folder / OVERLAY).exists()
+    assert told(Table.open(table.folder).state)[1:3] == told(table.state)[1:3]
+    table.refresh()
+    for number in range(20, 30):
+        table.commit(commit(add=(member(number),)))
+    assert (table.folder / OVERLAY).exists() and Table.open(table.folder)._loose < 4
+
+
 def test_questions_of_two_threads_see_each_member_once(tmp_path, often):
     table = Table.create(tmp_path / "t", "t")
     for number in range(100):

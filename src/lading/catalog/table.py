@@ -40,7 +40,8 @@ class Table:
         self._header = header
         self._end = end
         self._log = _log_of(place)
-        self._trail = trail  # what `state` was read from, behind its checkpoint; None in a bucket
+        # What `state` was read from, behind its checkpoint; None in a bucket, and when that is in no log now.
+        self._trail = trail
         self._loose = 0  # commits of it that no overlay has
 
     @property
@@ -184,6 +185,8 @@ class Table:
                 f"{self.place} was compacted in between, past sequence {self.state.sequence}",
                 hint="run again: it will plan from there",
             )
+        if tail.header.log_id != self._header.log_id:  # compacted at `state`, which goes on from there
+            self._trail = None
         self._header = tail.header
         self._end = tail.frames.end
         since = [one for one in tail.frames.commits if one.sequence > self.state.sequence]

@@ -22,7 +22,7 @@ import numpy.typing as npt
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-_COMPARED: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], bool]]] = {
+COMPARED: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], bool]]] = {
     "<": (np.less, operator.lt),
     "<=": (np.less_equal, operator.le),
     ">": (np.greater, operator.gt),
@@ -85,7 +85,7 @@ class Packed:
 
     def holds(self, op: str, value: int) -> Mask:
         """Where `number op value`."""
-        array, one = _COMPARED[op]
+        array, one = COMPARED[op]
         value -= self.base
         if self.above is None:
             return np.full(self.count, one(0, value))

@@ -1,7 +1,7 @@
 """What the commits behind a checkpoint did, by column: so that opening a table doesn't mean decoding each.
 
 An overlay says nothing that checkpoint and log don't say. It names the very bytes of the log that it stands
-for, with their checksum: whoever opens a table and finds that anything is not so passes it over and reads the
+for, with their hash: whoever opens a table and finds that anything is not so passes it over and reads the
 commits themselves. So it need not be durable, it may be deleted, and no reader ever depends on it.
 
     overlay = a frame (frame.py) whose magic is "LDGO" and whose payload is msgpack of an Overlay

@@ -17,18 +17,12 @@ import pyarrow.compute as pc
 
 from lading.format.bounds import next_prefix
 from lading.format.expression import And, Compare, In, IsNull, Like, Not, Or, Predicate, like_prefix
-from lading.format.numbers import Mask, Numbers, Packed, differ
+from lading.format.numbers import COMPARED, Mask, Numbers, Packed, differ
 from lading.format.zones import ZoneVector
 from lading.model import Bound
 
 _FEW = 16  # values of an `in` list that are compared one by one
 _KINDS = {"int": int, "float": float, "str": str, "bytes": bytes}
-_NUMPY: dict[str, Callable[[Any, Any], Any]] = {
-    "<": np.less,
-    "<=": np.less_equal,
-    ">": np.greater,
-    ">=": np.greater_equal,
-}
 _ARROW: dict[str, Callable[[Any, Any], Any]] = {
     "<": pc.less,
     "<=": pc.less_equal,
@@ -153,7 +147,7 @@ def _holds(zones: ZoneVector, bounds: Any, known: Mask | None, op: str, value: A
     if isinstance(bounds, Packed):
         result = bounds.holds(op, value)
     elif zones.kind in ("int", "float"):
-        result = _NUMPY[op](bounds, value)
+        result = COMPARED[op][0](bounds, value)
     else:
         result = _ARROW[op](bounds, pa.scalar(value, bounds.type)).to_numpy(zero_copy_only=False)
     return result if known is None else result | ~known

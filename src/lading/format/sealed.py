@@ -103,7 +103,7 @@ class Sealed:
     def zones_of(
         self, name: str, counts: Mapping[int, int], *, table: str = "zones", as_packed: bool = False
     ) -> list[ZoneVector]:
-        """As `numbers_of`, of a zone vector."""
+        """As `packed_of`, of a zone vector."""
         blobs = self.vectors(name, list(counts), table=table)
         with self.sound(f"the vector {name}"):
             found = [ZoneVector.from_blob(blob, as_packed=as_packed) for blob in blobs]

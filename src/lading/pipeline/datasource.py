@@ -8,6 +8,7 @@ source, so columns are chosen by a schema or by the option `columns`.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -59,9 +60,9 @@ class TableSource(DataSource):
         self.door = self.open_door(given)
 
     @staticmethod
+    @abstractmethod
     def open_door(options: Mapping[str, str]) -> Door:
         """What `options`, by their names in lower case, mean."""
-        raise NotImplementedError
 
     @classmethod
     def name(cls) -> str:
