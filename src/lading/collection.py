@@ -129,15 +129,15 @@ class Collection:
         """Members that no longer count; their files stay where they are."""
         from lading.catalog.changes import change, new_commit
 
-        table = self._opened()
-        paths = self._named(table, names)
+        paths: list[str] = []
 
         def plan(table: Table) -> Commit | None:
             # Planned anew, what somebody else removed (or this commit, its answer lost) is removed.
+            paths[:] = paths or self._named(table, names)
             live = tuple(path for path in paths if table.state.contains(path))
             return new_commit(table, remove=live) if live else None
 
-        change(table, plan)
+        change(self._opened(), plan)
         return tuple(paths)
 
     def tier(self, name: str, tier: int) -> str:

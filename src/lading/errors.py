@@ -36,6 +36,19 @@ class LadingError(Exception):
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
 
 
+class Unexpected(LadingError):
+    """What lading doesn't expect to happen, so a bug: report it, with the traceback."""
+
+    @classmethod
+    def of(cls, error: Exception) -> Unexpected:
+        told = cls(
+            f"unexpected {type(error).__name__}: {error}",
+            hint="please report it, with the traceback. Nothing is lost: the command may be run again",
+        )
+        told.__cause__ = error
+        return told
+
+
 class ConfigError(LadingError):
     """lading.yaml, a schema file or a command line says something impossible: fix it, run again."""
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 
 from lading.catalog.table import Table
 from lading.config.project import Config
-from lading.errors import CommitUnknown, Conflict, NotFound
+from lading.errors import CommitUnknown, Conflict, NotFound, PartError
 from lading.model import Commit, Member
 from lading.pipeline.merge import TARGET_SIZE, Fold, FoldSpec, fold_parts, plan_folds
-from lading.pipeline.orphans import drop_orphans
 from lading.pipeline.parts import Origin
 from lading.pipeline.session import spark_session
 from lading.plan import TablePlan
@@ -26,6 +25,7 @@ from lading.steps.gate import release
 from lading.steps.ledger import Ledger
 from lading.steps.look import Look
 from lading.steps.record import write_table_manifest
+from lading.steps.tidy import tidy
 from lading.steps.work import Work, new_id, new_run_id, now_text
 from lading.watch import Watch
 
@@ -117,10 +117,7 @@ def _fold_all(work: Work, report: MergeReport, target: int) -> None:
 
 def _drop_orphans(work: Work, report: MergeReport) -> None:
     """What a fold wrote and no commit took up: it gave way, or failed half-way."""
-    live = Table.open(work.table.place)
-    buckets = {fold.bucket for fold in report.folds}
-    drop_orphans(work.table.place, work.run_id, buckets, is_live=live.state.contains)
-    live.close()
+    tidy(work, {fold.bucket for fold in report.folds})
 
 
 def _fold_here(work: Work, report: MergeReport, target: int) -> None:
@@ -130,7 +127,14 @@ def _fold_here(work: Work, report: MergeReport, target: int) -> None:
         if fold is None:
             report.skipped += 1
             continue
-        _swap(work, report, [fold], fold_parts(fold, _spec(work, target)))
+        try:
+            folded = fold_parts(fold, _spec(work, target))
+        except PartError:
+            if work.table.holds(fold.paths):
+                raise
+            report.skipped += 1  # a run replaced one of them meanwhile, and it was cleaned
+            continue
+        _swap(work, report, [fold], folded)
 
 
 def _fold_on_spark(work: Work, report: MergeReport, target: int) -> None:
@@ -156,7 +160,7 @@ def _swap(work: Work, report: MergeReport, folds: Sequence[Fold], new: list[Memb
     recipe = work.table.state.meta.recipe
     commit = Commit(new_id(), work.run_id, now_text(), recipe, add=tuple(new), remove=old)
     try:
-        work.table.commit(commit)
+        work.commit(commit)
     except Conflict:
         report.skipped += len(folds)
         return

@@ -13,7 +13,7 @@ from typing import Any
 
 from lading.catalog.table import Table
 from lading.config.project import Config
-from lading.errors import BadRows, CommitUnknown, Conflict, LadingError, SourceError
+from lading.errors import BadRows, CommitUnknown, Conflict, LadingError, SourceError, Unexpected
 from lading.model import CheckResult, Commit, FoundFile
 from lading.pipeline.session import spark_session
 from lading.plan import TablePlan, guard_vanished
@@ -105,6 +105,7 @@ class _Order:
     watch: Watch
     replay: Collection[str] | None = None
     spark_started: bool = False
+    kept: dict[str, set[str]] = field(default_factory=dict)  # by table: see Work.kept
 
     def session(self) -> Any:
         self.spark_started = True
@@ -130,15 +131,8 @@ def _run_table(order: _Order, name: str) -> TableReport:
         except Conflict as error:
             if attempt == _ATTEMPTS - 1:
                 return _failed_report(name, verdicts, error, started)
-        except LadingError as error:
-            error.table = error.table or name
-            return _failed_report(name, verdicts, error, started)
-        except OSError as error:
-            told = disk_failure(error)
-            if told is None:
-                raise
-            told.table = name
-            return _failed_report(name, verdicts, told, started)
+        except Exception as error:  # in one table: it must not stop the others
+            return _failed_report(name, verdicts, _told(error, name), started)
     raise AssertionError("unreachable")
 
 
@@ -182,7 +176,13 @@ class _Done:
 
 def _begin(order: _Order, seen: Look) -> Work:
     table = seen.table or Table.create(order.config.place(seen.config.name), seen.config.name)
-    work = Work(order.config, seen, table, order.run_id, new_id(), order.watch)
+    if seen.table is None and table.state.sequence:
+        raise Conflict(  # the plan is for an empty table
+            f"somebody else began {table.state.meta.table} meanwhile",
+            hint="run again: it will plan from there",
+        )
+    kept = order.kept.setdefault(seen.config.name, set())
+    work = Work(order.config, seen, table, order.run_id, new_id(), order.watch, kept)
     if seen.manifest is None and table.state.sequence == 0:
         _record_sources(work, {})  # empty, before the first commit: "missing" then means "removed"
     return work
@@ -197,13 +197,25 @@ def _change_rows(order: _Order, work: Work) -> _Done:
             checks = [as_object(one) for one in error.checks]
             record.finish("failed", error=f"{error.kind}: {error}", checks=checks or None)
             raise
-        _record(work, {file.key: "it changed while it was being read" for file in moved})
-        work.look.forget()
+        unrecorded = _record_or_say(work, moved)
         released = release(work, order.session, record)
         finish(record, released, read.checks)
     work.watch.phase(work.name, "clean")
     drop_losers(work, commit, read)
+    if unrecorded is not None:
+        raise unrecorded
     return _Done(commit, read, moved, released)
+
+
+def _record_or_say(work: Work, moved: Sequence[FoundFile]) -> Exception | None:
+    """The people's copies must not come between a commit and its publish: what went wrong with them is for
+    the end, and the next run writes them anew from the log."""
+    try:
+        _record(work, {file.key: "it changed while it was being read" for file in moved})
+        work.look.forget()
+    except Exception as error:
+        return error
+    return None
 
 
 def _read_and_commit(order: _Order, work: Work) -> tuple[Commit, Read, tuple[FoundFile, ...]]:
@@ -220,6 +232,9 @@ def _read_and_commit(order: _Order, work: Work) -> tuple[Commit, Read, tuple[Fou
         raise  # the commit may have been made: nothing that it refers to may go
     except LadingError as error:
         _record_failure(work, error)
+        drop_losers(work, None)
+        raise
+    except Exception:
         drop_losers(work, None)
         raise
     return commit, read, moved
@@ -294,6 +309,16 @@ def _moved_error(work: Work, moved: Sequence[FoundFile]) -> LadingError | None:
         table=work.name,
         file=moved[0].key,
     )
+
+
+def _told(error: Exception, table: str) -> LadingError:
+    told = error if isinstance(error, LadingError) else None
+    if isinstance(error, OSError):
+        told = disk_failure(error)
+    if told is None:
+        told = Unexpected.of(error)
+    told.table = told.table or table
+    return told
 
 
 def _failed_report(name: str, verdicts: dict[str, int], error: LadingError, started: float) -> TableReport:

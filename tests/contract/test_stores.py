@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from support.places import Place, poll
 
-from lading.errors import ManifestStoreError, PublishManifestError
+from lading.errors import Conflict, ManifestStoreError, PublishManifestError
 from lading.model import SnapshotRef
 from lading.snapshots.stores.protocol import ManifestStore
 
@@ -107,6 +107,16 @@ def test_a_rollback_holds_the_pointer_until_it_is_released(store: ManifestStore)
     released = store.set_current(held.ref, hold=False, sequence=3)
     assert store.load_current() == released and not released.held
     assert store.publish(b"4", "r4", sequence=4).outcome == "current"
+
+
+def test_a_move_decided_by_a_pointer_that_has_moved_since_is_a_conflict(store: ManifestStore) -> None:
+    first = store.publish(b"1", "r1", sequence=1, now=NOW)
+    second = store.publish(b"2", "r2", sequence=2, now=NOW)
+    with pytest.raises(Conflict, match="the pointer moved in between"):
+        store.set_current(first.ref, expected=first.current)
+    assert store.load_current() == second.current
+    moved = store.set_current(first.ref, expected=second.current, sequence=1)
+    assert store.load_current() == moved and moved.ref == first.ref
 
 
 def test_every_move_of_the_pointer_is_later_and_has_its_own_name(store: ManifestStore) -> None:

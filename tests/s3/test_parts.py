@@ -13,7 +13,6 @@ from support.faults import FaultyHttp
 from lading.catalog.table import Table
 from lading.errors import PartError, StorageError
 from lading.model import Commit, Member, Place
-from lading.pipeline.orphans import drop_orphans
 from lading.pipeline.parts import Origin, PartWriter
 from lading.pipeline.rewrite import rewrite_members
 from lading.readers.lookup import lookup
@@ -139,14 +138,3 @@ def test_a_damaged_part_is_named(table: Table, there: Place) -> None:
     storage_of(there).put(member.path, b"x" * member.bytes)
     with pytest.raises(PartError, match="can't be read"):
         scan(table.state).to_table()
-
-
-@pytest.mark.parametrize("buckets", [None, [3]])
-def test_only_a_runs_own_parts_that_nothing_took_up_are_dropped(
-    table: Table, there: Place, buckets: list[int] | None
-) -> None:
-    lost, others = part(there, "lost"), part(there, "other")
-    assert drop_orphans(there, "lost", buckets, is_live=table.state.contains) == 1
-    assert drop_orphans(there, "run", buckets, is_live=table.state.contains) == 0
-    names = {one.name for one in storage_of(there).list("bucket=000003")}
-    assert others.path in names and lost.path not in names and len(names) == 2

@@ -22,8 +22,10 @@ def change(
     of_tables_too: bool = False,
 ) -> int:
     """Plan and commit, again from the new state when somebody was quicker; the sequence. What `plan` finds
-    done already needs no commit."""
+    done already needs no commit, so it never goes by what this handle remembers: the log is caught up with
+    first."""
     for attempt in range(attempts):
+        table.catch_up()
         if table.state.meta.recipe and not of_tables_too:
             raise ConfigError(
                 f"{table.place} is a table that `lading run` keeps true to its sources",
@@ -38,7 +40,6 @@ def change(
         except Conflict:
             if attempt == attempts - 1:
                 raise
-            table.refresh()
     table.checkpoint_if_due()
     return table.state.sequence
 

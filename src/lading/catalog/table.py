@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -103,8 +104,17 @@ class Table:
         table._apply(tail.frames.commits)
         return table
 
+    def catch_up(self) -> None:
+        """Take in what others committed since, for the cost of that. Under the lock: a commit that is being
+        written counts when it is durable."""
+        with self._log.lock():
+            try:
+                self._catch_up()
+            except Conflict:  # compacted in between
+                self.refresh()
+
     def refresh(self) -> None:
-        """Take in what others committed since."""
+        """Open the table anew: what others committed since, over the newest checkpoint."""
         fresh = Table.open(self.place)
         self.close()
         self.state, self._header, self._end = fresh.state, fresh._header, fresh._end
@@ -137,6 +147,14 @@ class Table:
             gave_up = tail.header.base  # compacted past `state`: it can't be told any more
         if gave_up is not None:
             raise expired(run_id, gave_up)
+
+    def holds(self, paths: Iterable[str]) -> bool:
+        """Whether all of these are members of the log as it is at this moment, whatever `state` says."""
+        now = Table.open(self.place)
+        try:
+            return all(now.state.contains(path) for path in paths)
+        finally:
+            now.close()
 
     def history(self) -> list[Commit]:
         """Every commit that the log still holds, oldest first; compaction takes them away."""

@@ -6,12 +6,13 @@ Exit codes: 1 work failed, 3 config or usage error, 130 interrupted.
 from __future__ import annotations
 
 import traceback
+from pathlib import Path
 from typing import Any
 
 from lading.cli.logfile import log_exception
 from lading.cli.screen import note, print_json
 from lading.cli.session import Session
-from lading.errors import LadingError
+from lading.errors import LadingError, Unexpected
 from lading.storage.local import disk_failure
 
 
@@ -55,13 +56,19 @@ def unexpected(error: Exception, session: Session) -> int:
     disk = disk_failure(error) if isinstance(error, OSError) else None
     if disk is not None:
         return lading_failure(disk, session)
-    log = log_exception(session.project, error) if session.is_project else None
+    told = Unexpected.of(error)
+    say_where(told, session.project if session.is_project else None)
+    return lading_failure(told, session)
+
+
+def say_where(error: Unexpected, project: Path | None) -> None:
+    """Log the traceback with the project, or show it; the hint then says where it is."""
+    cause = error.__cause__ or error
+    log = log_exception(project, cause) if project is not None else None
     if log is None:
-        note("".join(traceback.format_exception(error)).rstrip())
+        note("".join(traceback.format_exception(cause)).rstrip())
     where = f"in {log}" if log else "above"
-    hint = f"the traceback is {where}; please report it. Nothing is lost: the command may be run again"
-    failure = LadingError(f"unexpected {type(error).__name__}: {error}", hint=hint)
-    return _say("Unexpected", failure, session, 1)
+    error.hint = f"the traceback is {where}; please report it. Nothing is lost: the command may be run again"
 
 
 def _say(kind: str, error: LadingError, session: Session, exit_code: int) -> int:

@@ -9,7 +9,7 @@ import typer
 
 from lading.cli.session import Json, Tables, config_of
 from lading.config.project import Config
-from lading.errors import LadingError
+from lading.errors import LadingError, Unexpected
 
 if TYPE_CHECKING:
     from lading.run import RunReport, TableReport
@@ -70,6 +70,7 @@ def run_and_report(
 
 
 def _logged_run(config: Config, tables: list[str], options: dict[str, Any]) -> RunReport:
+    from lading.cli.failures import say_where
     from lading.cli.logfile import LogFile, LogWatch
     from lading.cli.progress import Watches, terminal_watch
     from lading.run import run as run_tables
@@ -86,6 +87,9 @@ def _logged_run(config: Config, tables: list[str], options: dict[str, Any]) -> R
     except KeyboardInterrupt:
         log.write("run interrupted", level="warning")
         raise
+    for table in report.tables:
+        if isinstance(table.error, Unexpected):
+            say_where(table.error, config.project)
     log.write("run finished", **_report_object(report))
     return report
 

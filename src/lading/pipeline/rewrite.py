@@ -9,15 +9,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
+from lading.errors import PartError
 from lading.model import Member, Root
 from lading.pipeline.parts import ROW_GROUP, SOURCE, Origin, PartWriter
-from lading.storage.parquet import open_parquet, row_batches
+from lading.storage.parquet import open_parquet, row_batches, shown_path
 
 _THREADS = 4
 
@@ -44,9 +47,11 @@ def rewrite_members(
 
 def _rewrite(table_dir: Root, drop: frozenset[int], origin: Origin, member: Member) -> Member | None:
     leave_out = pa.array(sorted(drop | set(member.minus)), pa.int64())
-    with open_parquet(table_dir, member.path, member.bytes) as file:
+    with _reading(table_dir, member):
+        file = open_parquet(table_dir, member.path, member.bytes)
+    with file:
         schema = file.schema_arrow.remove_metadata()
-        kept = _row_groups(_kept_batches(row_batches(table_dir, file, ROW_GROUP // 2), leave_out), schema)
+        kept = _row_groups(_kept_batches(_batches(table_dir, member, file), leave_out), schema)
         first = next(kept, None)
         if first is None:
             return None
@@ -59,6 +64,24 @@ def _rewrite(table_dir: Root, drop: frozenset[int], origin: Origin, member: Memb
             writer.abort()
             raise
     return msgspec.structs.replace(writer.close(), tier=member.tier)
+
+
+def _batches(table_dir: Root, member: Member, file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+    with _reading(table_dir, member):
+        yield from row_batches(table_dir, file, ROW_GROUP // 2)
+
+
+@contextmanager
+def _reading(table_dir: Root, member: Member) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        path = shown_path(table_dir, member.path)
+        raise PartError(
+            f"the part {path} can't be read: {error}",
+            hint="`lading verify` lists what is damaged, `lading repair` has it read again from its sources",
+            file=path,
+        ) from error
 
 
 def _kept_batches(batches: Iterator[pa.RecordBatch], leave_out: pa.Array) -> Iterator[pa.RecordBatch]:

@@ -101,7 +101,8 @@ class ShardPlace:
             return tuple(one for one, there in zip(shards, pool.map(is_there, shards), strict=True) if there)
 
     def drop_losers(self, winners: Collection[str]) -> int:
-        """Delete what this run wrote and no manifest lists: `winners` are the db_urls that one does."""
+        """Delete what this run wrote and none of its manifests lists: `winners` are the db_urls that one
+        does."""
         return self._drop_objects(winners) if self.url is not None else self._drop_folders(winners)
 
     @property

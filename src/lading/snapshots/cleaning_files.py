@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,17 +24,20 @@ from lading.storage.place import Where, root_of, storage_of
 _FIRST_PAGE = 65_536  # bytes at most: it holds the schema
 
 
-def files_of(where: Where) -> Iterator[FoundFile]:
-    """Every candidate below `where`, in order of their names."""
+def files_of(
+    where: Where, folder: str = "", *, named: Callable[[str], bool] = lambda path: True
+) -> Iterator[FoundFile]:
+    """Every candidate below `where`, in order of their names; with `folder`, only those below that. Only
+    files that `named` takes by their paths are looked at."""
     if isinstance(where, Place):
-        for one in storage_of(where).list():
+        for one in storage_of(where).list(folder):
             found = kind_of(one.name, in_bucket=True)
-            if found is not None:
+            if found is not None and named(one.name):
                 yield FoundFile(where, one.name, found[0], one.size, one.modified, one.etag, found[1])
         return
-    for path in _walk(where, ""):
+    for path in _walk(where, folder):
         found = kind_of(path, in_bucket=False)
-        if found is not None:
+        if found is not None and named(path):
             yield from _file(where, path, *found)
 
 

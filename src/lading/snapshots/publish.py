@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
-from lading.errors import LadingError, PublishCurrentError, PublishManifestError
+from lading.errors import Conflict, LadingError, PublishCurrentError, PublishManifestError
 from lading.format.pointer import new_swap_id
 from lading.model import SnapshotRef
 from lading.snapshots.stores.protocol import Outcome, Published, is_run_id, later
@@ -87,6 +87,16 @@ def same_pointer(one: SnapshotRef | None, other: SnapshotRef | None) -> bool:
     if one is None or other is None:
         return one is other
     return (one.swap_id, one.ref) == (other.swap_id, other.ref)
+
+
+def refuse_moved(current: SnapshotRef | None, expected: SnapshotRef | None) -> None:
+    """Raise Conflict if the pointer isn't the one that somebody decided by; None: whatever it is."""
+    if expected is not None and not same_pointer(current, expected):
+        seen = f"run {current.run_id}" if current is not None else "nothing"
+        raise Conflict(
+            f"the pointer moved in between: readers see {seen} now, not run {expected.run_id}",
+            hint="look at `lading history`, then decide again",
+        )
 
 
 def outcome_of(current: SnapshotRef | None, sequence: int, raced: bool) -> Outcome:

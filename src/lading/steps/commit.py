@@ -7,14 +7,12 @@ from collections.abc import Iterable
 
 import msgspec
 
-from lading.catalog.table import Table
-from lading.errors import SourceError, TransformError
+from lading.errors import Conflict, PartError, SourceError, TransformError
 from lading.model import Commit, FoundFile, Ingested, Member, Source
-from lading.pipeline.orphans import drop_orphans
 from lading.pipeline.rewrite import rewrite_members
 from lading.plan import recorded_hash, split_members, split_mixed
 from lading.sources.ids import source_id
-from lading.steps.quarantine import drop_unkept
+from lading.steps.tidy import tidy
 from lading.steps.work import Prepared, Read, Work, now_text
 
 
@@ -45,7 +43,7 @@ def commit_rows(work: Work, prepared: Prepared, read: Read) -> tuple[Commit, tup
         schema=schema,
         order_by=work.look.config.order_by if schema is not None else None,
     )
-    return work.table.commit(commit), moved
+    return work.commit(commit), moved
 
 
 def _held(member: Member, sources: frozenset[int]) -> tuple[int, ...]:
@@ -57,7 +55,7 @@ def commit_notes(work: Work) -> None:
     sources = noted(work)
     if sources:
         recipe = work.table.state.meta.recipe
-        work.table.commit(Commit(work.commit_id, work.run_id, now_text(), recipe, sources=sources))
+        work.commit(Commit(work.commit_id, work.run_id, now_text(), recipe, sources=sources))
 
 
 def noted(work: Work) -> tuple[Source, ...]:
@@ -102,8 +100,7 @@ def drop_losers(work: Work, commit: Commit | None, read: Read | None = None) -> 
     buckets = {member.bucket for member in commit.add} if commit is not None else None
     if buckets is not None and read is not None:
         buckets |= read.buckets
-    drop_orphans(work.table.place, work.run_id, buckets, is_live=Table.open(work.table.place).state.contains)
-    drop_unkept(work)
+    tidy(work, buckets)
 
 
 def _schema_change(work: Work, prepared: Prepared, ingested: Ingested | None) -> bytes | None:
@@ -149,12 +146,21 @@ def _sources_read(
 
 
 def _rewritten(work: Work, members: Iterable[Member], drop: frozenset[int]) -> list[Member]:
-    return rewrite_members(
-        work.table.root,
-        list(members),
-        drop,
-        table_id=work.table.table_id,
-        run_id=work.run_id,
-        commit_id=work.commit_id,
-        order_by=work.look.config.order_by,
-    )
+    several = list(members)
+    try:
+        return rewrite_members(
+            work.table.root,
+            several,
+            drop,
+            table_id=work.table.table_id,
+            run_id=work.run_id,
+            commit_id=work.commit_id,
+            order_by=work.look.config.order_by,
+        )
+    except PartError as error:
+        if work.table.holds([member.path for member in several]):
+            raise
+        raise Conflict(
+            f"somebody else replaced parts of {work.name} that this run was rewriting, and they were cleaned",
+            hint="run again: it will plan from there",
+        ) from error

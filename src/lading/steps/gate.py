@@ -112,19 +112,21 @@ def _publish(
     work.watch.phase(work.name, "publish")
     if verdict is not None and verdict.failures:
         ref = keep_snapshot(work, verdict.facts, served)
-        _drop_losers(served)
+        _drop_losers(work, served)
         refused = _refusal(work.name, work.run_id, ref, verdict.failures)
         return Released(refused=refused, ref=ref, checks=verdict.checks)
     record.moving(current.ref if current is not None else None)
     published = publish_snapshot(work, verdict.facts if verdict is not None else None, served)
-    _drop_losers(served)
+    _drop_losers(work, served)
     return Released(published, ref=published.ref, checks=verdict.checks if verdict is not None else ())
 
 
-def _drop_losers(served: Served | None) -> None:
-    """Only when a manifest lists the winners: until then nobody could tell them."""
-    if served is not None:
-        served.drop_losers()
+def _drop_losers(work: Work, served: Served | None) -> None:
+    """Shards that this run built and that did not win; only when a manifest lists the winners: until then
+    nobody could tell them."""
+    if served is not None and served.built:
+        work.kept.update(served.urls())
+        served.place.drop_losers(work.kept)
 
 
 def refusal_of(store: ManifestStore, table: str, listed: SnapshotRef) -> GateFailed | None:

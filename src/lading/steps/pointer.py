@@ -6,6 +6,7 @@ until then alone for a while, and `lading repair` knows where a lost pointer was
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,13 +21,17 @@ from lading.steps.gate import refusal_of
 from lading.steps.store import store_of
 from lading.steps.work import new_run_id
 
+_ATTEMPTS = 100  # each lost race means that somebody else moved the pointer
+
 
 @dataclass(frozen=True, slots=True)
 class Move:
+    """Where to, given what readers see: decided anew when that changes before the pointer has moved."""
+
     table: str
     action: str
-    before: SnapshotRef | None
-    to: SnapshotRef
+    store: ManifestStore
+    decide: Callable[[SnapshotRef | None], SnapshotRef]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,31 +47,36 @@ def roll_back(config: Config, name: str, wanted: Wanted, *, now: datetime | None
     """Point readers at an older snapshot and hold it there: runs go on committing, and publish nothing
     until `release_hold`. No data is touched."""
     store = store_of(config, name)
-    before = _before(store)
-    target = find(store, wanted, config.place(name))
-    build_meta(store, target.ref)  # malformed: refused while readers still see something
-    return _move(config, store, Move(name, "rollback", before, target), hold=True, now=now)
+
+    def decide(before: SnapshotRef | None) -> SnapshotRef:
+        target = find(store, wanted, config.place(name))
+        build_meta(store, target.ref)  # malformed: refused while readers still see something
+        return target
+
+    return _move(config, Move(name, "rollback", store, decide), hold=True, now=now)
 
 
 def release_hold(config: Config, name: str, *, now: datetime | None = None) -> Moved:
     """Undo a rollback: readers see the newest snapshot that its gate let through, or that somebody published
     all the same."""
     store = store_of(config, name)
-    before = _before(store)
-    if before is not None and not before.held:
-        raise Conflict(
-            f"{name} is not held: nothing was rolled back",
-            hint=f"readers see run {before.run_id}; `lading history {name}` lists the others",
-            table=name,
-        )
-    forced = forced_by_hand(config.place(name))
-    listed = [one for one in history(store) if one.sequence is not None]
-    good = [one for one in listed if not one.failed or one.ref in forced]
-    if not good:
-        raise NotFound(f"{name} has no snapshot to show", hint=f"lading run {name}", table=name)
-    newest = max(good, key=lambda one: (one.sequence or 0, one.at))
-    target = SnapshotRef(newest.ref, newest.run_id, newest.at, newest.sequence or 0)
-    return _move(config, store, Move(name, "release", before, target), hold=False, now=now)
+
+    def decide(before: SnapshotRef | None) -> SnapshotRef:
+        if before is not None and not before.held:
+            raise Conflict(
+                f"{name} is not held: nothing was rolled back",
+                hint=f"readers see run {before.run_id}; `lading history {name}` lists the others",
+                table=name,
+            )
+        forced = forced_by_hand(config.place(name))
+        listed = [one for one in history(store) if one.sequence is not None]
+        good = [one for one in listed if not one.failed or one.ref in forced]
+        if not good:
+            raise NotFound(f"{name} has no snapshot to show", hint=f"lading run {name}", table=name)
+        newest = max(good, key=lambda one: (one.sequence or 0, one.at))
+        return SnapshotRef(newest.ref, newest.run_id, newest.at, newest.sequence or 0)
+
+    return _move(config, Move(name, "release", store, decide), hold=False, now=now)
 
 
 def publish_run(
@@ -74,26 +84,29 @@ def publish_run(
 ) -> Moved:
     """Show the snapshot of a run; one that the gate refused only with `force`. It doesn't hold."""
     store = store_of(config, name)
-    before = _before(store)
-    target = find(store, Wanted(run_id=run_id), config.place(name))
-    refusal = refusal_of(store, name, target)
-    if refusal is not None and not force:
-        raise refusal
-    if before is not None and before.ref == target.ref:
-        return Moved(name, before, before)
-    if before is not None and before.held:
-        raise Conflict(
-            f"{name} is held at run {before.run_id}: somebody rolled it back",
-            hint=f"lading publish {name} --release lets it go on",
-            table=name,
-        )
-    if before is not None and before.sequence > target.sequence:
-        raise Conflict(
-            f"readers of {name} see a newer snapshot than that of run {run_id}",
-            hint=f"to go back, and stay there: lading rollback {name} --run-id {run_id}",
-            table=name,
-        )
-    return _move(config, store, Move(name, "publish", before, target), hold=False, now=now)
+
+    def decide(before: SnapshotRef | None) -> SnapshotRef:
+        target = find(store, Wanted(run_id=run_id), config.place(name))
+        refusal = refusal_of(store, name, target)
+        if refusal is not None and not force:
+            raise refusal
+        if before is not None and before.ref == target.ref:
+            return before
+        if before is not None and before.held:
+            raise Conflict(
+                f"{name} is held at run {before.run_id}: somebody rolled it back",
+                hint=f"lading publish {name} --release lets it go on",
+                table=name,
+            )
+        if before is not None and before.sequence > target.sequence:
+            raise Conflict(
+                f"readers of {name} see a newer snapshot than that of run {run_id}",
+                hint=f"to go back, and stay there: lading rollback {name} --run-id {run_id}",
+                table=name,
+            )
+        return target
+
+    return _move(config, Move(name, "publish", store, decide), hold=False, now=now)
 
 
 def refused_newer(store: ManifestStore, current: SnapshotRef | None) -> SnapshotRef | None:
@@ -117,9 +130,23 @@ def _before(store: ManifestStore) -> SnapshotRef | None:
         return None
 
 
-def _move(config: Config, store: ManifestStore, move: Move, *, hold: bool, now: datetime | None) -> Moved:
+def _move(config: Config, move: Move, *, hold: bool, now: datetime | None) -> Moved:
+    before = _before(move.store)
+    target = move.decide(before)  # what is refused leaves no record
+    if target is before:
+        return Moved(move.table, before, target)
     with start_record(config.place(move.table), new_run_id(), now, action=move.action) as record:
-        record.moving(move.before.ref if move.before is not None else None)
-        moved = store.set_current(move.to.ref, hold=hold, sequence=move.to.sequence, now=now)
+        for attempt in range(_ATTEMPTS):
+            record.moving(before.ref if before is not None else None)
+            try:
+                moved = move.store.set_current(
+                    target.ref, hold=hold, sequence=target.sequence, expected=before, now=now
+                )
+                break
+            except Conflict:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                before = _before(move.store)
+                target = move.decide(before)
         record.finish("succeeded", manifest_ref=moved.ref, now=now)
-    return Moved(move.table, move.before, moved)
+    return Moved(move.table, before, moved)

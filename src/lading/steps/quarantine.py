@@ -17,14 +17,14 @@ from lading.catalog.table import Table
 from lading.config.project import Config
 from lading.errors import BadRows, NotFound, PartError
 from lading.model import Commit, Source
-from lading.pipeline.parts import SOURCE, Origin, is_part_of
+from lading.pipeline.parts import SOURCE, Origin
 from lading.sources.ids import source_id
 from lading.sources.manifest import load as load_source_manifest
 from lading.sources.opening import open_plain
 from lading.steps.again import nothing_of
 from lading.steps.unpack import RefusedBefore, refused_before
 from lading.steps.work import Aside, Rejected, Work, new_id, now_text
-from lading.storage.place import drop_file, files_below
+from lading.storage.place import drop_file
 
 _TEXT = 1 << 16  # characters kept of a line of a file that was set aside whole
 
@@ -141,18 +141,6 @@ def drop_aside(config: Config, name: str, key: str | None = None) -> list[SetAsi
     for source in kept:
         drop_file(table.place, str(source.quarantine))
     return [SetAside(one.key, one.rejected, one.aside, one.processed_at, False) for one in kept]
-
-
-def drop_unkept(work: Work) -> None:
-    """Delete what this run wrote aside and did not commit. What its commit replaced is `lading clean`'s,
-    like replaced parts."""
-    place = work.table.place
-    mine = {path for path in files_below(place, "quarantine") if is_part_of(path, work.run_id)}
-    if not mine:
-        return
-    live = {source.quarantine for source, _ in Table.open(place).state.sources().values()}
-    for path in mine - live:
-        drop_file(place, path)
 
 
 def _table(config: Config, name: str) -> Table:

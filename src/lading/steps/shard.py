@@ -64,10 +64,8 @@ class Served:
             custom=meta.custom | self._custom(),
         )
 
-    def drop_losers(self) -> None:
-        """Attempts of this run that did not win."""
-        if self.built:
-            self.place.drop_losers({shard.db_url for shard in self.shards if shard.db_url is not None})
+    def urls(self) -> set[str]:
+        return {shard.db_url for shard in self.shards if shard.db_url is not None}
 
     def _custom(self) -> dict[str, Any]:
         return {
@@ -204,7 +202,7 @@ def _build(
         if len(dirty) == spec.num_dbs:
             check_rows(built, work.table.state.row_count())
     except BaseException:
-        place.drop_losers(())
+        place.drop_losers(work.kept)
         raise
     failures: tuple[str, ...] = ()
     if built.twice and not spec.latest:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from lading.catalog.table import Table
 from lading.config.project import Config
-from lading.model import CheckResult, Column, Digest, FoundFile, Ingested, StagedGroup
+from lading.errors import CommitUnknown, LadingError
+from lading.model import CheckResult, Column, Commit, Digest, FoundFile, Ingested, StagedGroup
 from lading.steps.look import Look
 from lading.watch import Watch
 
@@ -26,6 +27,8 @@ class Work:
     run_id: str
     commit_id: str
     watch: Watch
+    # What commits and manifests of this run refer to, by path or db_url: tidying leaves it alone.
+    kept: set[str] = field(default_factory=set)
 
     @property
     def name(self) -> str:
@@ -34,6 +37,21 @@ class Work:
     @property
     def staging(self) -> Path:
         return self.config.cache / "staging" / f"{self.run_id}-{self.name}"
+
+    def commit(self, commit: Commit) -> Commit:
+        """Commit, and keep what was committed. What may have been committed is kept as well: only a refusal
+        makes its files losers."""
+        files = {member.path for member in commit.add}
+        files |= {source.quarantine for source in commit.sources if source.quarantine is not None}
+        fresh = files - self.kept
+        self.kept.update(fresh)
+        try:
+            return self.table.commit(commit)
+        except CommitUnknown:
+            raise
+        except (LadingError, OSError):
+            self.kept.difference_update(fresh)
+            raise
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,15 +56,6 @@ def _connected(url: str, options: tuple[tuple[str, str], ...]) -> ObjectStorage:
     return ObjectStorage(url, dict(options))
 
 
-def files_below(where: Where, folder: str) -> list[str]:
-    """The files directly in `folder`, as paths below `where`; none when it isn't there."""
-    if isinstance(where, Place):
-        names = [one.name for one in storage_of(where).list(folder)]
-        return [name for name in names if name.rpartition("/")[0] == folder]
-    below = where / folder
-    return [f"{folder}/{file.name}" for file in below.iterdir()] if below.is_dir() else []
-
-
 def has_file(where: Where, path: str) -> bool:
     """Whether there is a file at `path`, relative to `where`."""
     if not isinstance(where, Place):

@@ -18,7 +18,7 @@ from lading.errors import LadingError, ManifestParseError, ManifestStoreError, P
 from lading.format.pointer import MALFORMED, POINTER_LIMIT, encode_pointer, new_swap_id, parse_pointer
 from lading.format.snapshot_file import HINT, SNAPSHOT_LIMIT
 from lading.model import SnapshotRef
-from lading.snapshots.publish import publish_in_two_phases, same_pointer
+from lading.snapshots.publish import publish_in_two_phases, refuse_moved, same_pointer
 from lading.snapshots.stores.protocol import (
     CURRENT,
     MANIFEST_NAME,
@@ -120,7 +120,13 @@ class LocalStore:
         return found
 
     def set_current(
-        self, ref: str, *, hold: bool = True, sequence: int = 0, now: datetime | None = None
+        self,
+        ref: str,
+        *,
+        hold: bool = True,
+        sequence: int = 0,
+        expected: SnapshotRef | None = None,
+        now: datetime | None = None,
     ) -> SnapshotRef:
         steps = ref.split("/")
         parsed = parse_folder(steps[1]) if len(steps) == 3 and steps[0] == MANIFESTS else None
@@ -133,7 +139,9 @@ class LocalStore:
             with local.locked(self.root / f"{CURRENT}.lock"):
                 if not self.manifest_path(ref).is_file():
                     raise absent  # deleted in between: see delete_manifest
-                at = later(now, self._moved_at())
+                current = self._readable_current()
+                refuse_moved(current, expected)
+                at = later(now, current.published_at if current is not None else None)
                 to = SnapshotRef(ref, parsed[1], at, sequence, held=hold, swap_id=new_swap_id())
                 local.write_atomic(self.root / CURRENT, encode_pointer(to))
         except OSError as error:
@@ -165,13 +173,12 @@ class LocalStore:
             raise _unreadable(path, error) from error
         return True
 
-    def _moved_at(self) -> datetime | None:
-        """When the pointer moved last. A malformed pointer has no time, and may be replaced."""
+    def _readable_current(self) -> SnapshotRef | None:
+        """The pointer; a malformed one says nothing, and may be replaced."""
         try:
-            current = self.load_current()
+            return self.load_current()
         except ManifestParseError:
             return None
-        return current.published_at if current is not None else None
 
     def _newest(self) -> datetime | None:
         """When the youngest manifest was written: names sort as text, so by time."""

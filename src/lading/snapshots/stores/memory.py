@@ -8,7 +8,7 @@ from datetime import datetime
 from lading.errors import ManifestStoreError
 from lading.format.pointer import new_swap_id
 from lading.model import SnapshotRef
-from lading.snapshots.publish import publish_in_two_phases, same_pointer
+from lading.snapshots.publish import publish_in_two_phases, refuse_moved, same_pointer
 from lading.snapshots.stores.protocol import (
     MANIFEST_NAME,
     MANIFESTS,
@@ -63,10 +63,17 @@ class MemoryStore:
         return sorted(listed, key=lambda entry: entry.published_at, reverse=True)[:limit]
 
     def set_current(
-        self, ref: str, *, hold: bool = True, sequence: int = 0, now: datetime | None = None
+        self,
+        ref: str,
+        *,
+        hold: bool = True,
+        sequence: int = 0,
+        expected: SnapshotRef | None = None,
+        now: datetime | None = None,
     ) -> SnapshotRef:
         with self._lock:
             listed, _ = self._find(ref)
+            refuse_moved(self._current, expected)
             at = later(now, self._current.published_at if self._current else None)
             to = SnapshotRef(ref, listed.run_id, at, sequence, held=hold, swap_id=new_swap_id())
             self._current = to

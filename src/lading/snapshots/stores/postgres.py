@@ -21,7 +21,7 @@ from lading.errors import ManifestParseError, ManifestStoreError, PublishCurrent
 from lading.format.pointer import new_swap_id
 from lading.format.snapshot_file import HINT, SNAPSHOT_LIMIT
 from lading.model import SnapshotRef
-from lading.snapshots.publish import check_run_id, outcome_of, same_pointer, successor
+from lading.snapshots.publish import check_run_id, outcome_of, refuse_moved, same_pointer, successor
 from lading.snapshots.stores import postgres_sql as statements
 from lading.snapshots.stores.postgres_connections import connections_to
 from lading.snapshots.stores.protocol import Published, is_run_id, later
@@ -125,7 +125,13 @@ class PostgresStore:
         return self._read(lambda connection: statements.list_builds(connection, self.tables, limit), [])
 
     def set_current(
-        self, ref: str, *, hold: bool = True, sequence: int = 0, now: datetime | None = None
+        self,
+        ref: str,
+        *,
+        hold: bool = True,
+        sequence: int = 0,
+        expected: SnapshotRef | None = None,
+        now: datetime | None = None,
     ) -> SnapshotRef:
         swap_id = new_swap_id()
 
@@ -136,6 +142,7 @@ class PostgresStore:
             if not is_run_id(ref) or statements.load_payload(connection, self.tables, ref, 0) is None:
                 raise self._absent(ref)
             current = statements.newest_pointer(connection, self.tables)
+            refuse_moved(current, expected)
             at = later(now, current.published_at if current is not None else None)
             to = SnapshotRef(ref, ref, at, sequence, held=hold, swap_id=swap_id)
             statements.insert_pointer(connection, self.tables, to)

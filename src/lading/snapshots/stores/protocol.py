@@ -68,9 +68,16 @@ class ManifestStore(Protocol):
         ...
 
     def set_current(
-        self, ref: str, *, hold: bool = True, sequence: int = 0, now: datetime | None = None
+        self,
+        ref: str,
+        *,
+        hold: bool = True,
+        sequence: int = 0,
+        expected: SnapshotRef | None = None,
+        now: datetime | None = None,
     ) -> SnapshotRef:
-        """Point at a manifest that is there. With `hold`, runs leave the pointer where it is now."""
+        """Point at a manifest that is there. With `hold`, runs leave the pointer where it is now.
+        `expected` is the pointer that the caller decided by: Conflict if it moved since."""
         ...
 
     def delete_manifest(self, ref: str) -> bool:

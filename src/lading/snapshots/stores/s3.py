@@ -29,7 +29,7 @@ from lading.format.pointer import (
 )
 from lading.format.snapshot_file import HINT, SNAPSHOT_LIMIT
 from lading.model import SnapshotRef
-from lading.snapshots.publish import publish_in_two_phases, same_pointer
+from lading.snapshots.publish import publish_in_two_phases, refuse_moved, same_pointer
 from lading.snapshots.stores.protocol import (
     CURRENT,
     MANIFEST_NAME,
@@ -122,16 +122,24 @@ class S3Store:
             raise unreadable(f"{self.url}/{MANIFESTS}", error) from error
 
     def set_current(
-        self, ref: str, *, hold: bool = True, sequence: int = 0, now: datetime | None = None
+        self,
+        ref: str,
+        *,
+        hold: bool = True,
+        sequence: int = 0,
+        expected: SnapshotRef | None = None,
+        now: datetime | None = None,
     ) -> SnapshotRef:
         name = self.names.name(ref)
         ref, run_id = self.names.ref(name), self.names.run_id(name)
         self._require(name)
         try:
             for _ in range(_ATTEMPTS):
-                at, etag = self._moved_at()
+                current, etag = self._readable_current()
+                refuse_moved(current, expected)
                 self._require(name)  # again, after the pointer was read: see delete_manifest
-                to = SnapshotRef(ref, run_id, later(now, at), sequence, held=hold, swap_id=new_swap_id())
+                at = later(now, current.published_at if current is not None else None)
+                to = SnapshotRef(ref, run_id, at, sequence, held=hold, swap_id=new_swap_id())
                 if self._swap(to, etag) or same_pointer(self.load_current(), to):
                     return to
         except (StorageError, ManifestStoreError) as error:
@@ -194,8 +202,8 @@ class S3Store:
             raise
         return True
 
-    def _moved_at(self) -> tuple[datetime | None, str | None]:
-        """When the pointer moved last, and its etag. A malformed one has no time, and may be replaced."""
+    def _readable_current(self) -> tuple[SnapshotRef | None, str | None]:
+        """The pointer and its etag; a malformed one says nothing, and may be replaced."""
         try:
             seen = self._storage.head(CURRENT)
             if seen.size > POINTER_LIMIT:
@@ -204,7 +212,7 @@ class S3Store:
         except FileNotFoundError:
             return None, None
         try:
-            return self.names.pointer(data).published_at, etag
+            return self.names.pointer(data), etag
         except ManifestParseError:
             return None, etag
 
