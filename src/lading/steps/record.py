@@ -11,8 +11,9 @@ from lading.catalog.table import Table
 from lading.config.project import Config
 from lading.model import FoundFile, Source
 from lading.sources.manifest import FileEntry, SourceManifest, save
+from lading.sources.manifest import load as load_source_manifest
 from lading.sources.schema import load_schema
-from lading.steps.ledger import FAILED, QUARANTINED, SUCCESS
+from lading.steps.ledger import FAILED, QUARANTINED, SUCCESS, make_ledger
 from lading.steps.look import Look
 from lading.steps.quiet import SEAL, seal_of
 from lading.steps.rules import rules_of
@@ -37,7 +38,15 @@ def write_manifest_of(table: Table) -> None:
 
 def record_sources(config: Config, look: Look, state: TableState, failures: Mapping[str, str]) -> None:
     """`state` is the log's. `failures` says why, by key; it covers this run and what earlier runs left
-    failed."""
+    failed. What people asked for since the look is asked for still: a file that they removed stays away,
+    entries that they removed or changed are left as failed."""
+    path = config.source_manifest(look.config.name)
+    now = load_source_manifest(path)
+    if now is None and look.manifest is not None:
+        return
+    if now is not None and not now.as_written:
+        asked = make_ledger(now, state, f"manifest/{look.config.name}.json").known
+        failures = {key: one.again for key, one in asked.items() if one.again is not None} | dict(failures)
     sources = look.ledger.sources(state)
     failed = {file.key: file for file in look.found if file.key in failures} if failures else {}
     keys = sorted(sources.keys() | failed.keys() if failed else sources)
@@ -62,7 +71,7 @@ def record_sources(config: Config, look: Look, state: TableState, failures: Mapp
             elif source is not None:
                 yield key, _read(source)
 
-    save(config.source_manifest(look.config.name), new, entries())
+    save(path, new, entries())
 
 
 def _read(source: Source) -> FileEntry:
