@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from lading.config.project import TableConfig
-from lading.errors import GateFailed, ManifestParseError
+from lading.errors import GateFailed, ManifestParseError, NotFound
 from lading.format.members import MemberStore
 from lading.format.state_file import write_state
 from lading.model import CheckResult, SnapshotRef
@@ -164,7 +164,10 @@ def _judged(
         return None
     work.watch.phase(work.name, "gate")
     new = _as_members(work)
-    seen = None if current is None else open_members(store, current.ref, work.table.root)
+    try:
+        seen = None if current is None else open_members(store, current.ref, work.table.root)
+    except NotFound:
+        seen = None  # another writer's: it has no rows to compare with
     try:
         known = build_meta(store, current.ref).custom.get("gate") if current is not None else None
         return judge(gate, new, seen, known if isinstance(known, dict) else {}, session)

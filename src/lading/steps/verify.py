@@ -265,9 +265,9 @@ def _broken_shard(places: tuple[Where, ...], shard: ShardMeta) -> str | None:
         return "is missing"
     except OSError as error:
         return f"can't be read: {error.strerror}"
-    if size != shard.db_bytes:
+    if shard.db_bytes is not None and size != shard.db_bytes:
         return f"has {size:,} bytes, not {shard.db_bytes:,}"
-    if shard.checkpoint_id and digest != shard.checkpoint_id:
+    if shard.db_bytes is not None and shard.checkpoint_id and digest != shard.checkpoint_id:
         return "has other content than was published"
     return None
 
