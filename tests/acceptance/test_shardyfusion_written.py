@@ -162,7 +162,7 @@ def test_a_missing_shard_of_shardyfusion_is_named(place: Any) -> None:
 def test_a_manifest_of_ours_that_lost_its_tables_is_damaged_and_not_somebody_elses(tmp_path: Path) -> None:
     writer = Writer("s3://b/t", into_folder(tmp_path))
     build = writer.build({1: b"one"})
-    build.custom = {"table": "ships", "sequence": 4}
+    build.custom = {"table": "ships", "table_id": "t", "sequence": 4}
     writer.build = lambda values, **context: build  # type: ignore[method-assign]
     writer.publish({})
     with pytest.raises(ManifestParseError):

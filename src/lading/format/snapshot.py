@@ -1,10 +1,10 @@
 """A snapshot manifest: one SQLite database as one object, built whole, parsed as if it were hostile.
 
 `build_meta` and `shards` are laid out as shardyfusion readers expect; lading's own tables sit beside
-them and strangers ignore those. A manifest that shardyfusion wrote has those two alone, and says neither how
-many bytes a shard has nor, always, what its SHA-256 is. A manifest may come from a bucket that others write to, so nothing in
-it is believed: snapshot_file.py opens it with care, every field is checked here, and all that can be
-wrong with it is ManifestParseError.
+them and strangers ignore those. A manifest that shardyfusion wrote has those two alone, and doesn't say how
+many bytes a shard has. A manifest may come from a bucket that others write to, so nothing in it is
+believed: snapshot_file.py opens it with care, every field is checked here, and all that can be wrong with
+it is ManifestParseError.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def is_foreign(connection: sqlite3.Connection) -> bool:
         names = {str(row[0]).lower() for row in connection.execute("SELECT name FROM sqlite_master")}
     if not names.isdisjoint(STATE_TABLES):
         return False
-    return "sequence" not in load_build_meta(connection).custom
+    return not {"table_id", "sequence"} <= load_build_meta(connection).custom.keys()
 
 
 def load_shard(connection: sqlite3.Connection, db_id: int) -> ShardMeta | None:

@@ -48,8 +48,8 @@ class ShardCache:
     def lease(
         self, content: str, size: int, download: Callable[[Path], None], *, proof: bool = True
     ) -> Lease:
-        """The shard with this content; `download` fetches it when nobody has yet. `content` is its SHA-256, or,
-        without `proof`, one of whatever stands for it: then only its size is compared."""
+        """The shard with this content; `download` fetches it when nobody has yet. `content` is its SHA-256,
+        or, without `proof`, one of whatever stands for it: then only its size is compared."""
         path = self.folder / f"{content}.db"
         sha256 = content if proof else None
         with self._one_at_a_time(content):

@@ -128,7 +128,7 @@ def _check_object(storage: ObjectStorage, name: str, size: int | None) -> Named:
 
 
 def _name_of(storage: ObjectStorage, name: str, seen: Named | None) -> str:
-    """What stands for the content of an object that has no checksum: which object it is, and of which write."""
+    """What stands for the content of an object without a checksum: which one it is, and of which write."""
     seen = seen or _check_object(storage, name, None)
     return hashlib.sha256(f"{storage.url}/{name}\n{seen.etag}\n{seen.size}".encode()).hexdigest()
 

@@ -192,7 +192,7 @@ class LocalStore:
 
 
 def _copied(pointer: SnapshotRef) -> SnapshotRef:
-    """A table that was copied out of a bucket names its manifest by a URL: here it is the one of that name."""
+    """A table that was copied out of a bucket names its manifest by URL: here it is the one of that name."""
     steps = pointer.ref.split("/")
     if "://" not in pointer.ref or steps[-3:-2] != [MANIFESTS] or parse_folder(steps[-2]) is None:
         return pointer
