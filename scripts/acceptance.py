@@ -17,7 +17,7 @@ import pytest
 # Source manifests, table manifests, snapshot manifests, stores, collections.
 IDS = [
     f"{letter}{n + 1}"
-    for letter, count in zip("FCMST", (26, 27, 23, 24, 20), strict=True)
+    for letter, count in zip("FCMST", (28, 28, 24, 27, 22), strict=True)
     for n in range(count)
 ]
 

@@ -63,7 +63,7 @@ class Reader:
 
     @property
     def rows(self) -> int:
-        return self._using(lambda view: view.members.row_count())
+        return self._using(lambda view: view.rows)
 
     def get(self, key: Key, *, context: Mapping[str, Any] | None = None, decode: bool = False) -> Any:
         """The value of `key` as it is stored, None when there is none; `decode` takes json and msgpack apart.
@@ -131,14 +131,14 @@ class Reader:
         """The rows that match, as Arrow record batches; files and row groups that can't match aren't read."""
         from lading.readers.scan import scan
 
-        self._opener.need_parts()
+        self._opener.need_parts(self._view)
         return self._using(lambda view: scan(view.members, where=where, columns=columns, limit=limit))
 
     def lookup(self, key: Any) -> Hit:
         """The rows whose order value is `key`."""
         from lading.readers.lookup import lookup
 
-        self._opener.need_parts()
+        self._opener.need_parts(self._view)
         return self._using(lambda view: lookup(view.members, key))
 
     def sources(self) -> list[Source]:
@@ -185,7 +185,7 @@ class Reader:
         """The matching rows of this snapshot as a Spark DataFrame, read by its tasks."""
         from lading.spark import frame_of
 
-        self._opener.need_parts()
+        self._opener.need_parts(self._view)
         return frame_of(spark, self._opener, self.snapshot.ref, where, columns)
 
     def info(self) -> dict[str, Any]:

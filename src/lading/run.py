@@ -26,7 +26,7 @@ from lading.steps.prepare import drift_notes, prepare, staging
 from lading.steps.quarantine import refuse_too_many
 from lading.steps.read import read_files
 from lading.steps.record import record_sources, write_table_manifest
-from lading.steps.served import publish_note
+from lading.steps.served import with_publish_note
 from lading.steps.shard import refuse_unservable
 from lading.steps.work import Read, Work, new_id, new_run_id
 from lading.storage.local import disk_failure
@@ -75,7 +75,7 @@ def plan_tables(
 ) -> list[TablePlan]:
     """What a run would do. Touches nothing."""
     seen = [look(config, name, full=full, watch=watch) for name in _selected(config, names)]
-    return [replace(one.plan, publish=publish_note(config, one)) for one in seen]
+    return [with_publish_note(config, one) for one in seen]
 
 
 def run(
@@ -294,7 +294,11 @@ def _report(work: Work, done: _Done, before: int, started: float) -> TableReport
         rows_rejected=sum(one.rows for one in done.read.rejected.values()),
         files_rejected=sum(one.whole is not None for one in done.read.rejected.values())
         + sum(one.fresh for one in work.look.refused),
-        notes=(*work.look.plan.notes, *done.read.notes),
+        notes=(
+            *work.look.plan.notes,
+            *done.read.notes,
+            *([done.released.note] if done.released.note else []),
+        ),
     )
 
 

@@ -151,9 +151,9 @@ class TableDoor:
 @contextmanager
 def _opened(root: Root, store: str | None, wanted: Wanted) -> Iterator[View]:
     found = opener(str(root), store, wanted)
-    found.need_parts()
     view = found.open_latest()
     try:
+        found.need_parts(view)
         yield view
     finally:
         view.retire()

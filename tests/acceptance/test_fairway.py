@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from lading.config.file import load as load_config
-from lading.run import RunReport, run
+from lading.merge import merge_table
+from lading.run import RunReport, plan_tables, run
+from lading.steps.verify import verify
+from lading.watch import Watch
 
 CONFIG = """\
 tables:
@@ -181,3 +184,70 @@ def test_removing_a_table_manifest_reads_that_table_again_and_no_other(shop):
     (shop.folder / "manifest" / "sales.json").unlink()
     assert shop.read() == {"sales": 3, "customers": 0}
     assert shop.read() == {"sales": 0, "customers": 0}
+
+
+@pytest.mark.acceptance("F28")
+def test_a_manifest_without_ladings_section_asks_by_what_it_lacks_and_what_failed(shop: Shop) -> None:
+    shop.run()
+    path = shop.folder / "manifest/sales.json"
+    whole = shop.manifest("sales")
+    theirs = {name: whole[name] for name in ("version", "table_name", "files", "preprocessing", "schema")}
+    keys = ("hash", "last_processed", "status", "metadata")
+    theirs["files"] = {key: {name: entry[name] for name in keys} for key, entry in whole["files"].items()}
+
+    def planned(files: dict) -> dict[str, str]:
+        path.write_text(json.dumps(theirs | {"files": files}, indent=2))
+        [plan] = plan_tables(load_config(shop.folder), ["sales"])
+        return {one.key: one.verdict for one in plan.files if one.verdict != "unchanged"}
+
+    assert planned(theirs["files"]) == {}
+    less = {key: entry for key, entry in theirs["files"].items() if key != "2021/data.csv"}
+    assert planned(less) == {"2021/data.csv": "changed"}
+    failed = theirs["files"]["2022/data.csv"] | {"status": "failed"}
+    assert planned(less | {"2022/data.csv": failed}) == {
+        "2021/data.csv": "changed", "2022/data.csv": "failed",
+    }  # fmt: skip
+    other_mode = {key: entry | {"hash": "0" * 64} for key, entry in theirs["files"].items()}
+    assert planned(other_mode) == {}, "hashes of another kind say nothing"
+    shop.write("sales/2023/data.csv", "id,price\n9,9.5\n", age=50)
+    lies = theirs["files"]["2023/data.csv"] | {"hash": mtime_hash(shop.folder / "data/sales/2023/data.csv")}
+    assert planned(theirs["files"] | {"2023/data.csv": lies}) == {"2023/data.csv": "changed"}
+    assert planned(less | {"2022/data.csv": failed})  # asked again, for the run
+    assert shop.read("sales") == {"sales": 3}
+    assert shop.manifest("sales")["lading"]["sequence"] and shop.read("sales") == {"sales": 0}
+
+
+def mtime_hash(path: Path) -> str:
+    stat = path.stat()
+    return f"mtime:{stat.st_mtime}_size:{stat.st_size}"
+
+
+@pytest.mark.acceptance("F6")
+def test_a_file_that_failed_and_was_never_read_has_the_time_of_the_attempt(shop: Shop) -> None:
+    shop.write("sales/2024/data.csv", "id,price\n1,2.5\n")
+    shop.run("sales")
+    shop.write("sales/2025/data.csv", "id,price\nx,y,z,too,many\n")
+    before = datetime.now(UTC)
+    report = run(load_config(shop.folder), ["sales"])
+    assert report.error is not None
+    entry = shop.manifest("sales")["files"]["2025/data.csv"]
+    assert entry["status"] == "failed"
+    assert before <= datetime.fromisoformat(entry["last_processed"]) <= datetime.now(UTC)
+
+
+def test_a_merge_leaves_the_source_manifest_as_true_as_it_was(shop: Shop) -> None:
+    shop.run("sales")
+    shop.write("sales/2024/data.csv", "id,price\n1,2.5\n")
+    shop.run("sales")
+    config = load_config(shop.folder)
+    assert merge_table(config, "sales", watch=Watch()).parts_removed
+
+    def said() -> list[str]:
+        found, _ = verify(config, "sales", watch=Watch())
+        return [one.message for one in found.findings]
+
+    assert said() == []
+    whole = shop.manifest("sales")
+    del whole["files"]["2024/data.csv"]
+    (shop.folder / "manifest/sales.json").write_text(json.dumps(whole))
+    assert "manifest/sales.json is behind the log" in said()

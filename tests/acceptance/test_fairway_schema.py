@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 import yaml
 
 from lading.cli.main import invoke
+from lading.sources.schema import keyed_hash
 
 CONFIG = """\
 tables:
@@ -90,6 +92,43 @@ def test_a_changed_file_makes_its_own_tables_schema_stale_and_no_other(project: 
     assert after["combined_hash"] != before["combined_hash"]
     assert after["columns"][1]["because"] == "string because of row 2 of a.csv: 'x'"
     assert invoke(["discover-schema", "--check"]) == 0
+
+
+def fairways_hash(project: Path, table: str) -> str:
+    """As Fairway works it out: the first 16 digits over every file's fast hash, sorted."""
+    combined = hashlib.sha256()
+    files = [path.stat() for path in (project / "data" / table).rglob("*.csv")]
+    for one in sorted(f"mtime:{stat.st_mtime}_size:{stat.st_size}" for stat in files):
+        combined.update(one.encode())
+    return combined.hexdigest()[:16]
+
+
+@pytest.mark.acceptance("F27")
+def test_fairways_own_test_of_staleness_agrees(project: Path, capsys) -> None:
+    put(project / "data/sales/b.csv", "id,price\n7,1.5\n", at=1_700_000_001)
+    invoke(["discover-schema"])
+    for table in ("sales", "customers"):
+        section = json.loads((project / "manifest" / f"{table}.json").read_text())["schema"]
+        assert section["combined_hash"] == fairways_hash(project, table)
+    before = fairways_hash(project, "sales")
+    put(project / "data/sales/a.csv", "id,price\n1,2.5\n2,3.5\n", at=1_700_000_100)
+    assert fairways_hash(project, "sales") != before
+    capsys.readouterr()
+    assert invoke(["discover-schema", "--check", "--json"]) == 2
+    assert states(capsys) == {"sales": "stale", "customers": "fresh"}
+
+
+def test_a_schema_that_lading_0_1_inferred_is_no_staler_than_its_files(project: Path, capsys) -> None:
+    invoke(["discover-schema"])
+    files = sorted((project / "data/sales").rglob("*.csv"))
+    stats = {path.relative_to(project / "data/sales").as_posix(): path.stat() for path in files}
+    old = keyed_hash({key: f"mtime:{one.st_mtime}_size:{one.st_size}" for key, one in stats.items()})
+    path = project / "schema" / "sales.yaml"
+    path.write_text(path.read_text().replace(schema(project, "sales")["combined_hash"], old))
+    assert schema(project, "sales")["combined_hash"] == old
+    assert invoke(["discover-schema", "--check"]) == 0
+    put(project / "data/sales/a.csv", "id,price\n1,2.5\n2,3.5\n", at=1_700_000_100)
+    assert invoke(["discover-schema", "--check"]) == 2
 
 
 def test_a_stale_schema_is_a_note_in_plan_and_status(project: Path, capsys) -> None:

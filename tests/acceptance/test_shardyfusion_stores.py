@@ -527,6 +527,6 @@ def test_a_failed_read_and_a_malformed_payload_are_told_apart_on_postgres(
     database.execute(sql.SQL("DELETE FROM {}").format(builds))
     with pytest.raises(ManifestStoreError):
         postgres_store.load_manifest("r1")
-    database.execute(sql.SQL("ALTER TABLE {} RENAME COLUMN swap_id TO other").format(pointer))
+    database.execute(sql.SQL("ALTER TABLE {} RENAME COLUMN manifest_ref TO other").format(pointer))
     with pytest.raises(ManifestStoreError):
         postgres_store.load_current()

@@ -26,6 +26,9 @@ from lading.pipeline.parts import Origin, PartWriter
 from lading.pipeline.rewrite import rewrite_members
 from lading.snapshots.stores.local import LocalStore
 from lading.snapshots.stores.protocol import ManifestStore
+from lading.sources.manifest import FileEntry, SourceManifest, load, save
+from lading.steps.ledger import is_of, make_ledger
+from lading.steps.verify import broken_members
 
 SCHEMA = pa.schema([("k", pa.int64()), ("_source", pa.int64())])
 
@@ -131,7 +134,7 @@ def test_without_log_and_checkpoint_the_snapshot_that_readers_see_is_restored(bu
     assert sorted(Table.open(built.folder).state.sources()) == ["f7.csv", "f8.csv", "f9.csv"]
 
 
-def test_a_restored_log_goes_on_above_the_pointer_under_another_id(built):
+def test_a_restored_log_goes_on_above_the_pointer_under_its_old_id(built):
     old_id = built.table.table_id
     (built.folder / "manifest.log").unlink()
     lading.Collection.rebuild(built.folder)
@@ -139,9 +142,7 @@ def test_a_restored_log_goes_on_above_the_pointer_under_another_id(built):
     current = LocalStore(built.folder).load_current()
     assert built.table.state.sequence > current.sequence
     assert built.table.state.meta.data_sequence <= current.sequence, "readers see just that already"
-    assert built.table.table_id != old_id, (
-        "a source manifest of the lost log must not be taken for this one's"
-    )
+    assert built.table.table_id == old_id, "every part and snapshot names it"
     built.commit(add=(built.part({200: 10}),))
     built.publish()
     with lading.open(built.folder) as reader:
@@ -264,3 +265,82 @@ def test_a_store_that_does_not_answer_is_an_error_and_nothing_is_written(built):
     with pytest.raises(ManifestStoreError):
         lading.Collection.rebuild(built.folder, store="postgresql://nobody@127.0.0.1:1/none")
     assert sorted(path.name for path in built.folder.iterdir()) == before
+
+
+def _lose_everything(built: Built) -> None:
+    (built.folder / "manifest.log").unlink()
+    (built.folder / "_CURRENT").unlink()
+
+
+def _damage_the_log(built: Built) -> None:
+    (built.folder / "_CURRENT").unlink()
+    log = built.folder / "manifest.log"
+    damage(log, log.read_bytes().index(b"LDGF", log.read_bytes().index(b"LDGF") + 4) + 40)  # the second
+
+
+def _lose_the_log(built: Built) -> None:
+    built.table.checkpoint()
+    (built.folder / "manifest.log").unlink()
+
+
+@pytest.mark.parametrize(
+    "lose, found_in",
+    [
+        (_lose_the_log, "checkpoint"),
+        (lambda built: (built.folder / "manifest.log").unlink(), "snapshot"),
+        (_damage_the_log, "log"),
+        (_lose_everything, "files"),
+    ],
+    ids=["checkpoint", "snapshot", "log", "files"],
+)
+def test_a_rebuilt_log_keeps_the_tables_id_whatever_it_was_rebuilt_from(built, lose, found_in):
+    old_id = built.table.table_id
+    lose(built)
+    found = lading.Collection.rebuild(built.folder)
+    assert (found.found_in, found.written) == (found_in, True)
+    table = Table.open(built.folder)
+    assert table.table_id == old_id
+    assert broken_members(table, table.state.candidates(None)) == []
+
+
+def test_an_id_that_parts_disagree_about_is_not_guessed(tmp_path):
+    built = Built(tmp_path / "events")
+    built.commit(add=(built.part({1: 7}),))
+    other = Built(tmp_path / "other")
+    other.part({2: 8})
+    shutil.copytree(other.folder / "bucket=000000", built.folder / "bucket=000000", dirs_exist_ok=True)
+    old_id = built.table.table_id
+    (built.folder / "manifest.log").unlink()
+    lading.Collection.rebuild(built.folder)
+    assert Table.open(built.folder).table_id not in (old_id, other.table.table_id)
+
+
+def test_a_rebuilt_log_goes_on_above_snapshots_that_readers_never_saw(built):
+    """One that a gate refused, of commits that are lost: it must not be taken for what the log holds."""
+    state = built.table.state
+    meta = BuildMeta(
+        run_id="hidden",
+        created_at=datetime.now(UTC),
+        custom={"table_id": built.table.table_id, "sequence": state.sequence + 20},
+    )
+    payload = build_snapshot(meta, (), lambda con: write_state(con, state.meta, state.columns()))
+    LocalStore(built.folder).put_manifest(payload, "hidden", None)
+    _lose_the_log(built)
+    assert lading.Collection.rebuild(built.folder).sequence > state.sequence + 20
+
+
+def test_a_source_manifest_of_the_lost_log_is_not_taken_for_up_to_date(built):
+    """The rebuilt log has the same id and may come to the same sequence: the time of the commit tells."""
+    state = built.table.state
+    _lose_the_log(built)
+    lading.Collection.rebuild(built.folder)
+    rebuilt = Table.open(built.folder).state
+    entry = FileEntry(hash="h", last_processed="2024-01-01", status="success", metadata={})
+    lost = dict.fromkeys(("f7.csv", "f8.csv", "f9.csv", "lost.csv"), entry)
+    same = {"table_id": state.meta.table_id, "sequence": rebuilt.sequence, "at": state.meta.at}
+    manifest = SourceManifest("events", lost, lading=same)
+    save(built.folder / "events.json", manifest)
+    loaded = load(built.folder / "events.json")
+    assert loaded is not None and not is_of(loaded, rebuilt)
+    ledger = make_ledger(loaded, rebuilt, "manifest/events.json")
+    assert ledger.behind and "lost.csv" not in ledger.known

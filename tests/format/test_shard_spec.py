@@ -88,9 +88,11 @@ def test_a_limit_of_keys_gives_a_power_of_two_that_only_the_rows_decide_on() -> 
     assert 1000 / shard_count(small, 1000) < 60  # room for the fullest shard
 
 
-def test_only_what_shards_hold_makes_them_old() -> None:
+def test_only_what_shards_hold_and_where_they_lie_makes_them_old() -> None:
     same = spec_id(PLAIN, BYTES, "imo", 10)
-    assert spec_id(replace(PLAIN, shard_prefix="x", lines={}), BYTES, "imo", 99) == same
+    assert spec_id(replace(PLAIN, lines={"key": 7}), BYTES, "imo", 99) == same
+    assert spec_id(replace(PLAIN, shard_prefix="x"), BYTES, "imo", 99) != same
+    assert spec_id(replace(PLAIN, db_path_template="x{db_id}"), BYTES, "imo", 99) != same
     others = [
         spec_id(replace(PLAIN, shards=9), BYTES, "imo", 10),
         spec_id(replace(PLAIN, value=("name",)), BYTES, "imo", 10),

@@ -234,7 +234,7 @@ _REFUSED = {
     "no row": "DELETE FROM build_meta",
     "two rows": "INSERT INTO build_meta SELECT * FROM build_meta",
     "missing column": "ALTER TABLE build_meta DROP COLUMN key_col",
-    "missing shard column": "ALTER TABLE shards DROP COLUMN db_bytes",
+    "missing shard column": "ALTER TABLE shards DROP COLUMN row_count",
     "empty run": "UPDATE build_meta SET run_id = ''",
     "no time": "UPDATE build_meta SET created_at = 'soon'",
     "no shards declared": "UPDATE build_meta SET num_dbs = 0",

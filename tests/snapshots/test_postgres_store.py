@@ -163,7 +163,7 @@ def test_a_writer_that_stops_in_the_middle_does_not_block_for_ever(
         for setting in ("idle_in_transaction_session_timeout", "lock_timeout"):
             seen.append(connection.execute(f"SHOW {setting}").fetchone())
 
-    monkeypatch.setattr("lading.snapshots.stores.postgres_sql.create_tables", look)
+    monkeypatch.setattr("lading.snapshots.stores.postgres_tables.create_tables", look)
     with pytest.raises(PublishManifestError):
         store.publish(b"1", "r1", sequence=1)
     assert seen == [("30s",), ("1min",)]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from lading.errors import ConfigError
 from lading.model import Column
-from lading.sources.schema import TableSchema, combined_hash, load_schema, save_schema
+from lading.sources.schema import TableSchema, combined_hash, keyed_hash, load_schema, save_schema
 
 _text = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1)
 _awkward = st.sampled_from(
@@ -71,20 +72,18 @@ def test_errors_name_file_line_and_key(tmp_path: Path, text: str, line: int, say
     assert caught.value.hint
 
 
-def test_the_combined_hash_follows_keys_and_hashes_but_not_their_order() -> None:
-    base = combined_hash({"a": "1", "b": "2"})
-    assert combined_hash({"b": "2", "a": "1"}) == base
-    assert (
-        len(
-            {
-                base,
-                combined_hash({"a": "2", "b": "1"}),
-                combined_hash({"a": "1"}),
-                combined_hash({"a1": "", "b": "2"}),
-            }
-        )
-        == 4
-    )
+def test_the_combined_hash_is_over_the_hashes_sorted_and_joined() -> None:
+    text = "mtime:1.0_size:2mtime:3.0_size:4"
+    wanted = hashlib.sha256(text.encode()).hexdigest()[:16]
+    assert combined_hash(["mtime:3.0_size:4", "mtime:1.0_size:2"]) == wanted
+    assert combined_hash(iter(["mtime:1.0_size:2", "mtime:3.0_size:4"])) == wanted
+
+
+def test_a_hash_that_knows_its_keys_follows_keys_and_hashes_but_not_their_order() -> None:
+    base = keyed_hash({"a": "1", "b": "2"})
+    assert keyed_hash({"b": "2", "a": "1"}) == base
+    others = [keyed_hash({"a": "2", "b": "1"}), keyed_hash({"a": "1"}), keyed_hash({"a1": "", "b": "2"})]
+    assert len({base, *others}) == 4
 
 
 def test_evidence_survives_and_a_changed_type_is_a_persons(tmp_path: Path) -> None:

@@ -111,6 +111,21 @@ def test_another_spec_builds_all_shards_though_no_row_changed(project: ServedPro
     assert not project.run().tables[0].published
 
 
+def test_another_place_builds_all_shards_there_though_no_row_changed(project: ServedProject) -> None:
+    project.run()
+    for place in ("shard_prefix: served/here\n", "db_path_template: 'part-{db_id:02d}'\n"):
+        before = set(project.urls().values())
+        project.serve(SERVE + place)
+        [plan] = plan_tables(load_config(project.folder))
+        assert "all shards are built again" in str(plan.publish)
+        run = project.run().run_id
+        name = "served/here/run_id=" if "prefix" in place else "part-"
+        assert all(name in str(url) and run in str(url) for url in project.urls().values())
+        assert not before & set(project.urls().values())
+        assert project.shards() == project.expected()
+        assert not project.run().tables[0].published
+
+
 def test_serve_that_comes_and_goes_takes_effect_at_once_and_plan_says_so(project: ServedProject) -> None:
     def planned() -> str | None:
         [plan] = plan_tables(load_config(project.folder))

@@ -1,9 +1,10 @@
 """Rebuilding a table's log from whatever is left: log and checkpoint, else the snapshot that readers see,
 else the part files.
 
-The damaged files are kept beside the new ones. A log that may lack commits gets a new table id, so that
-no manifest written under the old one is taken for its own, and goes on above every sequence that was
-given out, so that what it publishes is newer than what readers see.
+The damaged files are kept beside the new ones. A log that may lack commits goes on above every sequence
+that was given out, and its time is that of the rebuild: so what it publishes is newer than what readers see,
+and no manifest of the lost commits is taken for its own. It keeps the table's id wherever that can be known,
+since every part and every snapshot names it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from lading.catalog.log import NAME as LOG_NAME
 from lading.catalog.log import LogFile
 from lading.catalog.manifest import load_manifest, manifest_of, write_manifest
 from lading.catalog.object_log import last_number, replace_header
-from lading.catalog.salvage import Published, own_pointer, salvaged_state
+from lading.catalog.salvage import Published, header_of, own_pointer, salvaged_state
 from lading.catalog.state import TableState
 from lading.catalog.table import Table
 from lading.catalog.walk import parquet_files, walk_files
@@ -87,8 +88,7 @@ def restore(where: Where, *, key: str | None = None, published: Published | None
         state = found.state
         kept: tuple[str, ...] = ()
         if not found.whole:
-            seen = published.current.sequence if published.current is not None else 0
-            kept, state = _written_anew(where, found, seen)
+            kept, state = _written_anew(where, found, published)
     if any(member.path.startswith("bucket=") for member in state.candidates(None)):
         _write_manifest(where, state)
     return Restored(
@@ -140,7 +140,8 @@ def _from_files(folder: Where, key: str | None) -> Recovered:
         if manifest is not None
         else str(folder if isinstance(folder, Place) else folder.absolute()).rsplit("/", 1)[-1]
     )
-    header = LogHeader(FORMAT_VERSION, name, uuid.uuid4().hex, "", now, 0)
+    table_id = _id_in_header(folder) or walked.table_id or uuid.uuid4().hex
+    header = LogHeader(FORMAT_VERSION, name, table_id, "", now, 0)
     state = TableState(root_of(folder), StateMeta.before_the_first_commit(header))
     schema = walked.schema.serialize().to_pybytes() if len(walked.schema) else None
     commit = Commit(
@@ -158,15 +159,20 @@ def _from_files(folder: Where, key: str | None) -> Recovered:
     return Recovered("files", state, (*walked.undecided, *walked_note, outside))
 
 
-def _written_anew(where: Where, found: Recovered, seen: int) -> tuple[tuple[str, ...], TableState]:
-    """What was kept of the damaged log, and the state under its new id; `seen` is the sequence that readers
-    see."""
+def _id_in_header(where: Where) -> str | None:
+    header = header_of(where)
+    return header.table_id if header is not None else None
+
+
+def _written_anew(where: Where, found: Recovered, published: Published) -> tuple[tuple[str, ...], TableState]:
+    """What was kept of the damaged log, and the state as the beginning of the new one."""
     given = found.state.sequence if isinstance(where, Path) else max(found.state.sequence, last_number(where))
-    sequence = max(given, seen) + 1
+    sequence = max(given, published.given_out) + 1
+    seen = published.current.sequence if published.current is not None else 0
     as_published = found.found_in == "snapshot" and found.state.meta.data_sequence <= seen
     meta = msgspec.structs.replace(
         found.state.meta,
-        table_id=uuid.uuid4().hex,
+        at=datetime.now(UTC).isoformat(),
         sequence=sequence,
         data_sequence=found.state.meta.data_sequence if as_published else sequence,
     )

@@ -21,7 +21,7 @@ from lading.catalog.object_checkpoint import connect_each
 from lading.catalog.object_log import salvage_objects
 from lading.catalog.state import TableState
 from lading.errors import LadingError
-from lading.format.frame import Salvage, salvage
+from lading.format.frame import LogHeader, Salvage, salvage
 from lading.format.members import MemberStore
 from lading.format.pointer import parse_pointer
 from lading.format.snapshot_file import open_snapshot_file
@@ -38,6 +38,11 @@ class Published:
 
     current: SnapshotRef | None
     members: Callable[[SnapshotRef], MemberStore]
+    highest: int = 0  # of all sequences that a snapshot has, whether readers see it or not
+
+    @property
+    def given_out(self) -> int:
+        return max(self.highest, self.current.sequence if self.current is not None else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,11 @@ def own_pointer(where: Where) -> Published:
         return Published(None, members)
     leads_out = ".." in current.ref.split("/") or current.ref.startswith("/")
     return Published(None if leads_out else current, members)
+
+
+def header_of(where: Where) -> LogHeader | None:
+    """What is left of the log's header: it names the table."""
+    return _log(where).header
 
 
 def _log(where: Where) -> Salvage:

@@ -41,6 +41,7 @@ class Walked:
     schema: pa.Schema
     key: str | None
     undecided: tuple[str, ...]  # in words, with the paths
+    table_id: str | None = None  # that the table's own parts name, if they agree
 
 
 def walk_files(where: Where, key: str | None) -> Walked:
@@ -61,7 +62,13 @@ def walk_files(where: Where, key: str | None) -> Walked:
         several = f"{len(commits)} commits" if len(commits) > 1 else "one commit"
         undecided.append(f"the parts are of {several}; whether a commit was completed can't be told")
     schema = joint_schema(None, footers)
-    return Walked(*_members(footers, schema, key), tuple(undecided))
+    return Walked(*_members(footers, schema, key), tuple(undecided), _table_id(footers))
+
+
+def _table_id(footers: Sequence[Footer]) -> str | None:
+    """Files that were added from elsewhere may name another table: they lie in no bucket."""
+    named = {footer.said("table_id") for footer in footers if footer.path.startswith("bucket=")} - {None}
+    return named.pop() if len(named) == 1 else None
 
 
 def _members(

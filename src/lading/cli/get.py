@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from lading.cli.keys import Context, Key, context_of, shown_key, shown_value, value_text
+from lading.cli.keys import Context, Key, context_of, decodes, shown_key, shown_value, value_text
 from lading.cli.session import AsOf, Json, Offset, Ref, Table, config_of, open_published
 
 
@@ -34,7 +34,7 @@ def get(
     with open_published(config_of(ctx), table, ref=ref, offset=offset, as_of=as_of) as reader:
         wanted = reader.parse_key(key)
         beside = context_of(reader, context)
-        value = reader.get(wanted, context=beside, decode=True)
+        value = reader.get(wanted, context=beside, decode=decodes(reader))
         shard = reader.route(wanted, context=beside)
         run_id = reader.snapshot.run_id
     found = value is not None

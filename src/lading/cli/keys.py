@@ -33,6 +33,11 @@ def context_of(reader: Reader, given: Sequence[str] | None) -> dict[str, Any] | 
     return reader.parse_context(texts)
 
 
+def decodes(reader: Reader) -> bool:
+    """Whether the snapshot says how values are encoded; another writer's doesn't, and they are bytes."""
+    return reader.info().get("serve", {}).get("encoding") is not None
+
+
 def shown_key(key: Any) -> Any:
     """A key in JSON: bytes in hex, several components as a list."""
     if isinstance(key, tuple):

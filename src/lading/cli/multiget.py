@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lading.cli.keys import Context, context_of, shown_key, shown_value, value_text
+from lading.cli.keys import Context, context_of, decodes, shown_key, shown_value, value_text
 from lading.cli.session import AsOf, Json, Offset, Ref, Table, config_of, open_published
 
 Keys = Annotated[
@@ -41,7 +41,8 @@ def multiget(
     texts = keys or [line for line in sys.stdin.read().splitlines() if line.strip()]
     with open_published(config_of(ctx), table, ref=ref, offset=offset, as_of=as_of) as reader:
         wanted = [reader.parse_key(text) for text in texts]
-        values = reader.multi_get(wanted, context=context_of(reader, context), decode=True)
+        beside = context_of(reader, context)
+        values = reader.multi_get(wanted, context=beside, decode=decodes(reader))
         run_id = reader.snapshot.run_id
     missing = sum(value is None for value in values.values())
     if json:

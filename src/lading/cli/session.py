@@ -17,8 +17,6 @@ from lading.model import Place
 if TYPE_CHECKING:
     from lading.api import Reader
 
-POINTER_NAME = "_CURRENT"
-
 
 @dataclass(slots=True)
 class Session:
@@ -49,7 +47,7 @@ def known_table(ctx: typer.Context, name: str) -> Config:
     """The config, once `name` is known to be a table of it or of the warehouse: one that lading.yaml no
     longer has can still be looked after."""
     config = config_of(ctx)
-    if name not in config.tables and not _is_in_warehouse(config, name):
+    if name not in config.tables and not _is_in_warehouse(config, name) and not _is_published(config, name):
         config.table(name)
     return config
 
@@ -62,11 +60,11 @@ def open_published(
     from lading.steps.store import store_of
 
     place = config.place(name)
-    published = isinstance(place, Place) or config.store is not None or (place / POINTER_NAME).is_file()
-    if name not in config.tables and not (published and _is_in_warehouse(config, name)):
+    store = store_of(config, name) if name in config.tables or _can_be_table(config, name) else None
+    if store is None or (name not in config.tables and store.load_current() is None):
         config.table(name)
     return open_table(
-        str(place), store_of(config, name), ref=ref, offset=offset, as_of=as_of, s3=config.s3 or None,
+        str(place), store, ref=ref, offset=offset, as_of=as_of, s3=config.s3 or None,
         cache=config.cache / "shards",
     )  # fmt: skip
 
@@ -76,6 +74,19 @@ def _is_in_warehouse(config: Config, name: str) -> bool:
 
     place = config.place(name)
     return name.isidentifier() and (place.is_dir() if isinstance(place, Path) else LogTable.exists(place))
+
+
+def _can_be_table(config: Config, name: str) -> bool:
+    """Whether there may be such a table although lading.yaml doesn't have it; one that lies in a bucket, or
+    whose manifests do, may be another writer's and have no log."""
+    place = config.place(name)
+    return name.isidentifier() and (isinstance(place, Place) or config.store is not None or place.is_dir())
+
+
+def _is_published(config: Config, name: str) -> bool:
+    from lading.steps.store import store_of
+
+    return _can_be_table(config, name) and store_of(config, name).load_current() is not None
 
 
 def _table_names(incomplete: str) -> list[str]:

@@ -43,8 +43,8 @@ def shards(
         show_table(
             ("shard", "keys", "from", "to", "size", "where"),
             (
-                (one.db_id, one.row_count, _as_is(one.min_key), _as_is(one.max_key), byte_words(one.db_bytes),
-                 one.db_url)
+                (one.db_id, one.row_count, _as_is(one.min_key), _as_is(one.max_key),
+                 "" if one.db_bytes is None else byte_words(one.db_bytes), one.db_url)
                 for one in found
             ),
             right=("shard", "keys", "size"),

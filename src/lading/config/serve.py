@@ -30,8 +30,10 @@ SHARD_LIMIT = 100_000
 DEFAULT_PREFIX = "shards"
 DEFAULT_TEMPLATE = "db={db_id:05d}"
 
-_TEMPLATE = re.compile(r"[^{}/]*\{db_id(?::0?[0-9]{0,2}d?)?\}[^{}/]*")
+# Plain characters only: a shard's place is part of a path and of a URL, and has to be the same in both.
+_TEMPLATE = re.compile(r"[A-Za-z0-9_=.-]*\{db_id(?::0?[0-9]{0,2}d?)?\}[A-Za-z0-9_=.-]*")
 _PREFIX = re.compile(r"[A-Za-z0-9_=.-]+(?:/[A-Za-z0-9_=.-]+)*")
+_STEP = re.compile(r"(?:run_id|attempt)=.*")  # steps that mean something below a table's shards
 # What a table's root holds already: shards never mix with it.
 _TAKEN = re.compile(r"bucket=.*|manifests|runs|quarantine|log|checkpoint|manifest\..*|_.*|\.+")
 
@@ -194,12 +196,20 @@ def _whole(section: Section, name: str, most: int) -> int | None:
 
 
 def _prefix_problem(text: str) -> str | None:
-    if not _PREFIX.fullmatch(text) or ".." in text.split("/"):
-        return "must be a plain folder name below the table's root, such as shards"
-    return "is a name that lading uses itself" if _TAKEN.fullmatch(text.split("/")[0]) else None
+    steps = text.split("/")
+    if not _PREFIX.fullmatch(text) or any(not step.strip(".") for step in steps):
+        return (
+            "must be a plain folder name below the table's root, such as shards or serving/shards: "
+            "letters, digits and _ = . - only, no step of dots, no slash at either end"
+        )
+    taken = _TAKEN.fullmatch(steps[0]) or any(map(_STEP.fullmatch, steps))
+    return "is a name that lading uses itself" if taken else None
 
 
 def _template_problem(text: str) -> str | None:
     if not _TEMPLATE.fullmatch(text):
-        return "must be one folder name with {db_id} in it, such as db={db_id:05d}"
+        return (
+            "must be one folder name with {db_id} in it, such as db={db_id:05d}: "
+            "letters, digits and _ = . - only"
+        )
     return None

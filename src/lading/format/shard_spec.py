@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from lading.config.serve import SHARD_LIMIT, Serve
+from lading.config.serve import DEFAULT_PREFIX, DEFAULT_TEMPLATE, SHARD_LIMIT, Serve
 from lading.errors import ConfigError
 from lading.format.keys import ENCODINGS_OF, Encoding, KeySpec, Kind
 from lading.format.routing import KEY_VARIABLE, Router
@@ -74,7 +74,8 @@ class ServeSpec:
 
 def spec_id(serve: Serve, schema: bytes, order_by: str | None, rows: int) -> str:
     """Names the spec without looking into the schema: cheap enough for a run with nothing to do."""
-    said = {name: value for name, value in asdict(serve).items() if name not in _PLACES}
+    said = {name: value for name, value in asdict(serve).items() if value != _UNSAID.get(name, _SAID)}
+    del said["lines"]
     if serve.cel is not None:
         said["cel"].pop("line")
     said |= {"version": VERSION, "schema": schema.hex(), "order_by": order_by}
@@ -221,4 +222,7 @@ _PINNED = {
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
 }
-_PLACES = ("shard_prefix", "db_path_template", "lines")  # where shards go, not what they hold
+# Where shards go is part of the spec: a changed place builds them there. What was always the default is not
+# said, so that the spec of a table is what it was before this was asked.
+_UNSAID = {"shard_prefix": DEFAULT_PREFIX, "db_path_template": DEFAULT_TEMPLATE}
+_SAID = object()

@@ -1,9 +1,10 @@
 """A snapshot manifest: one SQLite database as one object, built whole, parsed as if it were hostile.
 
 `build_meta` and `shards` are laid out as shardyfusion readers expect; lading's own tables sit beside
-them and strangers ignore those. A manifest may come from a bucket that others write to, so nothing in
-it is believed: snapshot_file.py opens it with care, every field is checked here, and all that can be
-wrong with it is ManifestParseError.
+them and strangers ignore those. A manifest that shardyfusion wrote has those two alone, and doesn't say how
+many bytes a shard has. A manifest may come from a bucket that others write to, so nothing in it is
+believed: snapshot_file.py opens it with care, every field is checked here, and all that can be wrong with
+it is ManifestParseError.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from lading.format.snapshot_file import open_snapshot_file as open_snapshot_file
 
 SHARD_LIMIT = 1_000_000
 FORMATS = (1, 2, 3)
+STATE_TABLES = ("lading", "members", "zones", "vectors", "sources")  # lading's own
 
 _T = TypeVar("_T")
 
@@ -98,9 +100,9 @@ class ShardMeta(msgspec.Struct, frozen=True, kw_only=True):
     row_count: Natural
     min_key: int | str | None
     max_key: int | str | None
-    checkpoint_id: str | None = None  # SHA-256 of the shard file
+    checkpoint_id: str | None = None  # SHA-256 of the shard file; another writer's may be any text
     writer_info: WriterInfo = WriterInfo()
-    db_bytes: Natural
+    db_bytes: Natural | None = None  # None: another writer's, who doesn't say
 
 
 class ParsedSnapshot(msgspec.Struct, frozen=True):
@@ -170,12 +172,13 @@ def parse_snapshot(payload: bytes, *, check: bool = False) -> ParsedSnapshot:
 def read_snapshot(connection: sqlite3.Connection) -> ParsedSnapshot:
     """Build metadata and every shard, checked against one another."""
     meta = load_build_meta(connection)
+    select = _select_shards(connection)
     with bounded(connection):
         (count,) = connection.execute("SELECT count(*) FROM shards").fetchone()
         if count > meta.num_dbs:
             raise ManifestParseError(f"{count} shards, but num_dbs is {meta.num_dbs}", hint=HINT)
-        cursor = connection.execute(f"{_SELECT_SHARDS} ORDER BY db_id")
-        shards = tuple(_shard(row) for row in cursor)
+        cursor = connection.execute(f"{select} ORDER BY db_id")
+        shards = tuple(_shard(row, sized=select is _SELECT_SHARDS) for row in cursor)
     _check_ids(shards, meta.num_dbs)
     return ParsedSnapshot(meta, shards)
 
@@ -189,16 +192,36 @@ def load_build_meta(connection: sqlite3.Connection) -> BuildMeta:
     return _meta(rows[0])
 
 
+def is_foreign(connection: sqlite3.Connection) -> bool:
+    """Whether another writer made the manifest: it has shards, and no parts. One of ours that lost its tables
+    is not foreign but damaged, and says in `custom` whose it is."""
+    with bounded(connection):
+        names = {str(row[0]).lower() for row in connection.execute("SELECT name FROM sqlite_master")}
+    if not names.isdisjoint(STATE_TABLES):
+        return False
+    return not {"table_id", "sequence"} <= load_build_meta(connection).custom.keys()
+
+
 def load_shard(connection: sqlite3.Connection, db_id: int) -> ShardMeta | None:
     """One shard by id, without loading the others; None when it is empty."""
     num_dbs = load_build_meta(connection).num_dbs
     if not 0 <= db_id < num_dbs:
         raise NotFound(f"there is no shard {db_id}", hint=f"shards are numbered 0 to {num_dbs - 1}")
+    select = _select_shards(connection)
     with bounded(connection):
-        rows = connection.execute(f"{_SELECT_SHARDS} WHERE db_id = ?", (db_id,)).fetchmany(2)
+        rows = connection.execute(f"{select} WHERE db_id = ?", (db_id,)).fetchmany(2)
     if len(rows) > 1:
         raise ManifestParseError(f"two shards have the db_id {db_id}", hint=HINT)
-    return _shard(rows[0]) if rows else None
+    return _shard(rows[0], sized=select is _SELECT_SHARDS) if rows else None
+
+
+def _select_shards(connection: sqlite3.Connection) -> str:
+    """What to ask for shards: another writer's manifest has no `db_bytes`."""
+    with bounded(connection):
+        names = {row[0] for row in connection.execute("SELECT name FROM pragma_table_info('shards')")}
+    if "db_bytes" not in names and is_foreign(connection):
+        return _SELECT_FOREIGN_SHARDS
+    return _SELECT_SHARDS
 
 
 def _meta(row: tuple[Any, ...]) -> BuildMeta:
@@ -208,8 +231,10 @@ def _meta(row: tuple[Any, ...]) -> BuildMeta:
     return _convert(fields, BuildMeta, "build_meta")
 
 
-def _shard(row: tuple[Any, ...]) -> ShardMeta:
+def _shard(row: tuple[Any, ...], *, sized: bool) -> ShardMeta:
     fields: dict[str, Any] = dict(zip(ShardMeta.__struct_fields__, row, strict=True))
+    if sized and fields["db_bytes"] is None:
+        raise ManifestParseError("shards.db_bytes is null", hint=HINT)
     for name in ("min_key", "max_key"):
         if fields[name] is not None:
             fields[name] = _json(fields[name], int | str | None, f"shards.{name}")
@@ -249,6 +274,8 @@ def _refuse_unreadable(build_row: tuple[Any, ...], shards: Sequence[ShardMeta]) 
         checked = _shards_decoder.decode(_encode(shards))
     except (msgspec.MsgspecError, UnicodeError, ValueError, OverflowError, RecursionError) as error:
         raise ManifestParseError(f"shards: {error}", hint=HINT) from error
+    if any(shard.db_bytes is None for shard in checked):
+        raise ManifestParseError("shards: a shard has no db_bytes", hint=HINT)
     _check_ids(checked, meta.num_dbs)
 
 
@@ -304,3 +331,4 @@ _INSERT_BUILD_META = f"INSERT INTO build_meta VALUES (?{', ?' * (len(BuildMeta._
 _INSERT_SHARDS = f"INSERT INTO shards VALUES (?{', ?' * (len(ShardMeta.__struct_fields__) - 1)})"
 _SELECT_BUILD_META = f"SELECT {', '.join(BuildMeta.__struct_fields__)} FROM build_meta LIMIT 2"
 _SELECT_SHARDS = f"SELECT {', '.join(ShardMeta.__struct_fields__)} FROM shards"
+_SELECT_FOREIGN_SHARDS = _SELECT_SHARDS.replace("db_bytes", "NULL")

@@ -45,10 +45,14 @@ class ShardCache:
         self.folder = folder
         self.limit = limit
 
-    def lease(self, sha256: str, size: int, download: Callable[[Path], None]) -> Lease:
-        """The shard with this content; `download` fetches it when nobody has yet."""
-        path = self.folder / f"{sha256}.db"
-        with self._one_at_a_time(sha256):
+    def lease(
+        self, content: str, size: int, download: Callable[[Path], None], *, proof: bool = True
+    ) -> Lease:
+        """The shard with this content; `download` fetches it when nobody has yet. `content` is its SHA-256,
+        or, without `proof`, one of whatever stands for it: then only its size is compared."""
+        path = self.folder / f"{content}.db"
+        sha256 = content if proof else None
+        with self._one_at_a_time(content):
             held = self._cached(path, size, sha256)
             if held is None:
                 self._make_room(size)
@@ -56,7 +60,7 @@ class ShardCache:
             _mark_used(path)
             return held
 
-    def _cached(self, path: Path, size: int, sha256: str) -> Lease | None:
+    def _cached(self, path: Path, size: int, sha256: str | None) -> Lease | None:
         try:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -75,8 +79,10 @@ class ShardCache:
         os.close(fd)
         return None
 
-    def _downloaded(self, path: Path, size: int, sha256: str, download: Callable[[Path], None]) -> Lease:
-        beside = path.with_name(f".{sha256}.{uuid.uuid4().hex}.tmp")
+    def _downloaded(
+        self, path: Path, size: int, sha256: str | None, download: Callable[[Path], None]
+    ) -> Lease:
+        beside = path.with_name(f".{path.stem}.{uuid.uuid4().hex}.tmp")
         try:
             download(beside)
             fd = os.open(beside, os.O_RDONLY | os.O_CLOEXEC)
@@ -114,8 +120,8 @@ class ShardCache:
                     path.unlink(missing_ok=True)
 
     @contextlib.contextmanager
-    def _one_at_a_time(self, sha256: str) -> Iterator[None]:
-        stripe = int(sha256[:4], 16) % _STRIPES
+    def _one_at_a_time(self, content: str) -> Iterator[None]:
+        stripe = int(content[:4], 16) % _STRIPES
         with locked(self.folder / "locks" / f"{stripe:02}.lock"):
             yield
 

@@ -39,14 +39,20 @@ class KeyReader:
     """The shards of one snapshot."""
 
     def __init__(
-        self, snapshot: ParsedSnapshot, places: ShardPlaces, before: KeyReader | None = None
+        self,
+        snapshot: ParsedSnapshot,
+        places: ShardPlaces,
+        before: KeyReader | None = None,
+        *,
+        foreign: bool = False,
     ) -> None:
-        """`before` is the snapshot that this one takes over from: shards that both have stay open."""
+        """`before` is the snapshot that this one takes over from: shards that both have stay open. `foreign`:
+        another writer's, who makes nothing but shards."""
         self.meta: BuildMeta = snapshot.meta
         self.places = places
         self.shards: dict[int, ShardMeta] = {shard.db_id: shard for shard in snapshot.shards}
         self.router = Router.of_manifest(snapshot.meta)
-        self.served = bool(snapshot.shards) or "serve" in snapshot.meta.custom
+        self.served = foreign or bool(snapshot.shards) or "serve" in snapshot.meta.custom
         self._place = placer(self.router) if self.served else _refused(snapshot.meta)
         self._group_alone = grouper(self.router, self._place, fast=self.served)
         self._encode = self.router.key.encoder()
@@ -55,6 +61,11 @@ class KeyReader:
         self._opening: dict[int, threading.Lock] = {}
         # Shards that are open, and None for those that have no rows.
         self._open: dict[int, Shard | None] = before.shared_with(self) if before is not None else {}
+
+    @property
+    def count(self) -> int:
+        """Keys in all shards."""
+        return sum(shard.row_count for shard in self.shards.values())
 
     def get(self, key: Key, context: Mapping[str, Any] | None = None) -> bytes | None:
         """The stored bytes, None when the key isn't there."""
@@ -223,7 +234,7 @@ class KeyReader:
             return
         with self._lock:
             fetched = [(n, shard) for n, shard in self._open.items() if shard is not None and shard.leased]
-            excess = sum(shard.leased for _, shard in fetched) + coming.db_bytes - cache.limit
+            excess = sum(shard.leased for _, shard in fetched) + (coming.db_bytes or 0) - cache.limit
             leaving = []
             for number, shard in sorted(fetched, key=lambda pair: pair[1].used):
                 if excess <= 0:

@@ -32,9 +32,12 @@ _proven: dict[Identity, str] = {}
 _proven_lock = threading.Lock()
 
 
-def checksum_of(shard: ShardMeta) -> str:
-    """The SHA-256 that the manifest gives; a shard that can't be proven doesn't answer."""
+def checksum_of(shard: ShardMeta) -> str | None:
+    """The SHA-256 that the manifest gives; a shard of ours that can't be proven doesn't answer. Another
+    writer's checkpoint may be any name: None, and then its file is taken as it is."""
     if shard.checkpoint_id is None or _SHA256.fullmatch(shard.checkpoint_id) is None:
+        if shard.db_bytes is None:
+            return None
         raise ShardError(
             f"the manifest has no SHA-256 for shard {shard.db_id}, so its file can't be trusted",
             hint="publish the table with lading, which records one",
@@ -62,14 +65,15 @@ def local_path(root: Path, shard: ShardMeta) -> Path:
     return path
 
 
-def proven(path: Path, size: int, sha256: str) -> Identity:
-    """What the file at `path` is, once it is shown to be the published one; ShardError otherwise."""
+def proven(path: Path, size: int | None, sha256: str | None) -> Identity:
+    """What the file at `path` is, once it is shown to be the published one; ShardError otherwise. None is
+    what the manifest doesn't say."""
     try:
         with open(path, "rb") as file:
             before = identity_of(os.fstat(file.fileno()))
-            if before[2] != size:
+            if size is not None and before[2] != size:
                 raise _wrong(path, f"it has {before[2]} bytes, the published one {size}")
-            if _proven.get(before) == sha256:
+            if sha256 is None or _proven.get(before) == sha256:
                 return before
             found = hashlib.file_digest(file, "sha256").hexdigest()
             after = identity_of(os.fstat(file.fileno()))
@@ -81,13 +85,13 @@ def proven(path: Path, size: int, sha256: str) -> Identity:
     return before
 
 
-def check_size(path: Path, size: int) -> None:
-    """ShardError unless a file of that size is there."""
+def check_size(path: Path, size: int | None) -> None:
+    """ShardError unless a file of that size is there; of any, if the manifest doesn't say."""
     try:
         found = path.stat().st_size
     except OSError as error:
         raise _refused(path, error) from error
-    if found != size:
+    if size is not None and found != size:
         raise _wrong(path, f"it has {found} bytes, the published one {size}")
 
 

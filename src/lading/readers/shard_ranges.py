@@ -14,7 +14,6 @@ from typing import Any
 
 from lading.errors import LadingError, MissingExtra, ShardError, StorageError
 from lading.format.shard_engine import Cursor, apsw_or_none
-from lading.format.snapshot import ShardMeta
 from lading.readers.shard_file import HINT
 from lading.storage.objects import ObjectStorage
 
@@ -32,16 +31,16 @@ _vfs: Any = None
 class RangedObject:
     """One immutable object, in blocks."""
 
-    def __init__(self, storage: ObjectStorage, name: str, shard: ShardMeta) -> None:
+    def __init__(self, storage: ObjectStorage, name: str, size: int) -> None:
         try:
             seen = storage.head(name)
         except FileNotFoundError as error:
             raise ShardError(f"the shard {storage.url}/{name} is missing", hint=HINT) from error
         self.location = f"{storage.url}/{name}"
-        if seen.size != shard.db_bytes:
+        if seen.size != size:
             raise ShardError(
                 f"{self.location} is not the shard that was published: it has {seen.size} bytes, "
-                f"the published one {shard.db_bytes}",
+                f"the published one {size}",
                 hint=HINT,
             )
         self.size = seen.size

@@ -6,24 +6,20 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lading.errors import LadingError
+from lading.format.members import MemberStore
+from lading.readers.get import KeyReader
 from lading.readers.get_value import encoding_of
 from lading.reading.view import Opener, View
 
 
 def info(view: View) -> dict[str, Any]:
     """The snapshot in figures."""
-    members, keys = view.members, view.keys
-    meta = members.meta
+    keys = view.keys
     found = {
-        "table": meta.table,
+        "table": view.table,
         "run_id": view.ref.run_id,
         "published_at": view.ref.published_at.isoformat(),
-        "sequence": meta.sequence,
-        "rows": members.row_count(),
-        "parts": members.count(),
-        "buckets": members.bucket_count(),
-        "sources": members.source_count(),
-        "order_by": meta.order_by,
+        **(_parts(view.members) if view.has_parts else _no_parts(keys)),
         "served": keys.served,
     }
     if keys.served:
@@ -35,10 +31,32 @@ def info(view: View) -> dict[str, Any]:
             "context": keys.router.context,
             "num_dbs": keys.meta.num_dbs,
             "shards": len(keys.shards),
-            "keys": sum(shard.row_count for shard in keys.shards.values()),
-            "bytes": sum(shard.db_bytes for shard in keys.shards.values()),
+            "keys": keys.count,
+            "bytes": _bytes(keys),
         }
     return found
+
+
+def _parts(members: MemberStore) -> dict[str, Any]:
+    return {
+        "sequence": members.meta.sequence,
+        "rows": members.row_count(),
+        "parts": members.count(),
+        "buckets": members.bucket_count(),
+        "sources": members.source_count(),
+        "order_by": members.meta.order_by,
+    }
+
+
+def _no_parts(keys: KeyReader) -> dict[str, Any]:
+    return {"sequence": 0, "rows": keys.count, "parts": 0, "buckets": 0, "sources": 0, "order_by": None}
+
+
+def _bytes(keys: KeyReader) -> int | None:
+    """None where the manifest doesn't say."""
+    sizes = [shard.db_bytes for shard in keys.shards.values()]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
 
 
 def health(opener: Opener, view: View, *, max_age: float | None, deep: bool) -> dict[str, Any]:
@@ -59,7 +77,7 @@ def health(opener: Opener, view: View, *, max_age: float | None, deep: bool) -> 
         failures.append(f"what is current can't be told: {error.message}")
     return {
         "status": "failing" if failures else "degraded" if concerns else "ok",
-        "table": view.members.meta.table,
+        "table": view.table,
         "run_id": view.ref.run_id,
         "manifest_ref": view.ref.ref,
         "published_at": view.ref.published_at.isoformat(),

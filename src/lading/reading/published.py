@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from lading.catalog.salvage import Published
 from lading.errors import ManifestParseError
 from lading.reading.opener import store_at
+from lading.snapshots.history import history
 from lading.snapshots.opening import open_members
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.storage.place import Where, root_of
@@ -20,4 +21,8 @@ def published_at(where: Where, store: ManifestStore | str | None, s3: Mapping[st
         current = opened.load_current()
     except ManifestParseError:
         current = None
-    return Published(current, lambda ref: open_members(opened, ref.ref, root_of(where), check=True))
+    return Published(
+        current,
+        lambda ref: open_members(opened, ref.ref, root_of(where), check=True),
+        highest=max((one.sequence or 0 for one in history(opened)), default=0),
+    )

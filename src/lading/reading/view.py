@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +18,12 @@ from lading.catalog.table import Table
 from lading.errors import ConfigError, LadingError, ManifestParseError, ManifestStoreError
 from lading.format.members import MemberStore
 from lading.format.snapshot import read_snapshot
-from lading.format.snapshot_file import require_plain_tables
 from lading.model import Place, Root, SnapshotRef
 from lading.readers.get import KeyReader, Superseded
 from lading.readers.get_value import decoder
 from lading.readers.shard_places import ShardPlaces
 from lading.snapshots.history import Wanted, find, gate_failures, published_by_hand
-from lading.snapshots.opening import STATE_TABLES, open_manifest
+from lading.snapshots.opening import members_in, no_parts, open_manifest
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.storage.place import Where
 
@@ -47,22 +46,50 @@ class Fallback:
 
 
 class View:
-    """One snapshot's members and shards."""
+    """One snapshot's members and shards. One that another writer made has shards only."""
 
     superseded = Superseded
 
     def __init__(
-        self, ref: SnapshotRef, members: MemberStore, keys: KeyReader, fallback: Fallback | None = None
+        self,
+        ref: SnapshotRef,
+        members: MemberStore | None,
+        keys: KeyReader,
+        close: Callable[[], None],
+        fallback: Fallback | None = None,
     ) -> None:
+        """`close` closes the manifest."""
         self.ref = ref
-        self.members = members
         self.keys = keys
+        self.close = close
+        self._members = members
         self.get = keys.get  # one step less on the way that is gone most often
         self.fallback = fallback
         self._decode = decoder(keys.meta)
         self._users = 0
         self._retired = False
         self._lock = threading.Lock()
+
+    @property
+    def has_parts(self) -> bool:
+        return self._members is not None
+
+    @property
+    def members(self) -> MemberStore:
+        """The parts; NotFound for a snapshot that has none."""
+        if self._members is None:
+            raise no_parts(self.ref.ref)
+        return self._members
+
+    @property
+    def table(self) -> str:
+        """What the table is called; another writer's manifest doesn't say."""
+        return self._members.meta.table if self._members is not None else ""
+
+    @property
+    def rows(self) -> int:
+        """Rows of the table, or keys where that is all there is."""
+        return self._members.row_count() if self._members is not None else self.keys.count
 
     @contextmanager
     def in_use(self) -> Iterator[View]:
@@ -78,7 +105,7 @@ class View:
                 self._users -= 1
                 last = self._retired and self._users == 0
             if last:
-                self.members.close()
+                self.close()
 
     def shows(self, ref: SnapshotRef) -> bool:
         """Whether this is what a reader of `ref` gets to see."""
@@ -97,7 +124,7 @@ class View:
             unused = self._users == 0
         self.keys.retire(None if newer is None else newer.keys)
         if unused:
-            self.members.close()
+            self.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +176,9 @@ class Opener:
         warnings.warn(message, SnapshotFallback, stacklevel=4)
         return found
 
-    def need_parts(self) -> None:
+    def need_parts(self, view: View) -> None:
         """Scan and lookup read the table's own files."""
-        if isinstance(self.root, Place) and not Table.exists(self.root):
+        if view.has_parts and isinstance(self.root, Place) and not Table.exists(self.root):
             raise ConfigError(
                 f"{self.root} has the table's manifests and shards, not its parts",
                 hint="open the table where it lies in the warehouse, with store=",
@@ -161,10 +188,15 @@ class Opener:
         connection = open_manifest(self.store, ref.ref)
         try:
             snapshot = read_snapshot(connection)
-            require_plain_tables(connection, STATE_TABLES)
-            members = MemberStore(connection, self.root)
-            keys = KeyReader(snapshot, self.places, None if before is None else before.keys)
-            return View(ref, members, keys, fallback)
+            members = members_in(connection, self.root)
+            places = self.places.copied_from(snapshot.meta.s3_prefix)
+            keys = KeyReader(
+                snapshot,
+                places,
+                None if before is None else before.keys,
+                foreign=members is None,
+            )
+            return View(ref, members, keys, connection.close, fallback)
         except BaseException:
             connection.close()
             raise
@@ -181,7 +213,7 @@ class Opener:
                 continue  # as malformed as the one it was to stand in for
             if self._was_seen(view):
                 return view
-            view.members.close()
+            view.close()
         return None
 
     def _was_seen(self, view: View) -> bool:

@@ -11,14 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from lading.errors import NotFound
 from lading.format.members import MemberStore
-from lading.format.snapshot import BuildMeta, load_build_meta, read_snapshot
+from lading.format.snapshot import STATE_TABLES, BuildMeta, is_foreign, load_build_meta, read_snapshot
 from lading.format.snapshot_file import open_snapshot, open_snapshot_file, require_plain_tables
 from lading.model import Root
 from lading.snapshots.stores.local import LocalStore
 from lading.snapshots.stores.protocol import ManifestStore
-
-STATE_TABLES = ("lading", "members", "zones", "vectors", "sources")
 
 
 def open_manifest(store: ManifestStore, ref: str, *, check: bool = False) -> sqlite3.Connection:
@@ -42,11 +41,30 @@ def open_members(store: ManifestStore, ref: str, root: Root, *, check: bool = Fa
     """The members that the manifest `ref` lists; relative paths start from `root`."""
     connection = open_manifest(store, ref, check=check)
     try:
-        require_plain_tables(connection, STATE_TABLES)
+        members = members_in(connection, root)
     except BaseException:
         connection.close()
         raise
+    if members is None:
+        connection.close()
+        raise no_parts(ref)
+    return members
+
+
+def members_in(connection: sqlite3.Connection, root: Root) -> MemberStore | None:
+    """The members of an open manifest, which belong to the connection; None for one that another writer made:
+    that has no parts."""
+    if is_foreign(connection):
+        return None
+    require_plain_tables(connection, STATE_TABLES)
     return MemberStore(connection, root)
+
+
+def no_parts(ref: str) -> NotFound:
+    return NotFound(
+        f"the snapshot {ref} has no parts: lading did not write it",
+        hint="it has shards: use get, multi_get or route",
+    )
 
 
 def build_meta(store: ManifestStore, ref: str) -> BuildMeta:
@@ -73,12 +91,13 @@ def references(store: ManifestStore, ref: str) -> References:
     """What the manifest `ref` refers to; ManifestParseError if that can't be told for certain."""
     connection = open_manifest(store, ref, check=True)
     try:
-        require_plain_tables(connection, STATE_TABLES)
         parsed = read_snapshot(connection)
-        members = MemberStore(connection, "")
-        sources = members.sources()
+        members = members_in(connection, "")
+        sources = members.sources() if members is not None else ()
         return References(
-            members=frozenset(row[1] for row in members.member_rows()),
+            members=frozenset(row[1] for row in members.member_rows())
+            if members is not None
+            else frozenset(),
             shards=frozenset(url for shard in parsed.shards for url in _folders(shard.db_url or "")),
             aside=frozenset(source.quarantine for source, _ in sources if source.quarantine),
             custom=parsed.meta.custom,

@@ -16,7 +16,7 @@ import msgspec
 
 from lading.model import FoundFile
 from lading.sources.fingerprint import digest, digest_all
-from lading.sources.schema import combined_hash
+from lading.sources.schema import keyed_hash
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +92,7 @@ def all_files(key: str, found: Sequence[FoundFile]) -> Input:
     return Input(
         key,
         tuple(found),
-        combined_hash({file.key: file.hash for file in found}),
+        keyed_hash({file.key: file.hash for file in found}),
         sum(file.size for file in found),
         max((file.mtime_ns for file in found), default=0),
         any(file.racy for file in found),

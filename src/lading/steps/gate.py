@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from lading.config.project import TableConfig
-from lading.errors import GateFailed, ManifestParseError
+from lading.errors import GateFailed, ManifestParseError, NotFound
 from lading.format.members import MemberStore
 from lading.format.state_file import write_state
 from lading.model import CheckResult, SnapshotRef
@@ -28,7 +28,7 @@ from lading.snapshots.stores.protocol import ManifestStore, Published
 from lading.steps.checks import as_object, check_nothing, check_table, told_results
 from lading.steps.judge import Findings, Session, judge
 from lading.steps.publish import keep_snapshot, publish_snapshot
-from lading.steps.served import served_otherwise, serving
+from lading.steps.served import left_where_it_was_put, served_otherwise, serving
 from lading.steps.shard import Served, shard
 from lading.steps.store import store_of
 from lading.steps.work import Work
@@ -41,6 +41,7 @@ class Released:
     published: Published | None = None
     refused: GateFailed | None = None
     ref: str | None = None  # the manifest, visible or not
+    note: str | None = None  # for people: why readers are left with another snapshot
     checks: tuple[CheckResult, ...] = ()  # on the whole table
 
     @property
@@ -61,6 +62,10 @@ def release(work: Work, session: Session, record: RunHandle | None = None) -> Re
     seen = current is not None and current.sequence >= state.meta.data_sequence
     if seen and current is not None and not served_otherwise(work, store, current):
         return Released()
+    if record is None and current is not None:
+        left = left_where_it_was_put(store, work.table, serving(work), current)
+        if left is not None:
+            return Released(note=left)
     waiting = _waiting(store, work)
     if waiting is not None:
         listed, custom = waiting
@@ -166,7 +171,10 @@ def _judged(
         return None
     work.watch.phase(work.name, "gate")
     new = _as_members(work)
-    seen = None if current is None else open_members(store, current.ref, work.table.root)
+    try:
+        seen = None if current is None else open_members(store, current.ref, work.table.root)
+    except NotFound:
+        seen = None  # another writer's: it has no rows to compare with
     try:
         known = build_meta(store, current.ref).custom.get("gate") if current is not None else None
         return judge(gate, new, seen, known if isinstance(known, dict) else {}, session)

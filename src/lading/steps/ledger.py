@@ -50,11 +50,13 @@ def make_ledger(manifest: SourceManifest | None, state: TableState | None, name:
     if manifest is None:
         reset = f"{name} is missing: everything is read again"
         return _from_log(state, reset)
+    if manifest.table_id is None:  # Fairway wrote it, or a person: what it shows is meant
+        return _reconciled(manifest, state, name, shown=state.sequence)
     if manifest.table_id != state.meta.table_id or manifest.sequence > state.sequence:
         return _from_log(state)
     if is_of(manifest, state):
         return Ledger(_from_entries(manifest, state))
-    return _reconciled(manifest, state, name)
+    return _reconciled(manifest, state, name, shown=manifest.sequence)
 
 
 def is_of(manifest: SourceManifest, state: TableState) -> bool:
@@ -84,9 +86,10 @@ def _from_entries(manifest: SourceManifest, state: TableState) -> dict[str, Know
     }
 
 
-def _reconciled(manifest: SourceManifest, state: TableState, name: str) -> Ledger:
+def _reconciled(manifest: SourceManifest, state: TableState, name: str, *, shown: int) -> Ledger:
+    """The log's word, and what the entries ask for beyond it; `shown` is the sequence that they go up to."""
     known = _never_committed(manifest)
-    read, entries, shown = state.sources(), manifest.files, manifest.sequence
+    read, entries = state.sources(), manifest.files
     for key, (source, sequence) in read.items():
         entry = entries.get(key)
         again = None
@@ -96,10 +99,29 @@ def _reconciled(manifest: SourceManifest, state: TableState, name: str) -> Ledge
             elif entry.status not in READ:
                 known[key] = _failed(entry, source)
                 continue
-            elif entry.hash != source.hash:
+            elif _changed(entry.hash, source.hash, ours=manifest.table_id is not None):
                 again = f"its hash was changed in {name}"
         known[key] = Known(source, again)
     return Ledger(known, None, True, read, state.meta)
+
+
+def _changed(told: str, hash: str, *, ours: bool) -> bool:
+    """Whether somebody changed a hash. In a manifest that isn't ours they may be of another kind than the
+    table's, and then say nothing."""
+    return told != hash and (ours or not told or _kind(told) == _kind(hash))
+
+
+def _kind(hash: str) -> str:
+    return hash.partition(":")[0] if ":" in hash else "sha256"
+
+
+def shows_the_log(manifest: SourceManifest | None, ledger: Ledger, state: TableState) -> bool:
+    """Whether the manifest has the files that the log has, though perhaps not its last commits: a merge
+    changes no source."""
+    if manifest is None or manifest.table_id != state.meta.table_id:
+        return False
+    told = {key: entry.hash for key, entry in manifest.files.items() if entry.status in READ}
+    return told == {key: source.hash for key, (source, _) in ledger.sources(state).items()}
 
 
 def _failed(entry: FileEntry, source: Source | None) -> Known:

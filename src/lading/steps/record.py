@@ -18,7 +18,7 @@ from lading.steps.look import Look
 from lading.steps.quiet import SEAL, seal_of
 from lading.steps.rules import rules_of
 from lading.steps.schema import FOUND_HASH, found_hash
-from lading.steps.work import Work
+from lading.steps.work import Work, now_text
 
 
 def write_table_manifest(work: Work) -> None:
@@ -61,13 +61,14 @@ def record_sources(config: Config, look: Look, state: TableState, failures: Mapp
     shown = keys == sorted([file.key for file in look.found])
     lading[FOUND_HASH] = found_hash(look.found) if shown else None
     lading[SEAL] = None if failed else seal_of([sources[key][0] for key in keys])
+    now = now_text()
     new = old.updated({}, schema=schema, lading=lading, preprocessing=look.preprocessing)
 
     def entries() -> Iterator[tuple[str, FileEntry]]:
         for key in keys:
             source = sources[key][0] if key in sources else None
             if key in failed:
-                yield key, _failed(failed[key], failures[key], source)
+                yield key, _failed(failed[key], failures[key], source, now)
             elif source is not None:
                 yield key, _read(source)
 
@@ -91,10 +92,11 @@ def _read(source: Source) -> FileEntry:
     )
 
 
-def _failed(file: FoundFile, error: str, old: Source | None) -> FileEntry:
+def _failed(file: FoundFile, error: str, old: Source | None, now: str) -> FileEntry:
+    """With the time of the attempt, unless it was read before: those rows stay, and so does their time."""
     return FileEntry(
         hash=file.hash,
-        last_processed=old.processed_at if old is not None else "",
+        last_processed=old.processed_at if old is not None else now,
         status=FAILED,
         metadata={"row_count": old.rows if old is not None else 0},
         size=file.size,

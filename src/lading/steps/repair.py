@@ -15,7 +15,7 @@ from lading.catalog.manifest import load_manifest
 from lading.catalog.setting_aside import set_aside
 from lading.catalog.table import Table
 from lading.config.project import Config
-from lading.errors import LadingError, LogCorrupt, ManifestParseError, ManifestStoreError
+from lading.errors import LadingError, LogCorrupt, ManifestParseError, ManifestStoreError, NotFound
 from lading.model import Member, Place, SnapshotRef
 from lading.plan import TablePlan
 from lading.snapshots.history import gate_failures
@@ -159,7 +159,7 @@ def _pointer_problem(store: ManifestStore, table: Table) -> str | None:
             there = table.state.meta.data_sequence > 0 and bool(store.list_manifests(limit=1))
             return "the pointer was missing" if there else None
         _check(store, current.ref, table)
-    except (ManifestParseError, ManifestStoreError) as error:
+    except (ManifestParseError, ManifestStoreError, NotFound) as error:
         return error.message
     return None
 
@@ -191,7 +191,7 @@ def _whole(store: ManifestStore, table: Table, *, good: bool = False) -> list[Sn
             if good and gate_failures(custom):
                 continue
             _check(store, one.ref, table)
-        except (ManifestParseError, ManifestStoreError):
+        except (ManifestParseError, ManifestStoreError, NotFound):
             continue  # it is no candidate; `lading verify` and `lading history` name it
         sequence = custom.get("sequence")
         number = sequence if isinstance(sequence, int) else 0

@@ -16,7 +16,7 @@ from lading.plan import TablePlan
 from lading.sources.fixed_width import layout_columns, load_layout
 from lading.sources.manifest import SourceManifest
 from lading.sources.names import name_columns
-from lading.sources.schema import TableSchema, combined_hash, load_schema, save_schema
+from lading.sources.schema import TableSchema, combined_hash, keyed_hash, load_schema, save_schema
 
 if TYPE_CHECKING:
     from lading.sources.evolve import Evolution
@@ -132,23 +132,28 @@ def repin(
         return
     if schema is None or cfg.drift != "evolve" or (not schema.combined_hash and evolution is None):
         return
-    current = found_hash(found)
-    if evolution is not None or schema.combined_hash != current:
+    if evolution is not None or is_stale(schema, found):
+        current = found_hash(found)
         because = schema.because | (evolution.because if evolution is not None else {})
         new = replace(schema, columns=columns, because=because, combined_hash=current, generated_at=now)
         save_schema(path, new)
 
 
 def found_hash(found: Sequence[FoundFile]) -> str:
-    return combined_hash({file.key: file.hash for file in found})
+    return combined_hash(file.hash for file in found)
 
 
 def is_stale(schema: TableSchema, found: Sequence[FoundFile], known: str | None = None) -> bool:
     """Whether the schema was inferred from other files; one that a person wrote never is. `known` is the
     combined hash of `found`, where it need not be worked out."""
-    if not schema.combined_hash:
+    told = schema.combined_hash
+    if not told:
         return False
-    return schema.combined_hash != (known or found_hash(found))
+    if known is not None and len(known) == len(told):
+        return told != known
+    if len(told) == len(found_hash(())):
+        return told != found_hash(found)
+    return told != keyed_hash({file.key: file.hash for file in found})  # written by lading 0.1
 
 
 def stale_note(

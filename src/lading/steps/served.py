@@ -6,6 +6,7 @@ kept in the cache: a manifest never changes, so a run with nothing to do fetches
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from lading.config.serve import Serve
 from lading.errors import ManifestParseError, ManifestStoreError
 from lading.format.shard_spec import spec_id
 from lading.model import SnapshotRef
+from lading.plan import TablePlan
+from lading.snapshots.history import gate_failures
 from lading.snapshots.opening import build_meta
 from lading.snapshots.stores.local import LocalStore
 from lading.snapshots.stores.protocol import ManifestStore
@@ -55,21 +58,65 @@ def served_otherwise(work: Work, store: ManifestStore, current: SnapshotRef) -> 
     return told.spec != serving(work)
 
 
-def publish_note(config: Config, seen: Look) -> str | None:
-    """Why a run publishes although no row changes, for `lading plan`. Touches nothing."""
+def with_publish_note(config: Config, seen: Look) -> TablePlan:
+    """The plan, with why a run publishes although no row changes, or why it doesn't. Touches nothing."""
+    plan = seen.plan
     if seen.table is None or seen.table.state.meta.data_sequence == 0:
-        return None
+        return plan
     store = store_of(config, seen.config.name)
     try:
         current = store.load_current()
         if current is not None and current.held:
-            return None
+            return plan
+        spec = _spec(seen.config.serve, seen.table)
+        if current is not None and not plan.changes_rows:
+            left = left_where_it_was_put(store, seen.table, spec, current)
+            if left is not None:
+                return replace(plan, notes=(*plan.notes, left))
         if current is None or current.sequence < seen.table.state.meta.data_sequence:
-            return _BEHIND
+            return replace(plan, publish=_BEHIND)
         told = _told(config, seen.config.name, store, current)
     except (ManifestParseError, ManifestStoreError):
-        return None  # a run says what is wrong with it
-    return _difference(told.spec, _spec(seen.config.serve, seen.table))
+        return plan  # a run says what is wrong with it
+    return replace(plan, publish=_difference(told.spec, spec))
+
+
+def left_where_it_was_put(
+    store: ManifestStore, table: Table, spec: str | None, current: SnapshotRef
+) -> str | None:
+    """What to say when somebody who isn't lading moved the pointer, and all that lading has to show was
+    published before: then a run without changes leaves the pointer alone. None if it is lading's own, or if
+    there is something new to publish."""
+    if current.swap_id:
+        return None
+    mine = _last_published(store, table)
+    if mine is None or mine.ref.ref == current.ref or mine.spec != spec:
+        return None
+    return (
+        f"readers see run {current.run_id}: somebody else moved the pointer there, and it stays until rows "
+        f"change. To show what lading published last: lading publish {table.state.meta.table} "
+        f"--run {mine.ref.run_id}"
+    )
+
+
+class _Mine(msgspec.Struct, frozen=True):
+    ref: SnapshotRef
+    spec: str | None
+
+
+def _last_published(store: ManifestStore, table: Table) -> _Mine | None:
+    """The newest snapshot with all that the table's log holds, unless its gate refused it."""
+    for listed in store.list_manifests():
+        try:
+            custom = build_meta(store, listed.ref).custom
+        except ManifestParseError:
+            continue  # whatever it was, nobody can read it
+        if custom.get("table_id") != table.table_id:
+            continue
+        sequence = custom.get("sequence")
+        holds = isinstance(sequence, int) and sequence >= table.state.meta.data_sequence
+        return _Mine(listed, _spec_in(custom)) if holds and not gate_failures(custom) else None
+    return None
 
 
 def _difference(told: str | None, wanted: str | None) -> str | None:
@@ -88,9 +135,13 @@ def _told(config: Config, name: str, store: ManifestStore, current: SnapshotRef)
         kept = _kept(config, name)
         if kept is not None and kept.ref == current.ref:
             return kept
-    known: Any = build_meta(store, current.ref).custom.get("serve")
+    return _Told(current.ref, _spec_in(build_meta(store, current.ref).custom))
+
+
+def _spec_in(custom: dict[str, Any]) -> str | None:
+    known = custom.get("serve")
     spec = known.get("spec") if isinstance(known, dict) else None
-    return _Told(current.ref, spec if isinstance(spec, str) else None)
+    return spec if isinstance(spec, str) else None
 
 
 def _kept(config: Config, name: str) -> _Told | None:

@@ -75,7 +75,7 @@ class Served:
                 "shards_built": self.built,
                 "shards_shared": sum(1 for shard in self.shards if not self._is_own(shard)),
                 "keys": sum(shard.row_count for shard in self.shards),
-                "bytes": sum(shard.db_bytes for shard in self.shards),
+                "bytes": sum(shard.db_bytes or 0 for shard in self.shards),
             },
         }
 

@@ -23,6 +23,7 @@ from lading.model import Member, Place, SnapshotRef
 from lading.snapshots.opening import open_manifest, open_members
 from lading.snapshots.runs import list_runs
 from lading.snapshots.stores.protocol import ManifestStore
+from lading.steps.ledger import shows_the_log
 from lading.steps.look import Look, look
 from lading.steps.store import beside_the_data, lies_below, store_of
 from lading.storage.digest import sha256_of
@@ -105,7 +106,8 @@ def _sources(config: Config, name: str, found: Verified, watch: Watch) -> Look |
     if verdicts:
         told = ", ".join(f"{n:,} {word}" for word, n in verdicts.items())
         found.note("source", f"files that the table doesn't have as they are: {told}", f"lading run {name}")
-    if seen.ledger.behind and seen.ledger.reset is None:
+    behind = seen.ledger.behind and seen.ledger.reset is None
+    if behind and not (seen.table and shows_the_log(seen.manifest, seen.ledger, seen.table.state)):
         found.note("source", f"manifest/{name}.json is behind the log", f"lading repair {name}")
     return seen
 
@@ -265,9 +267,9 @@ def _broken_shard(places: tuple[Where, ...], shard: ShardMeta) -> str | None:
         return "is missing"
     except OSError as error:
         return f"can't be read: {error.strerror}"
-    if size != shard.db_bytes:
+    if shard.db_bytes is not None and size != shard.db_bytes:
         return f"has {size:,} bytes, not {shard.db_bytes:,}"
-    if shard.checkpoint_id and digest != shard.checkpoint_id:
+    if shard.db_bytes is not None and shard.checkpoint_id and digest != shard.checkpoint_id:
         return "has other content than was published"
     return None
 

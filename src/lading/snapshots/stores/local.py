@@ -11,6 +11,7 @@ import contextlib
 import errno
 import os
 import stat
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 
@@ -72,7 +73,7 @@ class LocalStore:
     def load_current(self) -> SnapshotRef | None:
         path = self.root / CURRENT
         try:
-            return parse_pointer(_read(path, POINTER_LIMIT))
+            return _copied(parse_pointer(_read(path, POINTER_LIMIT)))
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -195,6 +196,14 @@ class LocalStore:
             return []
         except OSError as error:
             raise _unreadable(self.root / MANIFESTS, error) from error
+
+
+def _copied(pointer: SnapshotRef) -> SnapshotRef:
+    """A table that was copied out of a bucket names its manifest by URL: here it is the one of that name."""
+    steps = pointer.ref.split("/")
+    if "://" not in pointer.ref or steps[-3:-2] != [MANIFESTS] or parse_folder(steps[-2]) is None:
+        return pointer
+    return replace(pointer, ref="/".join(steps[-3:]))
 
 
 def _read(path: Path, limit: int) -> bytes:

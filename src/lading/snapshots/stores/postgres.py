@@ -5,7 +5,7 @@ server refuses the pointer row alone, the rest is kept and stays invisible, as o
 connection breaks, nothing is. A reference is the run_id, so a run has one manifest: publishing it again adds
 a pointer row, publishing other content under its name is refused. A transaction whose answer got lost is
 tried again under the lock, which the lost one has either released by committing or by failing; the swap_id
-of its pointer row tells which.
+of its pointer row tells which. Who has a transaction of their own hands its connection in.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from lading.format.snapshot_file import HINT, SNAPSHOT_LIMIT
 from lading.model import SnapshotRef
 from lading.snapshots.publish import check_run_id, outcome_of, refuse_moved, same_pointer, successor
 from lading.snapshots.stores import postgres_sql as statements
+from lading.snapshots.stores import postgres_tables as layout
 from lading.snapshots.stores.postgres_connections import connections_to
 from lading.snapshots.stores.protocol import Published, is_run_id, later
 
@@ -39,7 +40,7 @@ class PostgresStore:
 
     def __init__(self, url: str, table: str, names: PostgresNames | None = None) -> None:
         self._connections = connections_to(url)
-        self.tables = statements.tables_of(names or PostgresNames(), table)
+        self.tables = layout.tables_of(names or PostgresNames(), table)
         self.url = self._connections.url
         self._lock_key = xxhash.xxh3_64_intdigest(f"lading:{self.tables.pointer}".encode()) - (1 << 63)
 
@@ -51,7 +52,10 @@ class PostgresStore:
         sequence: int,
         expected: SnapshotRef | None = None,
         now: datetime | None = None,
+        connection: Connection[Any] | None = None,
     ) -> Published:
+        """`connection` is one of the caller's own, in a transaction: the publish is part of that, nothing is
+        visible before the caller commits, and until then other publishers of the table wait."""
         check_run_id(run_id)
         swap_id = new_swap_id()
 
@@ -69,7 +73,8 @@ class PostgresStore:
             refused = self._refused(connection, new)
             return refused if refused is not None else Published(run_id, "current", new)
 
-        done = self._write(work, f"run {run_id} could not be published", PublishManifestError)
+        what = f"run {run_id} could not be published"
+        done = self._write(work, what, PublishManifestError, connection)
         if isinstance(done, str):
             raise PublishCurrentError(
                 f"the pointer could not be moved to run {run_id}: {self.url}: {done}",
@@ -139,11 +144,13 @@ class PostgresStore:
             mine = statements.pointer_move(connection, self.tables, swap_id)
             if mine is not None:
                 return mine
-            if not is_run_id(ref) or statements.load_payload(connection, self.tables, ref, 0) is None:
+            if not is_run_id(ref) or not statements.has_build(connection, self.tables, ref):
                 raise self._absent(ref)
             current = statements.newest_pointer(connection, self.tables)
             refuse_moved(current, expected)
-            at = later(now, current.published_at if current is not None else None)
+            at = later(
+                now or statements.clock(connection), current.published_at if current is not None else None
+            )
             to = SnapshotRef(ref, ref, at, sequence, held=hold, swap_id=swap_id)
             statements.insert_pointer(connection, self.tables, to)
             return to
@@ -190,6 +197,7 @@ class PostgresStore:
                 f"run {run_id} was published to {self.url} with other content",
                 hint="a run's manifest never changes: publish under a new run, lading run makes one",
             )
+        now = now or statements.clock(connection)
         if same:
             return later(now, None)
         at = later(now, statements.newest_build(connection, self.tables))
@@ -201,28 +209,33 @@ class PostgresStore:
         work: Callable[[Connection[Any]], T],
         what: str,
         failure: type[PublishManifestError] | type[PublishCurrentError],
+        given: Connection[Any] | None = None,
     ) -> T:
-        """`work` in one transaction under the table's lock; the three tables are made on demand."""
+        """`work` in one transaction under the table's lock; the three tables are made on demand. `given` is
+        a connection of the caller's, who commits."""
         import psycopg
 
         decided = False
 
         def locked(connection: Connection[Any]) -> T:
             nonlocal decided
-            # A writer that vanished in the middle can't keep others waiting for longer than this.
-            connection.execute("SET LOCAL idle_in_transaction_session_timeout = '30s'")
-            connection.execute("SET LOCAL lock_timeout = '60s'")
+            if given is None:
+                # A writer that vanished in the middle can't keep others waiting for longer than this.
+                connection.execute("SET LOCAL idle_in_transaction_session_timeout = '30s'")
+                connection.execute("SET LOCAL lock_timeout = '60s'")
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (self._lock_key,))
-            statements.create_tables(connection, self.tables)
+            layout.create_tables(connection, self.tables)
             done = work(connection)
             decided = True  # what fails from here on is the commit, and it may have been done
             return done
 
         try:
+            if given is not None:
+                return _within(given, locked)
             return self._connections.transaction(locked)
         except psycopg.Error as error:
             reason = self._connections.reason(error)
-        if decided:
+        if decided and given is None:
             raise PublishCurrentError(
                 f"{what}, or the answer got lost: {self.url}: {reason}",
                 hint="readers see the old or the new snapshot, whole; lading run brings it up to date",
@@ -245,3 +258,18 @@ class PostgresStore:
         return ManifestStoreError(
             f"there is no manifest {ref!r} in {self.url}", hint="pick one of the listed snapshots"
         )
+
+
+def _within(connection: Connection[Any], work: Callable[[Connection[Any]], T]) -> T:
+    """`work` as a part of the transaction that `connection` is in, undone alone if it fails."""
+    from psycopg.pq import TransactionStatus
+
+    if connection.info.transaction_status == TransactionStatus.IDLE:
+        if connection.autocommit:
+            raise PublishManifestError(
+                "the connection is in no transaction, and commits every statement by itself",
+                hint="publish within `with connection.transaction():`, or leave the connection out",
+            )
+        connection.execute("SELECT 1")  # begins the caller's transaction, so that the next is a savepoint
+    with connection.transaction():
+        return work(connection)

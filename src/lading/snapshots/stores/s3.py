@@ -162,7 +162,7 @@ class S3Store:
                 return False
             payload = self._storage.get(name, limit=SNAPSHOT_LIMIT)
             self._storage.delete(name)
-            while seen is not None and not self._swap(replace(seen[0], swap_id=new_swap_id()), seen[1]):
+            while seen is not None and not self._swap(_renewed(seen[0]), seen[1]):
                 seen = self._load()
                 if seen is not None and seen[0].ref == self.names.ref(name):
                     self._storage.put_new(name, payload, content_type=CONTENT_TYPE)
@@ -227,6 +227,13 @@ class S3Store:
             return self._storage.get(name, limit=len(payload)) == payload
         except (FileNotFoundError, StorageError):
             return False
+
+
+def _renewed(pointer: SnapshotRef) -> SnapshotRef:
+    """The same as another object. Somebody else's stays theirs: it has no swap_id."""
+    if pointer.swap_id:
+        return replace(pointer, swap_id=new_swap_id())
+    return replace(pointer, published_at=later(pointer.published_at, pointer.published_at))
 
 
 class Names:
