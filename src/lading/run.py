@@ -20,12 +20,14 @@ from lading.plan import TablePlan, guard_vanished
 from lading.snapshots.runs import start as start_record
 from lading.steps.checks import as_object
 from lading.steps.commit import commit_notes, commit_rows, drop_losers
+from lading.steps.foresee import foreseen
 from lading.steps.gate import Released, finish, release, release_of_nothing
 from lading.steps.look import Look, look
 from lading.steps.prepare import drift_notes, prepare, staging
 from lading.steps.quarantine import refuse_too_many
 from lading.steps.read import read_files
 from lading.steps.record import record_sources, write_table_manifest
+from lading.steps.schema import extend_evidence
 from lading.steps.served import publish_note
 from lading.steps.shard import refuse_unservable
 from lading.steps.work import Read, Work, new_id, new_run_id
@@ -75,7 +77,10 @@ def plan_tables(
 ) -> list[TablePlan]:
     """What a run would do. Touches nothing."""
     seen = [look(config, name, full=full, watch=watch) for name in _selected(config, names)]
-    return [replace(one.plan, publish=publish_note(config, one)) for one in seen]
+    return [
+        replace(one.plan, publish=publish_note(config, one), notes=(*one.plan.notes, *foreseen(one)))
+        for one in seen
+    ]
 
 
 def run(
@@ -197,6 +202,8 @@ def _change_rows(order: _Order, work: Work) -> _Done:
             checks = [as_object(one) for one in error.checks]
             record.finish("failed", error=f"{error.kind}: {error}", checks=checks or None)
             raise
+        if not moved:
+            _extend_evidence(work)
         _record(work, {file.key: "it changed while it was being read" for file in moved})
         work.look.forget()
         released = release(work, order.session, record)
@@ -231,8 +238,14 @@ def _settle(work: Work) -> None:
     if work.look.plan.note:
         work.watch.phase(work.name, "commit")
         commit_notes(work)
-    if work.look.plan.note or work.look.ledger.behind or work.look.preprocessing_changed:
+    fresh = (work.look.plan.note or work.look.stale) and _extend_evidence(work)
+    if fresh or work.look.plan.note or work.look.ledger.behind or work.look.preprocessing_changed:
         _record(work, {})
+
+
+def _extend_evidence(work: Work) -> bool:
+    look = work.look
+    return extend_evidence(work.config, look.config, look.found, look.ledger.sources(work.table.state))
 
 
 def _record(work: Work, failures: dict[str, str]) -> None:
