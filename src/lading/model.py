@@ -169,10 +169,15 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table's pinned schema; `type` is a Spark DDL type (`bigint`, `timestamp_ntz`, …)."""
+    """One column of a table's pinned schema; `type` is a Spark DDL type (`bigint`, `timestamp_ntz`, …).
+
+    A type that was inferred takes only what inference would still call so; one that a person wrote takes all
+    that can be read as it. The two are the same column, so this doesn't count when columns are compared.
+    """
 
     name: str
     type: str
+    inferred: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +315,7 @@ class BadRow:
     text: str  # the raw record
     column: str | None
     reason: str
+    hint: str = ""  # what to do about it
 
 
 @dataclass(frozen=True, slots=True)

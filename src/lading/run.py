@@ -20,12 +20,14 @@ from lading.plan import TablePlan, guard_vanished
 from lading.snapshots.runs import start as start_record
 from lading.steps.checks import as_object
 from lading.steps.commit import commit_notes, commit_rows, drop_losers
+from lading.steps.foresee import foreseen
 from lading.steps.gate import Released, finish, release, release_of_nothing
 from lading.steps.look import Look, look
 from lading.steps.prepare import drift_notes, prepare, staging
 from lading.steps.quarantine import refuse_too_many
 from lading.steps.read import read_files
 from lading.steps.record import record_sources, write_table_manifest
+from lading.steps.schema import extend_evidence
 from lading.steps.served import with_publish_note
 from lading.steps.shard import refuse_unservable
 from lading.steps.work import Read, Work, new_id, new_run_id
@@ -75,7 +77,8 @@ def plan_tables(
 ) -> list[TablePlan]:
     """What a run would do. Touches nothing."""
     seen = [look(config, name, full=full, watch=watch) for name in _selected(config, names)]
-    return [with_publish_note(config, one) for one in seen]
+    plans = [with_publish_note(config, one) for one in seen]
+    return [replace(plan, notes=(*plan.notes, *foreseen(one))) for plan, one in zip(plans, seen, strict=True)]
 
 
 def run(
@@ -211,6 +214,8 @@ def _record_or_say(work: Work, moved: Sequence[FoundFile]) -> Exception | None:
     """The people's copies must not come between a commit and its publish: what went wrong with them is for
     the end, and the next run writes them anew from the log."""
     try:
+        if not moved:
+            _extend_evidence(work)
         _record(work, {file.key: "it changed while it was being read" for file in moved})
         work.look.forget()
     except Exception as error:
@@ -246,8 +251,14 @@ def _settle(work: Work) -> None:
     if work.look.plan.note:
         work.watch.phase(work.name, "commit")
         commit_notes(work)
-    if work.look.plan.note or work.look.ledger.behind or work.look.preprocessing_changed:
+    fresh = (work.look.plan.note or work.look.stale) and _extend_evidence(work)
+    if fresh or work.look.plan.note or work.look.ledger.behind or work.look.preprocessing_changed:
         _record(work, {})
+
+
+def _extend_evidence(work: Work) -> bool:
+    look = work.look
+    return extend_evidence(work.config, look.config, look.found, look.ledger.sources(work.table.state))
 
 
 def _record(work: Work, failures: dict[str, str]) -> None:

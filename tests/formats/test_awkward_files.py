@@ -84,6 +84,36 @@ LOADS = [
     Case("json_bz", {"a.jsonl.bz2": bz2.compress(b'{"a": 1}\n')}, [(1,)], "json"),
     Case("json_zst", {"a.jsonl.zst": zstd(b'{"a": 1}\n')}, [(1,)], "json"),
     Case("skipped", {"a.csv": b'Report "7\n\n\na,b\n1,x\n'}, [(1, "x")], options={"skip": 2}),
+    Case(
+        "tabs_alone",
+        {"a.tsv": b"a\tb\nfoo\t1\n\t\nbar\t3\n\n \t5\n\r\n \t\n"},
+        [("foo", 1), (None, None), ("bar", 3), (" ", 5), (" ", None)],
+        "tsv",
+    ),
+    Case("spaces_alone", {"a.csv": b"a\nx\n  \ny\n\n"}, [("x",), ("  ",), ("y",)]),
+    Case("spaces_trimmed", {"a.csv": b" \na\nx\n  \n"}, [("x",), (None,)], options={"trim": True}),
+    Case(
+        "spaces_headless",
+        {"a.csv": "\n \nÆ\n".encode("latin-1")},
+        [(" ",), ("Æ",)],
+        options={"header": False, "encoding": "latin-1"},
+        schema="a string",
+    ),
+    Case("skipped_cr", {"a.csv": b"Report\ra,b\r1,x\r2,y\r"}, [(1, "x"), (2, "y")], options={"skip": 1}),
+    Case(
+        "skipped_wide",
+        {"a.csv": "Report\r\na,b\r\n1,x\r\n".encode("utf-16")},
+        [(1, "x")],
+        options={"skip": 1, "encoding": "utf-16"},
+    ),
+    Case(
+        "fixed_form_feed",
+        {"a.dat": "Re\x0cport \x85\nabcÆøå\n".encode("latin-1")},
+        [("abc", "Æøå")],
+        "fixed_width",
+        options={"skip": 1, "encoding": "latin-1"},
+        spec=PLAIN,
+    ),
     Case("skipped_gz", {"a.csv.gz": gzip.compress(b"x\na\n1\n")}, [(1,)], options={"skip": 1}),
     Case(
         "headless",
@@ -273,6 +303,9 @@ LOADS = [
 ]
 
 FAILS = [
+    Case(
+        "spaces_where_two", {"a.csv": b"a,b\n1,2\n  \n3,4\n"}, "a.csv:3: has 1 fields where the header has 2"
+    ),
     Case("one_more", {"a.csv": b"a,b\n1,x\n2,y,z\n3,w\n"}, "a.csv:3: has 3 fields where the header has 2"),
     Case("one_less", {"a.csv": b"a,b\n1,x\n2\n3,w\n"}, "a.csv:3: has 1 fields where the header has 2"),
     Case("newline", {"a.csv": b'a,b\n1,x\n2,"two\nlines"\n'}, "a.csv:3: a quote is opened and never closed"),

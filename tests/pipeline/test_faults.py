@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from lading.model import Field, Layout
-from lading.pipeline.faults import MISFIT, fault, same_record
+from lading.model import Column, Field, Layout
+from lading.pipeline.faults import MISFIT, advice, fault, same_record
+
+
+def columns(types: dict[str, str], *, inferred: bool = False) -> dict[str, Column]:
+    return {name: Column(name, type, inferred=inferred) for name, type in types.items()}
 
 
 def csv_fault(text: str, unread: dict[str, str], **options: str) -> tuple[str | None, str]:
-    return fault(text, format="csv", options=options, names=("id", "port"), unread=unread)
+    return fault(text, format="csv", options=options, names=("id", "port"), unread=columns(unread))
 
 
 def test_a_row_with_too_many_or_too_few_fields():
@@ -36,7 +40,7 @@ def test_the_value_that_is_there_and_was_not_read_is_to_blame():
     ],
 )
 def test_json(text, unread, said):
-    column, reason = fault(text, format="json", options={}, names=("id", "port"), unread=unread)
+    column, reason = fault(text, format="json", options={}, names=("id", "port"), unread=columns(unread))
     assert column == said[0] and reason.startswith(said[1])
 
 
@@ -45,11 +49,42 @@ def test_fixed_width():
 
     def of(text: str, unread: dict[str, str]) -> tuple[str | None, str]:
         names = ("id", "port")
-        return fault(text, format="fixed_width", options={}, names=names, unread=unread, layout=layout)
+        return fault(
+            text, format="fixed_width", options={}, names=names, unread=columns(unread), layout=layout
+        )
 
     assert of("12", {}) == (None, "has 2 characters where the spec needs 7")
     assert of(" x osl", {"id": "bigint"})[1] == "has 6 characters where the spec needs 7"
     assert of(" x oslo", {"id": "bigint"}) == ("id", "'x' is not a bigint")
+
+
+def test_a_value_that_only_an_inferred_type_refuses_is_told_from_one_that_no_type_takes():
+    unread = columns({"id": "bigint"}, inferred=True)
+    said = [fault(v, format="csv", options={}, names=("id",), unread=unread)[1] for v in ("00501", "x")]
+    assert said[0].startswith("'00501' does not fit bigint as it was inferred")
+    assert said[1] == "'x' is not a bigint"
+
+
+@pytest.mark.parametrize(
+    ("text", "format", "column", "says"),
+    [
+        ("1,2,3", "csv", None, "`delimiter`"),
+        ("1,2,3", "csv", None, "`multiline`"),
+        ("# total", "tsv", None, "`comment`"),
+        ('[{"a": 1}]', "json", None, "{multiline: true}"),
+        ('  {"a": 1},', "json", None, "{multiline: true}"),
+        ("{", "json", None, "{multiline: true}"),
+        ("12", "fixed_width", None, "`length`"),
+        ("x", "fixed_width", Column("a", "int"), "the type in the spec"),
+        ("x", "csv", Column("a", "int"), "the type in schema/t.yaml"),
+        ("007", "csv", Column("a", "bigint", inferred=True), "lading discover-schema t"),
+        ("007", "csv", Column("a", "bigint", inferred=True), "delete `because`"),
+    ],
+)
+def test_the_hint_fits_what_is_wrong(text, format, column, says):
+    hint = advice(text, column, table="t", format=format, options={})
+    assert says in hint
+    assert column is not None or "schema/t.yaml" not in hint
 
 
 def test_quotes_that_need_not_be_there_make_no_other_record():

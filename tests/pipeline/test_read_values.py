@@ -22,7 +22,17 @@ TEXTS = [
     "2024-01-31 10:00:00.123456", "2024-01-31 10:00:00.1234567", "2024-01-31 10:00:00.1234560",
     "2024-01-31T25:00:00", "2024-01-31T10:00:60", "2024-01-31T10:00:00Z",
     "2024-01-31T10:00:00+02:00", "2024-01-31T10:00:00+0200", "2024-01-31T10:00:00+02",
-    "2024-01-31T10:00Z", "T10:00", "10:00", "now", "today", "x", "00:00",
+    "2024-01-31T10:00Z", "T10:00", "10:00", "now", "today", "x", "00:00", "2024-01-31T10:00:00+18:00",
+    "2024-01-31T10:00:00+18:30", "2024-01-31T10:00:00-19", "2024-01-31 10:00:00.123456000000",
+]  # fmt: skip
+AWKWARD = [
+    "-0", "00501", "08001", "123456789012345", "1234567890123456", "-123456789012345",
+    "-1234567890123456", "9007199254740993", "0.5", "-0.5", "00.5", "-00.5", "+1.5", "0e1", "-0E1", "-.",
+    "1e-12345", "-1e300", "1234567890123456.5", "0." + "3" * 50, "9" * 400 + ".5", "0000-01-01",
+    "0001-01-01", "2021-01-15 17:22", "2021-01-15 17", "0000-01-01 00:00", "2021-01-15 24:00",
+    "2021-01-15 17:22Z", "2021-01-15 17:22:01+0200", "2021-01-15T17:22:01+02", "31.01.2024", "1.1.2024",
+    "31.02.2024", "31.01.2024 10:30", "1.1.2024 10:30", "01/31/2024", "+12024-01-31",
+    "2021-01-15T17:22+02:00", "2021-01-15T17:22Z", "0000-01-15T17:22Z", "31.01.0000",
 ]  # fmt: skip
 TYPES = [
     "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(5,2)", "decimal(38,0)",
@@ -37,7 +47,27 @@ def test_the_reader_takes_exactly_what_lets_a_schema_stay_as_it_is(spark):
     fits = Fits(Kinds())
     for row in frame.selectExpr("v", *values).collect():
         for type in TYPES:
-            assert row[type] == fits.all_fit(pa.array([row["v"]]), type), (row["v"], type)
+            assert row[type] == fits.all_fit(pa.array([row["v"]]), Column("v", type)), (row["v"], type)
+
+
+INFERRED = ["bigint", "double", "boolean", "date", "timestamp", "timestamp_ntz", "string"]
+
+
+@pytest.mark.parametrize(
+    ("date", "timestamp"),
+    [(None, None), ("dd.MM.yyyy", None), (None, "d.M.yyyy HH:mm"), ("MM/dd/yyyy", "yyyy-MM-dd'T'HH:mmXXX")],
+)
+def test_under_an_inferred_type_the_reader_takes_exactly_what_inference_would(spark, date, timestamp):
+    """Spark's side of tests/sources/test_inferred_types.py."""
+    texts = Texts(date, timestamp, None)
+    columns = [Column("v", type, inferred=True) for type in INFERRED]
+    frame = spark.createDataFrame([(text,) for text in (*TEXTS, *AWKWARD)], "v string").coalesce(1)
+    values = [f"{texts.value('v', column)} IS NOT NULL AS `{column.type}`" for column in columns]
+    fits = Fits(Kinds(date, timestamp))
+    for row in frame.selectExpr("v", *values).collect():
+        for column in columns:
+            wanted = fits.all_fit(pa.array([row["v"]]), column)
+            assert row[column.type] == wanted, (row["v"], column.type)
 
 
 def test_values_are_what_the_text_says(spark):

@@ -176,10 +176,11 @@ def test_the_first_misfit_is_the_first_value_that_does_not_fit(
     values: list[str], data: st.DataObject
 ) -> None:
     type = data.draw(st.sampled_from(["bigint", "double", "decimal(9,1)", "date", "boolean", "string"]))
+    column = Column("v", type, inferred=data.draw(st.booleans()))
     fits = Fits(Kinds())
     array = pa.array(values, pa.string())
-    slow = next((i for i, v in enumerate(values) if not fits.all_fit(pa.array([v]), type)), None)
-    assert fits.first_misfit(array, type) == slow
+    slow = next((i for i, v in enumerate(values) if not fits.all_fit(pa.array([v]), column)), None)
+    assert fits.first_misfit(array, column) == slow
 
 
 def test_growing_never_loses_what_was_there() -> None:

@@ -276,7 +276,7 @@ def test_json_says_which_value_decided_too(tmp_path: Path) -> None:
     assert _because(files, "json") == {
         "a": "double because of row 5,001 of 0.json: '0.5'",
         "t": "string because of row 5,001 of 0.json: 'soon'",
-        "o": "struct: as the values are",
+        "o": "struct<p:bigint>: as the values are",
     }
 
 

@@ -30,6 +30,7 @@ def _recipe(**changes: Any) -> str:
     [
         {"columns": (Column("a", "bigint"), Column("b", "int"))},
         {"columns": (Column("b", "string"), Column("a", "bigint"))},
+        {"columns": (Column("a", "bigint", inferred=True), Column("b", "string"))},
         {"format": "tsv"},
         {"read_options": {"header": False, "quote": "'"}},
         {"columns_from_name": "(?P<p>.*)"},

@@ -17,10 +17,16 @@ def found(tmp_path: Path, content: str | bytes, format: str = "csv", layout: Lay
     return list(records(str(path), format, options, layout=layout))
 
 
-def test_the_header_blank_lines_and_comments_do_not_count(tmp_path):
-    text = "#note\na,b\n\n1,2\n  \n#x\n3,4"
-    assert found(tmp_path, text, comment="#") == [(4, "1,2"), (7, "3,4")]
+def test_the_header_empty_lines_and_comments_do_not_count(tmp_path):
+    text = "#note\n \na,b\n\n1,2\n#x\n3,4"
+    assert found(tmp_path, text, comment="#") == [(5, "1,2"), (7, "3,4")]
     assert found(tmp_path, "1,2\n3,4\n", header=False) == [(1, "1,2"), (2, "3,4")]
+
+
+def test_a_line_is_a_record_unless_it_is_empty(tmp_path):
+    assert found(tmp_path, "a\tb\n\t\n\n \n", "tsv") == [(2, "\t"), (4, " ")]
+    assert found(tmp_path, " \n\n1\n", header=False) == [(1, " "), (3, "1")]
+    assert found(tmp_path, '{"a":1}\n \t\n', "json") == [(1, '{"a":1}')]
 
 
 def test_lines_end_as_they_like(tmp_path):

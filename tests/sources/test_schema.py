@@ -94,8 +94,20 @@ def test_evidence_survives_and_a_changed_type_is_a_persons(tmp_path: Path) -> No
     loaded = load_schema(path)
     assert loaded is not None
     assert (loaded.because, loaded.looked_at) == (because, "2 files, 7 rows")
-    assert [column.name for column in columns if loaded.is_persons(column)] == ["d"]
+    assert [column.name for column in loaded.columns if not column.inferred] == ["d"]
     path.write_text(path.read_text().replace("type: bigint", "type: decimal(9,2)"))
     edited = load_schema(path)
     assert edited is not None
-    assert [column.name for column in edited.columns if edited.is_persons(column)] == ["a", "d"]
+    assert [column.name for column in edited.columns if not column.inferred] == ["a", "d"]
+
+
+def test_a_change_inside_a_nested_type_is_a_persons_too(tmp_path: Path) -> None:
+    path = tmp_path / "t.yaml"
+    kind = "struct<a:bigint,b:array<double>>"
+    because = {"s": f"{kind}: as the values are"}
+    save_schema(path, TableSchema((Column("s", kind),), "now", "abc", because))
+    loaded = load_schema(path)
+    assert loaded is not None and loaded.columns[0].inferred
+    path.write_text(path.read_text().replace("type: struct<a:bigint,", "type: struct<a:int,"))
+    edited = load_schema(path)
+    assert edited is not None and not edited.columns[0].inferred

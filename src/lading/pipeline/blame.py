@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 from pyspark.sql import types as st
 
 from lading.model import BadRow, Column, IngestJob, StagedGroup
-from lading.pipeline.faults import MISFIT, Fault, fault
+from lading.pipeline.faults import MISFIT, Fault, advice, fault, is_not
 from lading.pipeline.parts import SOURCE
 from lading.pipeline.read import (
     delimited_options,
@@ -25,7 +25,7 @@ from lading.pipeline.read import (
 )
 from lading.pipeline.read_fixed import fixed_rows
 from lading.pipeline.read_json import json_rows, unknown_keys
-from lading.pipeline.read_values import RAW, quoted
+from lading.pipeline.read_values import RAW, Texts, quoted
 
 _REASON = 300  # characters of it
 _LINE = "__lading_whole_line"
@@ -36,7 +36,7 @@ def misfit(spark: SparkSession, job: IngestJob, source: int, text: str) -> BadRo
     columns = file_columns(job, _group_of(job, source))
     lines = spark.range(1).select(F.lit(text).alias("value"))
     found = _rows(lines, job, columns).select(*(F.col(quoted(c.name)).isNull() for c in columns)).collect()
-    unread = {c.name: c.type for c, null in zip(columns, found[0] if found else (), strict=False) if null}
+    unread = {c.name: c for c, null in zip(columns, found[0] if found else (), strict=False) if null}
     column, reason = fault(
         text,
         format=job.format,
@@ -47,20 +47,24 @@ def misfit(spark: SparkSession, job: IngestJob, source: int, text: str) -> BadRo
     )
     if job.format == "json" and reason == MISFIT:
         column, reason = _inside(spark, job, columns, text)
-    return BadRow(source, text, column, reason if len(reason) <= _REASON else f"{reason[:_REASON]}…")
+    blamed = next((one for one in columns if one.name == column), None)
+    hint = advice(text, blamed, table=job.table, format=job.format, options=job.read_options)
+    short = reason if len(reason) <= _REASON else f"{reason[:_REASON]}…"
+    return BadRow(source, text, column, short, hint)
 
 
 def missing_key(spark: SparkSession, job: IngestJob, source: int, row: str) -> BadRow:
     """A row without a value in the order column: its own text if it can be found, else `row`."""
     reason = f"the order column {job.order_by!r} is null"
     text = None if job.transform else _text_without_key(spark, job, source)
-    return BadRow(source, text if text is not None else row, job.order_by, reason)
+    hint = "fix the row, or choose another column for `order_by`"
+    return BadRow(source, text if text is not None else row, job.order_by, reason, hint)
 
 
 def _rows(lines: DataFrame, job: IngestJob, columns: tuple[Column, ...]) -> DataFrame:
     """The records of `lines`, whose text is `value`, as the job reads them."""
     if job.format == "json":
-        return json_rows(lines, columns, json_options(job), raw=RAW, ignore_new=job.ignore_new)
+        return json_rows(lines, columns, json_options(), Texts.of(job), raw=RAW, ignore_new=job.ignore_new)
     if job.format == "fixed_width":
         return fixed_rows(lines, job)
     kept = [F.col(quoted(name)) for name in lines.columns if name != "value"]
@@ -82,7 +86,8 @@ def _inside(spark: SparkSession, job: IngestJob, columns: tuple[Column, ...], te
         alone = json.dumps({column.name: values.get(column.name)})
         rows = _rows(spark.range(1).select(F.lit(alone).alias("value")), job, (column,))
         if rows.where(F.col(RAW).isNotNull()).count():
-            return column.name, f"{json.dumps(values[column.name])} is not {column.type}"
+            said = json.dumps(values[column.name])
+            return column.name, f"{said} {is_not(said, column)}"
     return None, MISFIT
 
 
@@ -95,7 +100,7 @@ def _text_without_key(spark: SparkSession, job: IngestJob, source: int) -> str |
     if not plain or job.read_options.get("multiline") or job.order_by not in {c.name for c in columns}:
         return None
     lines = text_lines(spark, group).where(F.col(SOURCE) == source)
-    lines = lines.where(F.col("value").rlike(r"\S")).select("value", F.col("value").alias(_LINE))
+    lines = lines.where(F.col("value") != "").select("value", F.col("value").alias(_LINE))
     rows = _rows(lines, job, columns)
     bare = rows.where(F.col(RAW).isNull() & F.col(quoted(job.order_by)).isNull()).select(_LINE).take(1)
     return str(bare[0][0]) if bare else None

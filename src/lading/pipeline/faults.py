@@ -10,10 +10,23 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lading.model import Layout
+from lading.format.text_shapes import DATE, timestamp_shape
+from lading.model import Column, Layout
+
+# Roughly what is read as a type that a person wrote; only the words of a reason depend on it.
+_TIMES = re.compile(timestamp_shape("timestamp"))
+_READ_AS = {
+    "bigint": re.compile(r"[+-]?[0-9]{1,19}"),
+    "double": re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|NaN|[+-]?Inf(?:inity)?"),
+    "date": re.compile(DATE),
+    "timestamp": _TIMES,
+    "timestamp_ntz": _TIMES,
+}
+_NOTHING = re.compile(r"(?!)")
 
 MISFIT = "does not fit the schema"
 
@@ -26,11 +39,10 @@ def fault(
     format: str,
     options: Mapping[str, Any],
     names: Sequence[str],
-    unread: Mapping[str, str],
+    unread: Mapping[str, Column],
     layout: Layout | None = None,
 ) -> Fault:
-    """`names` are the file's columns in its order; `unread` are the types of those that Spark found
-    nothing in."""
+    """`names` are the file's columns in its order; `unread` are those that Spark found nothing in."""
     if format == "json":
         return _json_fault(text, names, unread)
     if layout is not None:
@@ -38,6 +50,36 @@ def fault(
     if format in ("csv", "tsv"):
         return _delimited_fault(text, format, options, names, unread)
     return _parquet_fault(text)
+
+
+def advice(text: str, column: Column | None, *, table: str, format: str, options: Mapping[str, Any]) -> str:
+    """What to do about a row: `column` is the one to blame, if the schema has it."""
+    if column is not None and column.inferred:
+        return (
+            f"fix the row; or let `lading discover-schema {table}` infer the types from all files; or make "
+            f"{column.type} yours: delete `because` of the column in schema/{table}.yaml"
+        )
+    if format == "json" and not options.get("multiline") and _is_of_an_array(text):
+        return (
+            "a file that is one array, or one object over many lines, needs read_options: {multiline: true}"
+        )
+    if format == "json" and column is None:
+        return f"fix the record; if its keys are new, `lading discover-schema {table}` or another `drift`"
+    if format == "fixed_width" and column is None:
+        return "fix the line, or `start` and `length` of the columns in the spec"
+    if format in ("csv", "tsv") and column is None:
+        return (
+            "fix the row, or read_options: `delimiter`, `quote`, `escape`; `comment` for lines that are no "
+            "records, `multiline` for values that span lines"
+        )
+    where = f"schema/{table}.yaml" if format != "fixed_width" else "the spec"
+    return f"fix the row, or the type in {where}"
+
+
+def _is_of_an_array(text: str) -> bool:
+    """Whether a line looks like a piece of a document over many lines: `[`, `{`, or `{…},`."""
+    bare = text.strip()
+    return bare[:1] in ("[", "]") or bare in ("{", "}", "},") or bare.endswith("},")
 
 
 def same_record(one: str, other: str, format: str, options: Mapping[str, Any]) -> bool:
@@ -53,25 +95,27 @@ def same_record(one: str, other: str, format: str, options: Mapping[str, Any]) -
 
 
 def _delimited_fault(
-    text: str, format: str, options: Mapping[str, Any], names: Sequence[str], unread: Mapping[str, str]
+    text: str, format: str, options: Mapping[str, Any], names: Sequence[str], unread: Mapping[str, Column]
 ) -> Fault:
     fields = _fields(text, format, options)
     if fields is not None and len(fields) != len(names):
         return None, f"has {len(fields)} fields where the header has {len(names)}"
     for name, field in zip(names, fields or (), strict=False):
         if name in unread and _says_something(field, options):
-            return name, f"{field!r} is not {_a(unread[name])}"
+            return name, f"{field!r} {is_not(field, unread[name])}"
     return None, MISFIT
 
 
-def _fixed_fault(text: str, layout: Layout, unread: Mapping[str, str], options: Mapping[str, Any]) -> Fault:
+def _fixed_fault(
+    text: str, layout: Layout, unread: Mapping[str, Column], options: Mapping[str, Any]
+) -> Fault:
     wanted = max(field.start + field.length for field in layout.fields)
     if len(text) < wanted:
         return None, f"has {len(text)} characters where the spec needs {wanted}"
     for field in layout.fields:
         piece = text[field.start : field.start + field.length]
         if field.name in unread and _says_something(piece, options):
-            return field.name, f"{piece.strip()!r} is not {_a(unread[field.name])}"
+            return field.name, f"{piece.strip()!r} {is_not(piece, unread[field.name])}"
     return None, MISFIT
 
 
@@ -87,7 +131,7 @@ def _parquet_fault(text: str) -> Fault:
     return None, MISFIT
 
 
-def _json_fault(text: str, names: Sequence[str], unread: Mapping[str, str]) -> Fault:
+def _json_fault(text: str, names: Sequence[str], unread: Mapping[str, Column]) -> Fault:
     try:
         pairs = json.loads(text, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError) as error:
@@ -101,7 +145,8 @@ def _json_fault(text: str, names: Sequence[str], unread: Mapping[str, str]) -> F
             return name, f"has the key {name!r} twice"
     for name, value in pairs:
         if name in unread and value is not None:
-            return name, f"{json.dumps(_plain(value))} is not {_a(unread[name])}"
+            said = value if isinstance(value, str) else json.dumps(_plain(value))
+            return name, f"{json.dumps(_plain(value))} {is_not(said, unread[name])}"
     return None, MISFIT
 
 
@@ -138,6 +183,13 @@ def _one_newline(text: str) -> str:
 def _says_something(field: str, options: Mapping[str, Any]) -> bool:
     null = options.get("null")
     return bool(field.strip()) and field != null and field.strip() != null
+
+
+def is_not(text: str, column: Column) -> str:
+    """A text that is read as the type where a person wrote it is said to be none that was inferred."""
+    if column.inferred and _READ_AS.get(column.type, _NOTHING).fullmatch(text.strip()):
+        return f"does not fit {column.type} as it was inferred: with it the column would get another type"
+    return f"is not {_a(column.type)}"
 
 
 def _a(type: str) -> str:

@@ -16,15 +16,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 
 from lading.errors import ConfigError
+from lading.format.delimited import NOTHING
 from lading.model import Column, IngestJob, StagedGroup
 from lading.pipeline.parts import SOURCE
 from lading.pipeline.read_fixed import fixed_rows
 from lading.pipeline.read_json import NEW_KEYS, json_rows
 from lading.pipeline.read_json_array import elements
 from lading.pipeline.read_values import (
-    DATE_FORMAT,
     RAW,
-    TIMESTAMP_FORMAT,
     Texts,
     any_of,
     any_of_sql,
@@ -35,8 +34,6 @@ from lading.pipeline.read_values import (
 )
 
 _GLOB = re.compile(r"([\[\]{}*?,\\])")
-# What Spark is to take for null, so that it can tell a field with nothing in it from one with "" in it.
-_NOTHING = "\ue000lading: nothing\ue001"
 _JAVA_CHARSETS = {
     "utf-8-sig": "UTF-8",
     "utf-16-le": "UTF-16LE",
@@ -79,20 +76,14 @@ def file_columns(job: IngestJob, group: StagedGroup) -> tuple[Column, ...]:
     return tuple(by_name.get(name, Column(name, "string")) for name in group.header)
 
 
-def json_options(job: IngestJob) -> dict[str, str]:
-    """How Spark has to parse the values of JSON."""
-    given = job.read_options
-    timestamp = given.get("timestamp_format")
-    options = {
+def json_options() -> dict[str, str]:
+    """How Spark has to parse JSON. What dates and timestamps mean is not Spark's to say."""
+    return {
         "mode": "PERMISSIVE",
         "columnNameOfCorruptRecord": RAW,
-        "enableDateTimeParsingFallback": "false",
-        "dateFormat": given.get("date_format", DATE_FORMAT),
-        "timestampFormat": timestamp or TIMESTAMP_FORMAT,
         "allowSingleQuotes": "false",
         "maxStringLen": str(2**31 - 1),  # Jackson's own limit, 20 MB, would make good rows bad
     }
-    return options | ({"timestampNTZFormat": timestamp} if timestamp else {})
 
 
 def delimited_options(job: IngestJob) -> dict[str, str]:
@@ -112,7 +103,7 @@ def delimited_options(job: IngestJob) -> dict[str, str]:
         "multiLine": "true" if multiline else "false",
         "ignoreLeadingWhiteSpace": trim,
         "ignoreTrailingWhiteSpace": trim,
-        "nullValue": _NOTHING,
+        "nullValue": NOTHING,
         "emptyValue": "",
     }
     return options | ({"comment": given["comment"]} if "comment" in given else {})
@@ -139,7 +130,8 @@ def delimited_rows(rows: DataFrame, job: IngestJob, columns: tuple[Column, ...])
     texts = [text_name(number) for number in range(len(columns))]
     # Spark refuses a query that needs nothing but the raw text, such as that of a transform which keeps
     # no column of the file: the text is tied to a column, of which it takes nothing.
-    malformed = f"CASE WHEN {RAW} IS NOT NULL THEN concat_ws('', {RAW}, substr({texts[0]}, 1, 0))"
+    said = f"replace({RAW}, {literal(NOTHING)}, '')"
+    malformed = f"CASE WHEN {RAW} IS NOT NULL THEN concat_ws('', {said}, substr({texts[0]}, 1, 0))"
     options = ", ".join(f"'{name}', {literal(value)}" for name, value in _written(job).items())
     record = f"to_csv(struct({', '.join(texts)}), map({options}))"
     if delimited_options(job)["encoding"].upper() not in ("UTF-8", "ISO8859-1"):
@@ -211,7 +203,7 @@ def _json(spark: SparkSession, job: IngestJob, group: StagedGroup, columns: tupl
     lines = text_lines(spark, group, whole=whole)
     if whole:
         lines = elements(lines)
-    return json_rows(lines, columns, json_options(job), raw=RAW, ignore_new=job.ignore_new)
+    return json_rows(lines, columns, json_options(), Texts.of(job), raw=RAW, ignore_new=job.ignore_new)
 
 
 def _source_id(frame: DataFrame) -> SparkColumn:

@@ -14,8 +14,16 @@ from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 from pyspark.sql import types as st
 
 from lading.model import Column
-from lading.pipeline.read_json_leaves import Leaves, as_read, comma_in, has_leaf, text_leaves
-from lading.pipeline.read_values import any_of
+from lading.pipeline.read_json_leaves import (
+    Leaves,
+    as_read,
+    comma_in,
+    great_double,
+    has_leaf,
+    not_a_plain_double,
+    text_leaves,
+)
+from lading.pipeline.read_values import Texts, any_of
 
 _TEXT = "value"  # what Spark's text reader calls its column
 _LINE = "__lading_line"
@@ -25,7 +33,13 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 
 def json_rows(
-    lines: DataFrame, columns: tuple[Column, ...], options: dict[str, str], *, raw: str, ignore_new: bool
+    lines: DataFrame,
+    columns: tuple[Column, ...],
+    options: dict[str, str],
+    formats: Texts,
+    *,
+    raw: str,
+    ignore_new: bool,
 ) -> DataFrame:
     """`lines` with the columns of the schema and `raw` (the text of a bad line) instead of the text."""
     text = F.ltrim(F.col(_TEXT), F.lit(_BYTE_ORDER_MARK))
@@ -34,13 +48,16 @@ def json_rows(
     lines = lines.where(F.col(_LINE).rlike(r"\S"))
     schema = st.StructType([st.StructField(c.name, st.DataType.fromDDL(c.type)) for c in columns])
     parsed = lines.withColumn(_PARSED, _parsed(F.col(_LINE), schema, options, raw))
-    leaves = Leaves(options["timestampFormat"])
     bad = [_is_bad(F.col(_LINE), schema, raw, ignore_new=ignore_new)]
     if has_leaf(schema, st.DecimalType):
-        as_text = F.from_json(F.col(_LINE), text_leaves(schema), options)  # type: ignore[arg-type]
+        as_text = F.from_json(F.col(_LINE), text_leaves(schema, st.DecimalType), options)  # type: ignore[arg-type]
         bad += [leaf for leaf in [comma_in(as_text, schema)] if leaf is not None]
+    inferred = st.StructType([f for f, c in zip(schema, columns, strict=True) if c.inferred])
+    if has_leaf(inferred, st.DoubleType):
+        bad.append(_lossy_double(F.col(_LINE), inferred, options))
+    leaves = {c.name: Leaves(formats.date, formats.timestamp, c.inferred) for c in columns}
     for field in schema:
-        misfit = leaves.misfit(_field(field.name), field.dataType)
+        misfit = leaves[field.name].misfit(_field(field.name), field.dataType)
         bad += [misfit] if misfit is not None else []
     new_keys = []
     if ignore_new:
@@ -49,10 +66,20 @@ def json_rows(
         new_keys = [F.coalesce(unknown, F.lit(False)).alias(NEW_KEYS)]
     return parsed.select(
         *(F.col(_quoted(name)) for name in kept),
-        *(leaves.value(_field(field.name), field.dataType).alias(field.name) for field in schema),
+        *(leaves[f.name].value(_field(f.name), f.dataType).alias(f.name) for f in schema),
         F.when(any_of(bad), F.make_valid_utf8(F.col(_LINE))).alias(raw),
         *new_keys,
     )
+
+
+def _lossy_double(line: SparkColumn, schema: st.StructType, options: dict[str, str]) -> SparkColumn:
+    """Whether a double holds what inference would call something else. The line is parsed once more only if
+    a value is so great that it may."""
+    great = any_of([one for f in schema if (one := great_double(_field(f.name), f.dataType)) is not None])
+    as_text = F.from_json(line, text_leaves(schema, st.DoubleType), options)  # type: ignore[arg-type]
+    strange = not_a_plain_double(as_text, schema)
+    assert strange is not None
+    return F.when(great, F.coalesce(strange, F.lit(False))).otherwise(F.lit(False))
 
 
 def unknown_keys(text: SparkColumn, type: st.DataType, *, ignore_new: bool = False) -> SparkColumn | None:

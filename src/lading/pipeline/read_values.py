@@ -5,6 +5,9 @@ Spark's casts and its CSV reader take more than they should: ' 1', '1d' and '0x1
 So a cast counts only where a cheap look at the text allows it. Regular expressions, which cost more than
 the cast itself, are left to the types where nothing less will do.
 
+A type that was inferred takes less: what inference over all files would still call so. sources/kinds.py says
+that to Arrow, in the same shapes; a value that makes a column text would be read wrong here, '00501' as 501.
+
 Rules are written as SQL: a table of a thousand columns has ten thousand expressions, and each that is made
 with Spark's functions is a call to the JVM and back.
 """
@@ -21,6 +24,16 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 
 from lading.errors import ConfigError
+from lading.format.text_shapes import (
+    EXACT_DIGITS,
+    PLAIN_DOUBLE,
+    format_type,
+    java_pattern,
+    plain_timestamp_shape,
+    timestamp_shape,
+    whole,
+    without_names,
+)
 from lading.model import Column, IngestJob
 
 _T = TypeVar("_T")
@@ -29,15 +42,11 @@ RAW = "__lading_raw"  # the text of a bad row; null in good ones
 
 # Spark's own default would read '12:30' as that time today.
 TIMESTAMP_FORMAT = "yyyy-MM-dd[['T'][' ']HH:mm[:ss[.SSSSSSSSS]][XXX][XX][X]]"
-DATE_FORMAT = "yyyy-MM-dd"
 
 _TEXTUAL = ("string", "binary")
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _SHORT = 38  # characters: what is shorter, and has no exponent, is finite even as a float
 _SPECIAL = ("NaN", "Inf", "+Inf", "-Inf", "Infinity", "+Infinity", "-Infinity")
-# More than six digits of a second only if nothing is lost with them.
-_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6}0*)?)?%s)?"
-_ZONE = r"(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)?"
 
 
 def typed_rows(
@@ -116,7 +125,7 @@ class Texts:
         if type in _TEXTUAL:
             there = text if self.null is None else f"nullif({text}, {literal(self.null)})"
             return there if type == "string" else f"CAST({there} AS {type})"
-        cases = self._cases(text, type)
+        cases = self._cases(text, column)
         if cases is None:
             raise ConfigError(
                 f"column {column.name!r} is {type}, which can't be read from text",
@@ -127,33 +136,41 @@ class Texts:
         first = "" if ours else f"{self.present(text)} AND "
         return f"CASE {' '.join(f'WHEN {first}{shape} THEN {value}' for shape, value in cases)} END"
 
-    def _cases(self, text: str, type: str) -> list[tuple[str, str]] | None:
+    def _cases(self, text: str, column: Column) -> list[tuple[str, str]] | None:
         """Shapes of text, and the value of a text that has the shape; None for a type without any."""
+        type, inferred = column.type, column.inferred
         if type in _INTEGERS:
-            return [(_plain(text, "0123456789"), f"try_cast({text} AS {type})")]
+            bare = f" AND {_bare_integer(text)}" if inferred else ""
+            return [(_plain(text, "0123456789") + bare, f"try_cast({text} AS {type})")]
         if type in ("double", "float"):
-            return _floating(text, type)
+            return _inferred_double(text) if inferred and type == "double" else _floating(text, type)
         if type.startswith("decimal("):
             return _decimal(text, type)
         if type == "boolean":
             return [(f"lower({text}) = 'true'", "true"), (f"lower({text}) = 'false'", "false")]
         if type == "date":
-            return self._date(text)
+            return self._date(text, inferred)
         if type in ("timestamp", "timestamp_ntz"):
-            return self._timestamp(text, type)
+            return self._timestamp(text, type, inferred)
         return None
 
-    def _date(self, text: str) -> list[tuple[str, str]]:
+    def _date(self, text: str, inferred: bool) -> list[tuple[str, str]]:
         if self.date is not None:
-            return [("true", f"CAST(try_to_timestamp({text}, {literal(self.date)}) AS date)")]
+            shape = _in_format(text, self.date, "date") if inferred else "true"
+            return [(shape, f"CAST(try_to_timestamp({text}, {literal(self.date)}) AS date)")]
         dashes = f"substring({text}, 5, 1) = '-' AND substring({text}, 8, 1) = '-'"
-        shape = f"octet_length({text}) = 10 AND {_plain(text, '0123456789')} AND {text} >= '0' AND {dashes}"
+        least = "0001" if inferred else "0"
+        shape = (
+            f"octet_length({text}) = 10 AND {_plain(text, '0123456789')} AND {text} >= '{least}' AND {dashes}"
+        )
         return [(shape, f"try_cast({text} AS date)")]
 
-    def _timestamp(self, text: str, type: str) -> list[tuple[str, str]]:
+    def _timestamp(self, text: str, type: str, inferred: bool) -> list[tuple[str, str]]:
         if self.timestamp is not None:
-            return [("true", f"CAST(try_to_timestamp({text}, {literal(self.timestamp)}) AS {type})")]
-        shape = f"{text} RLIKE r'^{_TIME % (_ZONE if type == 'timestamp' else '')}\\z'"
+            shape = _in_format(text, self.timestamp, type) if inferred else "true"
+            return [(shape, f"CAST(try_to_timestamp({text}, {literal(self.timestamp)}) AS {type})")]
+        wanted = plain_timestamp_shape(type, date_format=self.date) if inferred else timestamp_shape(type)
+        shape = f"{text} RLIKE r'{whole(wanted)}'"
         # A zone behind bare minutes is beyond the cast, which is otherwise the quicker one.
         slow = f"CAST(try_to_timestamp({text}, {literal(TIMESTAMP_FORMAT)}) AS {type})"
         return [(shape, f"coalesce(try_cast({text} AS {type}), {slow})")]
@@ -178,6 +195,43 @@ def _floating(text: str, type: str) -> list[tuple[str, str]]:
     finite = f"abs({number}) < CAST('Infinity' AS {type})"
     special = ", ".join(f"'{one}'" for one in _SPECIAL)
     return [(f"{plain} AND ({small} OR {finite})", number), (f"{text} IN ({special})", number)]
+
+
+def _bare_integer(text: str) -> str:
+    """Of a `_plain` one: whether it has no sign but a minus, and no leading zero."""
+    return f"({text} >= '1' OR {text} = '0' OR {text} >= '-1' AND {text} < '-:')"
+
+
+def _inferred_double(text: str) -> list[tuple[str, str]]:
+    number = f"try_cast({text} AS double)"
+    finite = f"abs({number}) < CAST('Infinity' AS double)"
+    exponent = f"(contains({text}, 'e') OR contains({text}, 'E'))"
+    # By ranges of bytes: how a number begins that has no plus, and no zero but one before its point.
+    ranges = (("1", ":"), ("-1", "-:"), ("0.", "0/"), ("-0.", "-0/"), (".", "/"), ("-.", "-/"))
+    begins = " OR ".join(f"{text} >= '{low}' AND {text} < '{high}'" for low, high in ranges)
+    short = f"octet_length({text}) <= {EXACT_DIGITS} + CAST(startswith({text}, '-') AS int)"
+    plain = (
+        f"{_plain(text, '.0123456789')} AND NOT {exponent} AND ({begins} OR {text} IN ('0', '-0')) "
+        f"AND (contains({text}, '.') OR {short}) AND (octet_length({text}) < {_SHORT} OR {finite})"
+    )
+    return [
+        (plain, number),
+        (f"{exponent} AND {text} RLIKE r'{whole(PLAIN_DOUBLE)}' AND {finite}", number),
+    ]
+
+
+def inferred_pattern(format: str, type: str) -> str | None:
+    """What inference would read as the type in a format of the table's own; None for nothing. A format of a
+    day alone does for a timestamp too: midnight."""
+    pattern, gives = java_pattern(format), format_type(format)
+    if pattern is None or not (gives == type or (gives, type) == ("date", "timestamp_ntz")):
+        return None
+    return whole(without_names(pattern))
+
+
+def _in_format(text: str, format: str, type: str) -> str:
+    pattern = inferred_pattern(format, type)
+    return "false" if pattern is None else f"{text} RLIKE {literal(pattern)}"
 
 
 def _decimal(text: str, type: str) -> list[tuple[str, str]]:

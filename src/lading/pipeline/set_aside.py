@@ -146,7 +146,7 @@ class _Describing:
     def _why(self, text: str, nulls: list[bool] | None, bits: int, unkeyed: bool) -> tuple[str | None, str]:
         spec = self._spec
         if nulls is not None:
-            unread = {c.name: c.type for c, is_null in zip(spec.columns, nulls, strict=True) if is_null}
+            unread = {c.name: c for c, is_null in zip(spec.columns, nulls, strict=True) if is_null}
             return fault(
                 text,
                 format=spec.format,

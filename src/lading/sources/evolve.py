@@ -7,7 +7,7 @@ the table equal to a rebuild. A column that a file lacks is null there and chang
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ from lading.model import Column, FoundFile
 from lading.sources.heads import RESERVED, Dialect, parquet_columns
 from lading.sources.infer import THREADS, infer, tried
 from lading.sources.infer_delimited import DelimitedLook
-from lading.sources.infer_json import json_look
+from lading.sources.infer_json import JsonSeen, json_look
 from lading.sources.infer_parquet import exact_as_double
 from lading.sources.spark_types import VOID, inner_types, is_nested, joined, nested_type, settled
 
@@ -39,36 +39,47 @@ def evolve(
     format: str,
     read_options: Mapping[str, Any],
     name_columns: Sequence[str] = (),
+    empty: Collection[str] = (),
 ) -> Evolution | None:
     """What `new` files make of the pinned `columns`; None when they fit. Types are taken from all files
-    `found`, so that they don't depend on the order in which files arrive."""
-    pinned = {column.name: column.type for column in columns if column.name not in name_columns}
-    look = _Look(pinned, format, read_options)
+    `found`, so that they don't depend on the order in which files arrive. `empty` are columns that are text
+    only because no file had a value for them: they take the type of their first values."""
+    plain = {column.name: column for column in columns if column.name not in name_columns}
+    look = _Look(plain, frozenset(empty), format, read_options)
     differing = look.differing(new)
     taken = {*RESERVED, *name_columns}  # refused when the file is staged, with its name
     differing = {name: why for name, why in differing.items() if name not in taken}
     if not differing:
         return None
     types, because = look.types_of(found, differing)
-    changed = tuple(Column(c.name, types.get(c.name, c.type)) for c in columns)
-    added = tuple(Column(name, types[name]) for name in types if name not in pinned)
+    changed = tuple(_changed(column, types.get(column.name)) for column in columns)
+    added = tuple(Column(name, types[name], inferred=True) for name in types if name not in plain)
     evolved = (*changed, *added)
     if evolved == columns:
         return None
     changes = [
-        f"column {c.name!r} goes from {pinned[c.name]} to {c.type} ({differing[c.name]})"
+        f"column {c.name!r} goes from {plain[c.name].type} to {c.type} ({differing[c.name]})"
         for c in changed
-        if c.name in types and c.type != pinned[c.name]
+        if c.name in types and c.type != plain[c.name].type
     ]
     changes += [f"column {c.name!r} ({c.type}) is new ({differing[c.name]})" for c in added]
     return Evolution(evolved, because, tuple(changes))
 
 
+def _changed(column: Column, type: str | None) -> Column:
+    return column if type in (None, column.type) else Column(column.name, str(type), inferred=True)
+
+
 @dataclass(frozen=True, slots=True)
 class _Look:
-    pinned: Mapping[str, str]
+    columns: Mapping[str, Column]  # without those from file names
+    empty: frozenset[str]
     format: str
     read_options: Mapping[str, Any]
+
+    @property
+    def pinned(self) -> dict[str, Column]:
+        return {name: column for name, column in self.columns.items() if name not in self.empty}
 
     def differing(self, files: Sequence[FoundFile]) -> dict[str, str]:
         """The columns that are new or whose values don't fit, with where that shows."""
@@ -81,8 +92,8 @@ class _Look:
     ) -> tuple[dict[str, str], dict[str, str]]:
         """The types of some columns over all files, none narrower than it is pinned; and why."""
         if self.format == "json":
-            raw = json_look(files, self.read_options, limit=None, tolerant=True).raw_types()
-            types = {name: grown(self.pinned.get(name, VOID), raw.get(name, VOID)) for name in names}
+            grown_types = self._json_types(self._json_seen(files))
+            types = {name: grown_types.get(name, "string") for name in names}
             return types, {name: _because(kind, names[name]) for name, kind in types.items()}
         inferred = infer(
             files,
@@ -97,7 +108,7 @@ class _Look:
         for column in inferred.columns:
             if column.name not in names:
                 continue
-            old = self.pinned.get(column.name)
+            old = self.pinned[column.name].type if column.name in self.pinned else None
             kind = column.type if old is None else joined(old, column.type) or "string"
             # The values don't fit and nothing between is wider: text holds them.
             types[column.name] = "string" if kind == old else kind
@@ -106,7 +117,7 @@ class _Look:
 
     @property
     def _headless(self) -> tuple[str, ...] | None:
-        return None if Dialect.of(self.read_options, self.format).header else tuple(self.pinned)
+        return None if Dialect.of(self.read_options, self.format).header else tuple(self.columns)
 
     def _delimited(self, files: Sequence[FoundFile]) -> dict[str, str]:
         look = DelimitedLook(self.read_options, self.format, self._headless, self.pinned)
@@ -117,24 +128,37 @@ class _Look:
                     continue  # it is refused, or set aside, when it is read
                 for name, step in one.misfits.items():
                     differing.setdefault(name, f"row {step.row:,} of {found.key}: {step.value!r}")
-                for name in one.trails:
-                    differing.setdefault(name, found.key)
+                for name, trail in one.trails.items():
+                    if name not in self.empty or trail.values:
+                        differing.setdefault(name, found.key)
         return differing
 
     def _json(self, files: Sequence[FoundFile]) -> dict[str, str]:
-        seen = json_look(files, self.read_options, limit=None, tolerant=True)
+        seen = self._json_seen(files)
         return {
             name: seen.decided(name)
-            for name, raw in seen.raw_types().items()
-            if name not in self.pinned or grown(self.pinned[name], raw) != self.pinned[name]
+            for name, kind in self._json_types(seen).items()
+            if name not in self.columns or kind != self.columns[name].type
         }
+
+    def _json_seen(self, files: Sequence[FoundFile]) -> JsonSeen:
+        """Inference goes on from the types that it gave; those that a person wrote are asked afterwards."""
+        known = {name: column.type for name, column in self.pinned.items() if column.inferred}
+        return json_look(files, self.read_options, limit=None, tolerant=True, known=known)
+
+    def _json_types(self, seen: JsonSeen) -> dict[str, str]:
+        types, raw = seen.types(), seen.raw_types()
+        for name, column in self.pinned.items():
+            if name in raw and not column.inferred:
+                types[name] = grown(column.type, raw[name])
+        return types
 
     def _parquet(self, files: Sequence[FoundFile]) -> dict[str, str]:
         differing: dict[str, str] = {}
         for found in files:
             columns = tried(lambda one: parquet_columns(one.path), found)
             for name, kind in () if isinstance(columns, SourceError) else columns.items():
-                old = self.pinned.get(name)
+                old = self.columns[name].type if name in self.columns else None
                 too_long = (old, kind) == ("double", "bigint") and not exact_as_double([found], name)
                 if old is None or joined(old, kind) != old or too_long:
                     differing.setdefault(name, f"{kind} in {found.key}")
@@ -175,4 +199,4 @@ def _reads(pinned: str, seen: str) -> bool:
 
 
 def _because(kind: str, where: str) -> str:
-    return f"{kind.partition('<')[0]} because of {where}"
+    return f"{kind} because of {where}"

@@ -7,6 +7,7 @@ is refused with the column named.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import threading
@@ -65,6 +66,11 @@ class Dialect:
             skip=read_options.get("skip", 0),
         )
 
+    @property
+    def reads_whole(self) -> bool:
+        """Whether Spark reads files whole. It finds line ends by bytes, which wide encodings don't bear."""
+        return self.multiline or codecs.lookup(self.encoding).name.startswith(("utf-16", "utf-32"))
+
     def reader(self, lines: Iterator[str]) -> Records:
         return csv.reader(
             lines,
@@ -104,7 +110,7 @@ class FirstRecord:
 
 
 def first_record(path: str, dialect: Dialect) -> FirstRecord | None:
-    """The first record that is neither blank nor a comment; None when there is none."""
+    """The first line that is neither empty nor a comment, as a record; None when there is none."""
     try:
         with (
             open_plain(path) as plain,
@@ -252,8 +258,10 @@ def _nearest(name: str, others: Sequence[str] | Mapping[str, str]) -> str:
 
 def _first_record(text: io.TextIOWrapper, dialect: Dialect) -> FirstRecord | None:
     skipped = sum(1 for _ in islice(text, dialect.skip))
+    # Spark passes over blanks in search of a header, unless it reads files whole. A blank record is one.
+    blanks = None if dialect.header and not dialect.reads_whole else "\r\n"
     for line in text:
-        blank = not line.strip()
+        blank = not line.strip(blanks)
         if blank or (dialect.comment is not None and line.lstrip().startswith(dialect.comment)):
             skipped += 1
             continue

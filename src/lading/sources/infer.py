@@ -69,7 +69,7 @@ def infer(
     if not inferred.columns:
         raise inferred.problem or _no_columns(files)
     _refuse_taken(inferred.columns, name_columns)
-    from_names = tuple(Column(name, "string") for name in name_columns)
+    from_names = tuple(Column(name, "string", inferred=True) for name in name_columns)
     because = inferred.because | dict.fromkeys(name_columns, "string: from the files' names")
     return Inferred(inferred.columns + from_names, because, inferred.files, inferred.rows, inferred.whole)
 
@@ -109,7 +109,7 @@ def limit_of(files: Sequence[FoundFile]) -> int | None:
 
 
 def _columns(types: Mapping[str, str]) -> tuple[Column, ...]:
-    return tuple(Column(name, kind) for name, kind in types.items())
+    return tuple(Column(name, kind, inferred=True) for name, kind in types.items())
 
 
 def _refuse_taken(columns: Sequence[Column], name_columns: Sequence[str]) -> None:

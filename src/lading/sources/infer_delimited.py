@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from lading.errors import SourceError
-from lading.model import FoundFile
+from lading.model import Column, FoundFile
 from lading.sources.heads import Dialect, delimited_header, first_record
 from lading.sources.infer_fits import Fits
 from lading.sources.infer_trail import Step, Trail, shown
@@ -25,12 +25,12 @@ _LARGEST = 512 << 20
 
 @dataclass(frozen=True, slots=True)
 class DelimitedLook:
-    """How to look at the files of a table. `pinned` are types that values are to be held against."""
+    """How to look at the files of a table. `pinned` are columns that values are to be held against."""
 
     read_options: Mapping[str, Any]
     format: str
     names: tuple[str, ...] | None = None  # of files that have no header
-    pinned: Mapping[str, str] = field(default_factory=dict)
+    pinned: Mapping[str, Column] = field(default_factory=dict)
     limit: int | None = None  # bytes of each file
 
     def at(self, found: FoundFile) -> DelimitedFile:

@@ -18,7 +18,8 @@ from lading.errors import SourceError
 from lading.model import FoundFile
 from lading.sources.kinds import LONG, NULL, Kinds, spark_type
 from lading.sources.opening import READ_ERRORS, open_plain, unreadable
-from lading.sources.spark_types import VOID, struct_type
+from lading.sources.schema import NO_VALUE
+from lading.sources.spark_types import VOID, inner_types, struct_type
 
 _BATCH = 4_096
 _SHOWN = 40  # characters of a value
@@ -51,11 +52,19 @@ class JsonSeen:
 
 
 def json_look(
-    files: Sequence[FoundFile], read_options: Mapping[str, Any], *, limit: int | None, tolerant: bool = False
+    files: Sequence[FoundFile],
+    read_options: Mapping[str, Any],
+    *,
+    limit: int | None,
+    tolerant: bool = False,
+    known: Mapping[str, str] | None = None,
 ) -> JsonSeen:
-    """Look at all files; at `limit` bytes of each. `tolerant` passes over those that can't be read."""
+    """Look at all files; at `limit` bytes of each. `tolerant` passes over those that can't be read. `known`
+    are types that were inferred before: what they were inferred from counts as seen."""
     place = _Place()
     seen = JsonSeen(_Node(Kinds.of(read_options), place))
+    for name, type in (known or {}).items():
+        seen.root.know(name, type)
     for found in files:
         place.key, place.row = found.key, 0
         records = _documents(found) if read_options.get("multiline") else _lines(found, limit)
@@ -111,6 +120,21 @@ class _Node:
         self.fields: dict[str, _Node] | None = None
         self.items: _Node | None = None
 
+    def know(self, name: str, type: str) -> None:
+        """A field whose values so far made it this type."""
+        child = _Node(self._kinds, self._place)
+        self.fields = {**(self.fields or {}), name: child}
+        if type.startswith("struct<"):
+            child.fields = {}
+            for inner, kind in inner_types(type).items():
+                child.know(inner, kind)
+        elif type.startswith("array<"):
+            child.know("", inner_types(type)["0"])
+            assert child.fields is not None
+            child.items, child.fields = child.fields[""], None
+        else:
+            child._kind = type
+
     def see(self, value: Any) -> None:
         # Exact types, commonest first: this runs once a value.
         kind = type(value)
@@ -160,9 +184,9 @@ class _Node:
         if self._shapes() > 1:
             return "string: objects, lists or plain values, now this, now that"
         if self.items is not None or self.fields:
-            return f"{kind.partition('<')[0]}: as the values are"
+            return f"{kind}: as the values are"
         if self._step is None:
-            return f"{kind}: no value in any file"
+            return NO_VALUE
         if kind == "string" or self._grew:
             return f"{kind} because of {self.decided()}"
         return f"{kind} in all its values"

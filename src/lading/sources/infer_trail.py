@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from lading.sources.kinds import NULL, Kinds, spark_type
+from lading.sources.schema import NO_VALUE
 
 _SHOWN = 40  # characters of a value
 
@@ -85,7 +86,7 @@ class Evidence:
     def because(self) -> str:
         type = spark_type(self.kind)
         if self.decided is None:
-            return f"{type}: no value in any file"
+            return NO_VALUE
         key, step = self.decided
         if type == "string" or spark_type(self.first) != type:
             return f"{type} because of row {step.row:,} of {key}: {step.value!r}"

@@ -3,6 +3,9 @@
 Kinds are joined, so the answer doesn't depend on how files are cut into blocks. A kind is only given
 where nothing is lost: '00123', '+49', 19 digits among decimals and 7 digits of a second stay
 strings. And only where Spark's reader, with the same formats, reads every value of it.
+
+A type that is pinned from here on stays one that inference would give: `keeps` says whether it does with
+more values.
 """
 
 from __future__ import annotations
@@ -15,21 +18,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lading.format.text_shapes import (
+    EXACT_DIGITS,
+    PLAIN_BIGINT,
+    PLAIN_DATE,
+    PLAIN_DOUBLE,
+    java_pattern,
+    plain_timestamp_shape,
+    whole,
+)
+
 NULL = "null"  # nothing seen
 # Integers of more than 15 digits: bigint alone, but among doubles they would lose digits.
 LONG = "bigint beyond double"
 
-_YEAR = r"(?:000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})"
-_DATE = rf"{_YEAR}-[0-9]{{2}}-[0-9]{{2}}"
-_TIME = r"[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?"
-_ZONE = r"(?:Z|[+-](?:0[0-9]|1[0-7]):[0-5][0-9]|[+-]18:00)"
-_EXPONENT = r"[eE][+-]?[0-9]{1,4}"
 _BOOLEAN = r"(?i)\A(?:true|false)\z"
-_BIGINT = r"\A(?:0|-?[1-9][0-9]{0,18})\z"
-_DOUBLE = (
-    rf"\A-?(?:(?:(?:0|[1-9][0-9]*)\.[0-9]*|\.[0-9]+)(?:{_EXPONENT})?"
-    rf"|(?:0|[1-9][0-9]*){_EXPONENT}|0|[1-9][0-9]{{0,14}})\z"
-)
 _SAMPLE = 64
 
 
@@ -60,7 +63,7 @@ class Kinds:
             candidates = [kind for kind in candidates if self._all(kind, block)]
             if not candidates:
                 return "string"
-        if candidates[0] == "bigint" and not matches(r"\A-?[0-9]{1,15}\z", values):
+        if candidates[0] == "bigint" and not matches(rf"\A-?[0-9]{{1,{EXACT_DIGITS}}}\z", values):
             return LONG
         return candidates[0]
 
@@ -79,24 +82,32 @@ class Kinds:
             return "timestamp_ntz"
         return "string"
 
+    def keeps(self, type: str, values: pa.Array) -> bool:
+        """Whether the type, inferred from other values, is still what inference gives with these as well."""
+        return spark_type(self.join(type, self.of_text(values))) == type
+
     def _all(self, kind: str, values: pa.Array) -> bool:
         if kind == "boolean":
             return matches(_BOOLEAN, values)
         if kind == "bigint":
-            return matches(_BIGINT, values) and casts(values, pa.int64())
+            return matches(whole(PLAIN_BIGINT), values) and casts(values, pa.int64())
         if kind == "double":
-            return matches(_DOUBLE, values) and finite(values)
+            return matches(whole(PLAIN_DOUBLE), values) and finite(values)
         if kind == "date" and self.date_format:
             return java_casts(self.date_format, values, pa.date32())
         if kind == "date":
-            return matches(rf"\A{_DATE}\z", values) and casts(values, pa.date32())
+            return matches(whole(PLAIN_DATE), values) and casts(values, pa.date32())
         zoned = kind == "timestamp"
         target = pa.timestamp("us", "UTC" if zoned else None)
         if self.timestamp_format:
             return java_casts(self.timestamp_format, values, target)
-        # A column may mix dates and timestamps, as long as nobody set a format for either.
-        plain = rf"(?:{_TIME})?" if not self.date_format else _TIME
-        return matches(rf"\A{_DATE}{_TIME + _ZONE if zoned else plain}\z", values) and casts(values, target)
+        shape = plain_timestamp_shape(kind, date_format=self.date_format)
+        return matches(whole(shape), values) and casts(to_microseconds(values), target)
+
+
+def to_microseconds(values: pa.Array) -> pa.Array:
+    """Times without the zeros beyond a microsecond, at which Arrow balks."""
+    return pc.replace_substring_regex(values, r"(\.[0-9]{6})0+", r"\1")
 
 
 def matches(pattern: str, values: pa.Array) -> bool:
@@ -116,42 +127,6 @@ def finite(values: pa.Array) -> bool:
         return bool(pc.all(pc.is_finite(pc.cast(values, pa.float64())), min_count=0).as_py())
     except pa.ArrowInvalid:
         return False
-
-
-_JAVA_FIELDS = {
-    "yyyy": ("year", "[0-9]{4}"),
-    "uuuu": ("year", "[0-9]{4}"),
-    "MM": ("month", "[0-9]{2}"),
-    "M": ("month", "[0-9]{1,2}"),
-    "dd": ("day", "[0-9]{2}"),
-    "d": ("day", "[0-9]{1,2}"),
-    "HH": ("hour", "[0-9]{2}"),
-    "H": ("hour", "[0-9]{1,2}"),
-    "mm": ("minute", "[0-9]{2}"),
-    "ss": ("second", "[0-9]{2}"),
-    "XXX": ("zone", _ZONE),
-} | {"S" * digits: ("fraction", f"[0-9]{{{digits}}}") for digits in range(1, 7)}
-
-
-def java_pattern(format: str) -> str | None:
-    """A regular expression with named groups for a Java date format; None for one beyond the usual."""
-    out: list[str] = []
-    seen: set[str] = set()
-    for token in re.finditer(r"'(?P<quoted>(?:[^']|'')*)'|(?P<letters>([A-Za-z])\3*)|(?P<other>.)", format):
-        quoted, letters, other = token["quoted"], token["letters"], token["other"]
-        if letters is not None:
-            if letters not in _JAVA_FIELDS or _JAVA_FIELDS[letters][0] in seen:
-                return None
-            name, digits = _JAVA_FIELDS[letters]
-            seen.add(name)
-            out.append(f"(?P<{name}>{digits})")
-        elif other is not None:
-            if other in "[]#{}'":
-                return None
-            out.append(re.escape(other))
-        else:
-            out.append(re.escape(quoted.replace("''", "'") or "'"))
-    return "".join(out) if {"year", "month", "day"} <= seen else None
 
 
 def java_casts(format: str, values: pa.Array, target: pa.DataType) -> bool:

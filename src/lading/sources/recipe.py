@@ -17,7 +17,7 @@ from lading.model import Column, Layout
 from lading.sources.imports import code_with_imports
 
 # Raised when lading itself starts to read the same files differently.
-_READING = 2
+_READING = 3
 
 
 def recipe(
@@ -39,7 +39,7 @@ def recipe(
     """Hex SHA-256 over a canonical JSON of all of it; the order of read options doesn't count."""
     facts: dict[str, Any] = {
         "reading": _READING,
-        "columns": [[column.name, column.type] for column in columns],
+        "columns": [[column.name, column.type, *_how(column, format)] for column in columns],
         "format": format,
         "read_options": dict(read_options),
         "columns_from_name": columns_from_name,
@@ -60,6 +60,12 @@ def recipe(
         facts["drift"] = drift  # another policy lets other files in
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _how(column: Column, format: str) -> list[str]:
+    """Where a type that was inferred takes fewer values than one that a person wrote."""
+    by_value = format in ("csv", "tsv", "json") and column.type not in ("string", "boolean")
+    return ["inferred"] if column.inferred and by_value else []
 
 
 def transform_source(project: Path, spec: str) -> tuple[Path, str, bytes]:

@@ -1,12 +1,11 @@
 """The records of a text file as Spark counts them, each with its first line and its text.
 
 Spark says of a row which record of its file it is, not where that record stands. This second read, of
-bad files only, says the rest. It has to skip what Spark skips: the header, blank lines and comments.
+bad files only, says the rest. It has to skip what Spark skips: the header, empty lines and comments.
 """
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 import re
@@ -20,6 +19,7 @@ from lading.sources.heads import Dialect, long_fields
 from lading.sources.opening import READ_ERRORS, open_plain, unreadable
 
 _BLANK = "".join(map(chr, range(33)))  # what Java trims
+_SPACES = " \t\n\x0b\f\r"  # between the objects of JSON
 
 
 def records(
@@ -42,10 +42,10 @@ def records(
             delimited = format in ("csv", "tsv")
             if layout is not None:
                 found = _fixed(text, layout)
-            elif delimited and (dialect.multiline or _is_wide(dialect.encoding)):
+            elif delimited and dialect.reads_whole:
                 found = _spanning(text, dialect)
             else:
-                found = _lines(text, dialect.comment if delimited else None)
+                found = _delimited_lines(text, dialect) if delimited else _json_lines(text)
             found = ((skipped + line, record) for line, record in found)
             if dialect.header and delimited:
                 next(found, None)
@@ -54,9 +54,20 @@ def records(
         raise unreadable(path, error) from error
 
 
-def _lines(text: io.TextIOWrapper, comment: str | None) -> Iterator[tuple[int, str]]:
+def _delimited_lines(text: io.TextIOWrapper, dialect: Dialect) -> Iterator[tuple[int, str]]:
+    """A line is a record unless it is empty; only in search of a header blanks are passed over."""
+    searching = dialect.header
     for number, line in enumerate(text, start=1):
-        if line.strip(_BLANK) and not (comment and line.startswith(comment)):
+        if line.strip(_BLANK if searching else "\r\n") and not (
+            dialect.comment and line.startswith(dialect.comment)
+        ):
+            searching = False
+            yield number, line.rstrip("\r\n")
+
+
+def _json_lines(text: io.TextIOWrapper) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text, start=1):
+        if line.strip(_SPACES):
             yield number, line.rstrip("\r\n")
 
 
@@ -78,11 +89,6 @@ def _fixed(text: io.TextIOWrapper, layout: Layout) -> Iterator[tuple[int, str]]:
             if record[position : position + length] != value and len(record) >= position + length:
                 continue
         yield number, record
-
-
-def _is_wide(encoding: str) -> bool:
-    """Spark reads such files whole, since it finds line ends by bytes."""
-    return codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
 
 
 def _spanning(text: io.TextIOWrapper, dialect: Dialect) -> Iterator[tuple[int, str]]:

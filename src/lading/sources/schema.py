@@ -30,6 +30,16 @@ _HEAD = """\
 """
 
 
+NO_VALUE = "string: no value in any file"  # the evidence for a column of which nothing was seen
+
+
+def was_inferred(type: str, because: str) -> bool:
+    """Whether the evidence of a column is for the type that it has. Without evidence a person wrote it, and
+    where the two differ a person changed it. Older files have only `struct` or `array` of a nested type."""
+    shape = re.escape(type.partition("<")[0])
+    return re.match(rf"(?:{re.escape(type)}|{shape})(?![<(\w])", because) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class TableSchema:
     columns: tuple[Column, ...]
@@ -38,10 +48,10 @@ class TableSchema:
     because: dict[str, str] = field(default_factory=dict)  # by column
     looked_at: str = ""  # how much of the files, for people
 
-    def is_persons(self, column: Column) -> bool:
-        """Whether a person wrote the column, or changed its type."""
-        inferred = self.because.get(column.name, "")
-        return not re.match(rf"{re.escape(column.type.partition('<')[0])}\b", inferred)
+    @property
+    def empty(self) -> frozenset[str]:
+        """The columns that are text only because no file had a value for them."""
+        return frozenset(name for name, because in self.because.items() if because == NO_VALUE)
 
 
 def combined_hash(hashes: Iterable[str]) -> str:
@@ -137,7 +147,8 @@ class _File:
         if name in RESERVED:
             self._fail(entry["name"], f"the column name {name!r} is lading's own", "rename the column")
         try:
-            return Column(name, canonical_type(kind)), self._text(entry.get("because"))
+            type, because = canonical_type(kind), self._text(entry.get("because"))
+            return Column(name, type, inferred=was_inferred(type, because)), because
         except ValueError as error:
             self._fail(entry["type"], f"`type` {kind!r} of column {name!r}: {error}", "use a Spark SQL type")
 

@@ -19,12 +19,14 @@ from typing import Any
 
 from lading.errors import SchemaDrift, SourceError, StorageError
 from lading.model import Column, FoundFile, StagedGroup
+from lading.sources.copies import Copying, has_blank_records, write_copy
 from lading.sources.heads import Dialect, check_columns, delimited_header, first_record, parquet_columns
 from lading.sources.ids import source_id
-from lading.sources.opening import READ_ERRORS, compression, open_plain, undecodable, unreadable
+from lading.sources.names import columns_from_name as values_in_name
+from lading.sources.names import name_columns
+from lading.sources.opening import compression
 from lading.sources.spark_types import widens
 
-_BLOCK = 1 << 20
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -61,6 +63,26 @@ def stage(
         if ids:
             staged.append(StagedGroup(str(group), head.header, tuple(ids), head.types, head.ignored))
     return tuple(staged)
+
+
+def refusals(
+    files: Sequence[FoundFile],
+    *,
+    format: str,
+    read_options: Mapping[str, Any],
+    columns: tuple[Column, ...],
+    columns_from_name: str | None,
+    drift: str,
+) -> Iterator[SourceError]:
+    """What `stage` would refuse the files for, by their names and their heads alone."""
+    check = _Check(format, read_options, columns, name_columns(columns_from_name), drift)
+    for found in files:
+        try:
+            if columns_from_name is not None:
+                values_in_name(columns_from_name, [found], columns)
+            check.head(found)
+        except SourceError as error:
+            yield error
 
 
 @contextmanager
@@ -152,9 +174,15 @@ class _Links:
     ) -> None:
         self._format = format
         self._values = name_values
-        self._skip = read_options.get("skip", 0)
-        self._encoding = _other_encoding(read_options) if format == "fixed_width" else None
+        self._dialect = Dialect.of(read_options, format)
+        plain = codecs.lookup(self._dialect.encoding).name in ("utf-8", "utf-8-sig", "ascii")
+        self._to_utf8 = format == "fixed_width" and not plain
         self._made: set[str] = set()
+
+    def _copying(self, found: FoundFile) -> Copying:
+        text = self._format in ("csv", "tsv")
+        blank = self._dialect if text and has_blank_records(found.path, self._dialect) else None
+        return Copying(self._dialect.skip, self._to_utf8, blank)
 
     def link(self, found: FoundFile, group: Path) -> None:
         values = self._values.get(found.key, {})
@@ -164,8 +192,8 @@ class _Links:
             if below not in self._made:
                 os.makedirs(below, exist_ok=True)
                 self._made.add(below)
-            if self._skip or self._encoding:
-                _copy_rest(found, link, self._skip, self._encoding)
+            if how := self._copying(found):
+                write_copy(found, link, self._dialect.encoding, how)
             else:
                 os.symlink(found.path, link + (compression(found.path) or ""))
         except OSError as error:
@@ -176,38 +204,6 @@ class _Links:
                 hint="check the cache folder's space and rights, and the length of the values in the name",
                 file=found.key,
             ) from error
-
-
-def _other_encoding(read_options: Mapping[str, Any]) -> str | None:
-    name = codecs.lookup(read_options.get("encoding", "utf-8")).name
-    return None if name in ("utf-8", "utf-8-sig", "ascii") else name
-
-
-def _copy_rest(found: FoundFile, copy: str, skip: int, encoding: str | None) -> None:
-    """The file without its first lines, as UTF-8 if it has to be: what Spark can't do by itself."""
-    try:
-        with open(copy, "wb") as rest:
-            for block in _rest_of(found, skip, encoding):
-                rest.write(block)
-    except SourceError:
-        os.unlink(copy)  # half a file must not be read with the others
-        raise
-
-
-def _rest_of(found: FoundFile, skip: int, encoding: str | None) -> Iterator[bytes]:
-    try:
-        with open_plain(found.path) as plain:
-            text = codecs.getreader(encoding)(plain) if encoding else None
-            for _ in range(skip):
-                (text or plain).readline()
-            if text is None:
-                yield from iter(lambda: plain.read(_BLOCK), b"")
-            else:
-                yield from (block.encode() for block in iter(lambda: text.read(_BLOCK), ""))
-    except UnicodeDecodeError as error:
-        raise undecodable(found.key, found.path, encoding or "utf-8") from error
-    except READ_ERRORS as error:
-        raise unreadable(found.path, error) from error
 
 
 def _escaped(text: str) -> str:

@@ -22,7 +22,7 @@ from lading.steps.find import digests_of, discover_files, objects_of
 from lading.steps.ledger import Ledger, make_ledger
 from lading.steps.quiet import is_quiet, quiet_ledger, quiet_plan
 from lading.steps.recipe import current_recipe, only_relaxed, recipe_of
-from lading.steps.schema import evolution_of, stale_note
+from lading.steps.schema import evolution_of, is_stale_for_good, stale_note
 from lading.steps.setting import Refused, Session, Setting
 from lading.steps.unpack import refused_keys
 from lading.watch import Watch
@@ -48,6 +48,7 @@ class Look:
     objects: Objects | None = None  # where the files are, when they are in a bucket
     refused: tuple[Refused, ...] = ()  # archives that are set aside
     evolution: Evolution | None = None  # how `columns` differ from the schema file, which a run then writes
+    stale: bool = False  # whether the schema is, though there is nothing to read
 
     @property
     def full(self) -> bool:
@@ -138,19 +139,23 @@ def _look(
     ledger = read_again(ledger, cfg, relaxed=relaxed, replay=replay, archives=refused_keys(section))
     compare = to_compare(found, ledger.known, full=cfg.fingerprint == "full")
     digests = digests_of(cfg, compare) if compare else {}
-    evolution = _evolution(cfg, columns, found, ledger, digests, objects) if readable else None
+    reason = _why_all(full, ledger, table, None if relaxed else current)
+    evolution = None
+    if readable and cfg.drift == "evolve" and columns is not None:
+        # What is read again may not have been read under these columns, or only in part.
+        fresh = found if reason is not None else _to_read(cfg, found, ledger, digests)
+        evolution = _evolution(config, cfg, columns, fresh, found, objects)
     if evolution is not None:
         columns, current = evolution.columns, recipe_of(config, cfg, evolution.columns)
-        relaxed = False
-    reason = _why_all(full, ledger, table, None if relaxed else current, evolution)
+        reason = _why_all(full, ledger, table, current, evolution)
     plan = _plan(cfg, table, ledger, found, digests, reason)
     aside = [FileVerdict(one.key, "quarantined", one.reason) for one in expanded.refused]
     plan = with_waiting(plan, [*expanded.waiting, *aside])
-    stale = stale_note(config, cfg, found, plan, manifest)
-    plan = replace(plan, notes=(stale,)) if stale else plan
+    stale = is_stale_for_good(config, cfg, found, plan, manifest)
+    plan = replace(plan, notes=(stale_note(cfg),)) if stale and cfg.drift != "evolve" else plan
     return Look(
         cfg, table, manifest, ledger, found, columns, current, plan,
-        expanded.preprocessing, expanded.made, objects, expanded.refused, evolution,
+        expanded.preprocessing, expanded.made, objects, expanded.refused, evolution, stale,
     )  # fmt: skip
 
 
@@ -168,37 +173,40 @@ def _quick_look(
     if columns is None or current != table.state.meta.recipe:
         return None
     plan = quiet_plan(cfg, found)
-    stale = stale_note(config, cfg, found, plan, manifest)
+    stale = is_stale_for_good(config, cfg, found, plan, manifest)
+    if stale and cfg.drift != "evolve":
+        plan = replace(plan, notes=(stale_note(cfg),))
     ledger = quiet_ledger(manifest, table, f"manifest/{cfg.name}.json")
-    return Look(
-        cfg, table, manifest, ledger, found, columns, current, replace(plan, notes=(stale,) if stale else ())
-    )
+    return Look(cfg, table, manifest, ledger, found, columns, current, plan, stale=stale)
 
 
-def _evolution(
-    cfg: TableConfig,
-    columns: tuple[Column, ...] | None,
-    found: list[FoundFile],
-    ledger: Ledger,
-    digests: dict[str, Digest],
-    objects: Objects | None,
-) -> Evolution | None:
-    """What files that were never read under the pinned columns make of them, if the table lets them."""
-    if cfg.drift != "evolve" or columns is None:
-        return None
-
-    def fetch(files: Sequence[FoundFile]) -> None:
-        if objects is not None:
-            objects.fetch([file for file in files if file.archive is None])
-
+def _to_read(
+    cfg: TableConfig, found: list[FoundFile], ledger: Ledger, digests: dict[str, Digest]
+) -> list[FoundFile]:
     full = cfg.fingerprint == "full"
-    fresh = [
+    return [
         file
         for file in found
         if judge(file, ledger.known.get(file.key), digests.get(file.key), full=full).verdict
         in ("new", "changed", "failed")
     ]
-    return evolution_of(cfg, columns, fresh, found, fetch)
+
+
+def _evolution(
+    config: Config,
+    cfg: TableConfig,
+    columns: tuple[Column, ...],
+    fresh: list[FoundFile],
+    found: list[FoundFile],
+    objects: Objects | None,
+) -> Evolution | None:
+    """What files that are about to be read under the pinned columns make of them."""
+
+    def fetch(files: Sequence[FoundFile]) -> None:
+        if objects is not None:
+            objects.fetch([file for file in files if file.archive is None])
+
+    return evolution_of(config, cfg, columns, fresh, found, fetch)
 
 
 def _why_all(

@@ -103,7 +103,7 @@ def refuse_bad_rows(work: Work, ingested: Ingested) -> None:
     more = f" ({ingested.bad_rows - 1:,} more bad rows)" if ingested.bad_rows > 1 else ""
     raise BadRows(
         f"{key}{f':{line}' if line else ''}: {bad.reason}{_shown_column(bad)}: {bad.text[:200]!r}{more}",
-        hint=f"fix the row, or the type in schema/{work.name}.yaml; nothing was committed",
+        hint=f"{bad.hint}; nothing was committed",
         table=work.name,
         file=key,
     )
@@ -225,7 +225,7 @@ class _Unfit:
         values: dict[str, dict[str, str | None]] = {}
         for file in files:
             try:
-                values |= columns_from_name(pattern, [file])
+                values |= columns_from_name(pattern, [file], self._work.look.columns or ())
             except SourceError as error:
                 self._refuse(file, error)
         return [file for file in files if file.key in values], values

@@ -1,17 +1,17 @@
 """A table's schema: the one that is pinned, the one that is inferred, and whether it is stale.
 
-Only `discover-schema` and `drift: evolve` write a schema file that is there. A run pins the first one,
-and reports one that was inferred from other files than there are now.
+Only `discover-schema` and `drift: evolve` change the columns of a schema file that is there. A run pins the
+first one, and says when all files are read under it and it is fresh again; one that stays stale is reported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lading.config.project import Config, TableConfig
-from lading.model import Column, FoundFile, Layout
+from lading.model import Column, FoundFile, Layout, Source
 from lading.plan import TablePlan
 from lading.sources.fixed_width import layout_columns, load_layout
 from lading.sources.manifest import SourceManifest
@@ -56,7 +56,7 @@ def infer_schema(
         return TableSchema(_with_names(cfg, layout), now, found_hash(found), because)
     asked = [file for file in found if file.key not in aside]
     inferred = infer_columns(cfg, asked or found, old, full_scan=full_scan)
-    theirs = {c.name: c for c in old.columns if old.is_persons(c)} if old is not None else {}
+    theirs = {c.name: c for c in old.columns if not c.inferred} if old is not None else {}
     because = inferred.because | {name: old.because.get(name, "") for name in theirs if old is not None}
     columns = tuple(theirs.pop(column.name, column) for column in inferred.columns)
     return TableSchema((*columns, *theirs.values()), now, found_hash(found), because, _looked_at(inferred))
@@ -82,6 +82,7 @@ def infer_columns(
 
 
 def evolution_of(
+    config: Config,
     cfg: TableConfig,
     columns: tuple[Column, ...],
     fresh: Sequence[FoundFile],
@@ -93,7 +94,9 @@ def evolution_of(
         return None
     from lading.sources.evolve import evolve
 
+    schema = load_schema(config.schema_file(cfg.name))
     settings: dict[str, Any] = {
+        "empty": schema.empty if schema is not None else (),
         "format": cfg.format,
         "read_options": cfg.read_options,
         "name_columns": name_columns(cfg.columns_from_name),
@@ -156,28 +159,48 @@ def is_stale(schema: TableSchema, found: Sequence[FoundFile], known: str | None 
     return told != keyed_hash({file.key: file.hash for file in found})  # written by lading 0.1
 
 
-def stale_note(
+def is_stale_for_good(
     config: Config,
     cfg: TableConfig,
     found: Sequence[FoundFile],
     plan: TablePlan,
     manifest: SourceManifest | None,
-) -> str | None:
-    """For people: a schema that another look at the files might change. When nothing changed since the
+) -> bool:
+    """Whether the schema is stale and no run that is due would change that. When nothing changed since the
     manifest was written, its word on the files' hash is as good as a new one, and costs nothing."""
-    if cfg.spec is not None or cfg.drift == "evolve":
-        return None
+    if cfg.spec is not None or not plan.idle:
+        return False
     schema = load_schema(config.schema_file(cfg.name))
     if schema is None:
-        return None
+        return False
     known = manifest.lading.get(FOUND_HASH) if manifest is not None and manifest.as_written else None
-    quiet = plan.idle and not plan.note and isinstance(known, str)
-    if not is_stale(schema, found, known if quiet else None):
-        return None
+    return is_stale(schema, found, known if not plan.note and isinstance(known, str) else None)
+
+
+def stale_note(cfg: TableConfig) -> str:
+    """For people: a schema that another look at the files might change."""
     return (
-        f"schema/{cfg.name}.yaml is stale: it was inferred from other files than there are now; "
-        f"`lading discover-schema {cfg.name}` looks at them again"
+        f"schema/{cfg.name}.yaml is stale: it was inferred from other files than there are now, and some of "
+        f"what they hold is set aside; `lading discover-schema {cfg.name}` looks at them again"
     )
+
+
+def extend_evidence(
+    config: Config, cfg: TableConfig, found: Sequence[FoundFile], sources: Mapping[str, tuple[Source, int]]
+) -> bool:
+    """The schema is fresh once all files are in the table and nothing of them is set aside: a type that was
+    inferred takes only what inference would still call so. Whether that is news."""
+    schema = load_schema(config.schema_file(cfg.name)) if cfg.spec is None else None
+    if schema is None or not is_stale(schema, found):
+        return False
+    read = [sources[file.key][0] for file in found if file.key in sources]
+    if len(read) != len(found) or len(sources) != len(found) or any(one.set_aside for one in read):
+        return False
+    rows = None if cfg.transform else sum(one.rows for one in read)
+    looked_at = _looked_at_words(len(found), rows)
+    new = replace(schema, combined_hash=found_hash(found), looked_at=looked_at)
+    save_schema(config.schema_file(cfg.name), new)
+    return True
 
 
 def _with_names(cfg: TableConfig, layout: Layout) -> tuple[Column, ...]:
@@ -186,6 +209,10 @@ def _with_names(cfg: TableConfig, layout: Layout) -> tuple[Column, ...]:
 
 
 def _looked_at(inferred: Inferred) -> str:
-    files = f"{inferred.files:,} file{'' if inferred.files == 1 else 's'}"
-    rows = "" if inferred.rows is None else f", {inferred.rows:,} row{'' if inferred.rows == 1 else 's'}"
-    return files + rows + ("" if inferred.whole else " at their beginning")
+    said = _looked_at_words(inferred.files, inferred.rows)
+    return said + ("" if inferred.whole else " at their beginning")
+
+
+def _looked_at_words(files: int, rows: int | None) -> str:
+    counted = "" if rows is None else f", {rows:,} row{'' if rows == 1 else 's'}"
+    return f"{files:,} file{'' if files == 1 else 's'}{counted}"

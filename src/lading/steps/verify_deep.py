@@ -24,11 +24,14 @@ from lading.model import FoundFile, Member, Root
 from lading.plan import TablePlan
 from lading.readers.part import Wanted, read_part
 from lading.readers.scan import table_schema
+from lading.sources.heads import Dialect
 from lading.sources.ids import source_id
+from lading.sources.records import records
 from lading.steps.find import digests_of
 from lading.steps.judge import Session
 from lading.steps.look import Look
 from lading.steps.prepare import ingest_job, prepare, staging
+from lading.steps.schema import layout_of
 from lading.steps.verify import Verified
 from lading.steps.work import Work, new_id, new_run_id
 from lading.watch import Watch
@@ -53,6 +56,7 @@ def verify_deep(config: Config, seen: Look, found: Verified, session: Session, *
         found.note("source", "rows depend on other files (per: table): no file can be read alone", "")
         return
     sample = _sample(table, unchanged)
+    _count_records(config, seen, table, sample, found)
     if sample:
         watch.phase(found.table, "read again")
         _compare(config, seen, sample, found, session, watch)
@@ -110,6 +114,32 @@ def _sample(table: Table, files: list[FoundFile]) -> list[FoundFile]:
     return random.Random(table.state.sequence).sample(small, min(SAMPLE, len(small)))
 
 
+def _count_records(
+    config: Config, seen: Look, table: Table, sample: list[FoundFile], found: Verified
+) -> None:
+    """Records of a file counted without Spark: what its reader drops unseen, it drops again."""
+    cfg = seen.config
+    spanning = cfg.format in ("csv", "tsv") and Dialect.of(cfg.read_options, cfg.format).reads_whole
+    if cfg.transform is not None or cfg.format == "parquet" or spanning:
+        return
+    sources, layout = table.state.sources(), layout_of(config, cfg)
+    for file in sample:
+        source = sources[file.key][0]
+        try:
+            counted = sum(1 for _ in records(file.path, cfg.format, cfg.read_options, layout=layout))
+        except LadingError as error:
+            found.failed("source", error)
+            continue
+        if counted != source.rows + source.rejected:
+            found.wrong(
+                "source",
+                f"{file.key} has {counted:,} records, the table has {source.rows:,} rows of it and "
+                f"{source.rejected:,} set aside",
+                f"lading run {found.table} --full",
+                file.key,
+            )
+
+
 def _compare(
     config: Config, seen: Look, sample: list[FoundFile], found: Verified, session: Session, watch: Watch
 ) -> None:
@@ -156,14 +186,27 @@ def _rows(root: Root, members: Iterable[Member], source: int, table: Table) -> C
 
 
 def _plain(batch: pa.RecordBatch) -> list[Row]:
-    """Rows that can be compared and counted: nested values and NaN as text."""
+    """Rows that can be compared and counted: nested values and NaN as text, times as numbers, since Python
+    has neither a year 0 nor a year 10000."""
+    columns = [column.cast(_without_times(column.type)).to_pylist() for column in batch.columns]
     return [
-        tuple(
-            repr(value) if isinstance(value, (list, dict)) or value != value else value
-            for value in row.values()
-        )
-        for row in batch.to_pylist()
+        tuple(repr(value) if isinstance(value, (list, dict)) or value != value else value for value in row)
+        for row in zip(*columns, strict=True)
     ]
+
+
+def _without_times(type: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(type):
+        return pa.int64()
+    if pa.types.is_date32(type):
+        return pa.int32()
+    if pa.types.is_struct(type):
+        return pa.struct([field.with_type(_without_times(field.type)) for field in type])
+    if pa.types.is_list(type):
+        return pa.list_(type.value_field.with_type(_without_times(type.value_type)))
+    if pa.types.is_map(type):
+        return pa.map_(_without_times(type.key_type), _without_times(type.item_type))
+    return type
 
 
 def _report(file: FoundFile, held: Counter[Row], fresh: Counter[Row], found: Verified) -> None:
