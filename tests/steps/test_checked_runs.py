@@ -178,6 +178,17 @@ def test_a_check_that_was_tightened_is_asked_of_every_row(spark, tmp_path):
     assert report.tables[0].verdicts["unchanged"] == 2 and not report.spark_started, "it only lets more in"
 
 
+def test_a_range_on_text_that_only_looks_loosened_is_asked_of_every_row(spark, tmp_path):
+    rule = "on_bad: quarantine\nchecks:\n  - range: {{column: port, min: '{}'}}"
+    ships = Checked(tmp_path / "p", rule.format(10))
+    ships.put("a.csv", "1,1,20", "2,1,95", "3,1,05")
+    ships.good()
+    assert sorted(port for _, _, port, _ in ships.rows()) == ["20", "95"]
+    ships.configure(rule.format(9))  # as text "9" comes behind "20"
+    assert ships.good().tables[0].verdicts["changed"] == 1
+    assert sorted(port for _, _, port, _ in ships.rows()) == ["95"], "as a rebuild has it"
+
+
 @pytest.fixture(scope="module")
 def table(tmp_path_factory, spark) -> Table:
     ships = Checked(tmp_path_factory.mktemp("whole") / "p")
