@@ -19,12 +19,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 from pyspark.sql import types as st
 
+from lading.config.sql import is_moment, sql_problem
 from lading.errors import ConfigError
 from lading.model import Check, IngestJob
-from lading.pipeline.determinism import nondeterministic
 from lading.pipeline.gateway import raise_interrupt
 from lading.pipeline.parts import SOURCE
 from lading.pipeline.read_values import quoted
+from lading.pipeline.sql import refused
 
 _NUMBERS = (st.ByteType, st.ShortType, st.IntegerType, st.LongType, st.DecimalType)
 _FLOATS = (st.FloatType, st.DoubleType)
@@ -138,16 +139,17 @@ def _fits(step: int, type: st.DataType) -> bool:
 
 
 def _sql(frame: DataFrame, check: Check, table: str) -> Column:
+    written = sql_problem(check.text)  # before Spark resolves it: that alone may read what it names
+    if written is not None:
+        raise _wrong(check, table, written, "use the row's own columns")
     held = F.expr(check.text) if _parses(frame, check, table) else F.lit(True)
     chosen = frame.select(held.alias("held"))
     if not isinstance(chosen.schema["held"].dataType, st.BooleanType):
         found = chosen.schema["held"].dataType.simpleString()
         raise _wrong(check, table, f"gives {found}, not true or false", "compare it with something")
-    chance = nondeterministic(chosen)
-    if chance is not None:
-        raise _wrong(
-            check, table, f"uses {chance}, so it would differ each time", "use the row's own columns"
-        )
+    problem = refused(chosen, check.text)
+    if problem is not None:
+        raise _wrong(check, table, problem, "use the row's own columns")
     return held
 
 
@@ -176,7 +178,7 @@ def _literal(spark: SparkSession, text: str, type: st.DataType, check: Check, ta
             raise _unlike(text, type, check, table) from None
     if isinstance(type, st.BooleanType) and text.lower() in ("true", "false"):
         return F.lit(text.lower() == "true")
-    if isinstance(type, _MOMENTS):
+    if isinstance(type, _MOMENTS) and not is_moment(text):  # 'today' is another day tomorrow
         moment = F.lit(text).try_cast(type)
         if spark.range(1).select(moment.isNotNull()).collect()[0][0]:
             return moment
