@@ -77,7 +77,7 @@ def _from_log(state: TableState, reset: str | None = None) -> Ledger:
 def _from_entries(manifest: SourceManifest, state: TableState) -> dict[str, Known]:
     """The quick way: the file is as lading wrote it at this very sequence, so the log need not be asked."""
     return {
-        key: Known(_source(key, entry))
+        key: Known(_source(key, entry), spot=entry.spot)
         if entry.status in READ
         else _failed(entry, state.source(source_id(key)))
         for key, entry in manifest.files.items()
@@ -89,7 +89,7 @@ def _reconciled(manifest: SourceManifest, state: TableState, name: str) -> Ledge
     read, entries, shown = state.sources(), manifest.files, manifest.sequence
     for key, (source, sequence) in read.items():
         entry = entries.get(key)
-        again = None
+        again, spot = None, 0
         if sequence <= shown:
             if entry is None:
                 again = f"its entry was removed from {name}"
@@ -98,7 +98,9 @@ def _reconciled(manifest: SourceManifest, state: TableState, name: str) -> Ledge
                 continue
             elif entry.hash != source.hash:
                 again = f"its hash was changed in {name}"
-        known[key] = Known(source, again)
+            else:
+                spot = entry.spot
+        known[key] = Known(source, again, spot=spot)
     return Ledger(known, None, True, read, state.meta)
 
 
