@@ -15,6 +15,7 @@ from typing import Literal
 
 from lading.errors import VanishGuard
 from lading.model import Digest, FoundFile, Member, Source, Verdict
+from lading.sources.spots import is_elsewhere
 
 VERDICTS: tuple[Verdict, ...] = (
     "new",
@@ -41,6 +42,7 @@ class Known:
     source: Source | None  # as the log has it; None when its rows were never committed
     again: str | None = None  # why it is read again although the log has it
     failed: bool = False
+    spot: int = 0  # where it lay when it was read; 0: not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,18 +123,24 @@ def judge(file: FoundFile, known: Known | None, digest: Digest | None, *, full: 
     if known.again is not None:
         return FileVerdict(file.key, "changed", known.again)
     if file.fingerprint is not None:
-        return _judge_fingerprint(file, source)
-    if _same_fingerprint(file, source) and not source.racy and not full:
+        return _judge_fingerprint(file, known, source)
+    elsewhere = is_elsewhere(file.spot, known.spot)
+    if is_same(file, source) and not source.racy and not full and not elsewhere:
         return _as_before(source, "same size and modification time")
     if digest is None or digest.sha256 != source.sha256:
         return FileVerdict(file.key, "changed", _what_changed(file, source))
-    if full or _same_fingerprint(file, source):
+    if full or (is_same(file, source) and not elsewhere):
         return _as_before(source, "same content")
-    return FileVerdict(file.key, "touched", "new modification time, same content")
+    if not is_same(file, source):
+        return FileVerdict(file.key, "touched", "new modification time, same content")
+    return FileVerdict(file.key, "touched", "another file in its place, same content")
 
 
-def _judge_fingerprint(file: FoundFile, source: Source) -> FileVerdict:
-    """A member or an object: its fingerprint is of its content, there is no time to be touched."""
+def _judge_fingerprint(file: FoundFile, known: Known, source: Source) -> FileVerdict:
+    """A member or an object: its fingerprint is of its content, there is no time to be touched. An ETag
+    is the bucket's own word, and says nothing in another."""
+    if is_elsewhere(file.spot, known.spot):
+        return FileVerdict(file.key, "changed", "it comes from another bucket or prefix than before")
     if file.fingerprint == source.hash:
         return _as_before(source, "same content")
     return FileVerdict(file.key, "changed", _what_changed(file, source))
@@ -254,10 +262,12 @@ def guard_vanished(plan: TablePlan, known: Mapping[str, Known], *, allow: bool) 
 def _depends_on_content(file: FoundFile, known: Known | None) -> bool:
     if known is None or known.source is None or known.again is not None or known.failed:
         return False
-    return known.source.racy or not _same_fingerprint(file, known.source)
+    moved = is_elsewhere(file.spot, known.spot)
+    return known.source.racy or moved or not is_same(file, known.source)
 
 
-def _same_fingerprint(file: FoundFile, source: Source) -> bool:
+def is_same(file: FoundFile, source: Source) -> bool:
+    """By size and time, which is what the fast fingerprint says."""
     return file.mtime_ns == source.mtime_ns and file.size == source.size
 
 

@@ -21,8 +21,9 @@ def loaded(folder: Path, text: str) -> Config:
 
 def test_the_limits_are_the_promised_ones_unless_said_otherwise(tmp_path):
     assert loaded(tmp_path, TABLE).archives == ArchiveLimits(100_000, 100_000_000_000, 200, 1)
-    text = "archives: {max_members: 5, max_bytes: 20GB, max_ratio: 1000, max_nesting: 2}\n" + TABLE
-    assert loaded(tmp_path, text).archives == ArchiveLimits(5, 20_000_000_000, 1000, 2)
+    limits = "max_members: 5, max_bytes: 20GB, max_ratio: 1000, max_nesting: 2"
+    text = f"archives: {{{limits}, self_extracting: true}}\n" + TABLE
+    assert loaded(tmp_path, text).archives == ArchiveLimits(5, 20_000_000_000, 1000, 2, self_extracting=True)
 
 
 @pytest.mark.parametrize(

@@ -99,3 +99,51 @@ def test_a_check_that_makes_no_sense_is_an_error_with_line_and_key_before_anythi
     assert said in caught.value.message
     assert caught.value.message.startswith("lading.yaml:7: tables.t.checks[0]")
     assert caught.value.hint and not list(shop.folder.glob("warehouse/t/bucket=*/*"))
+
+
+NARROW = "real float; price decimal(9,2); big decimal(38,2); id bigint"
+NARROW_ROWS = [
+    "0.1,9.99,123456789012345678901234567890123456.78,9223372036854775807",
+    "0.2,10.00,0.00,-9223372036854775808",
+    "Infinity,,1.00,0",
+]
+NARROW_CASES = [
+    (check("range", "real", most="0.1"), 2),
+    (check("range", "real", least="0.1"), 0),
+    (check("range", "real", least="0.2"), 1),
+    (check("values", "real", values=("0.1", "0.2", "Infinity")), 0),
+    (check("values", "real", values=("0.1",)), 2),
+    (check("range", "real", most="1e300"), 1),  # beyond every float, and below infinity
+    (check("range", "price", most="9.995"), 1),
+    (check("range", "price", least="9.985"), 0),
+    (check("range", "price", least="9.995"), 1),
+    (check("values", "price", values=("9.995",)), 2),
+    (check("values", "price", values=("9.990", "1e1")), 0),
+    (check("range", "price", most="1e300"), 0),
+    (check("range", "price", most="-1e300"), 2),
+    # Wide decimals: the end lies between two values, and 38 digits can't hold it.
+    (check("range", "big", most="123456789012345678901234567890123456.779"), 1),
+    (check("range", "big", least="0.001"), 1),
+    (check("range", "big", most="123456789012345678901234567890123456.78"), 0),
+    (check("range", "id", most="9223372036854775806.5"), 1),
+    (check("range", "id", least="-9223372036854775808", most="9223372036854775807"), 0),
+    (check("range", "id", most="-9223372036854775808"), 2),
+    (check("range", "id", most="1e30"), 0),
+    (check("range", "id", least="1e30"), 3),
+    (check("values", "id", values=("0.5", "1e30")), 3),
+]
+
+
+def test_values_are_compared_in_the_columns_own_type(shop):
+    checks = tuple(one for one, _ in NARROW_CASES)
+    rows = shop.csv("\n".join(["real,price,big,id", *NARROW_ROWS]))
+    ingested = shop.ingest(rows, NARROW, checks=checks)
+    for one, failing in NARROW_CASES:
+        assert ingested.tally.failed.get(one.name, {}) == ({1: failing} if failing else {}), one
+
+
+@pytest.mark.parametrize(("column", "text"), [("id", "NaN"), ("price", "inf"), ("id", "1e999999999")])
+def test_numbers_that_no_column_can_hold_are_refused(shop, column, text):
+    rows = shop.csv("\n".join(["real,price,big,id", *NARROW_ROWS]))
+    with pytest.raises(ConfigError, match="can't be compared with"):
+        shop.ingest(rows, NARROW, checks=(check("range", column, least=text),))

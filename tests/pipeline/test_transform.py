@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lading.errors import TransformError
+from lading.model import Check
 
 
 def run(shop, transform, **changes):
@@ -148,3 +149,44 @@ def test_modules_of_the_project_are_imported_and_travel_to_the_workers(shop, row
     done = run(shop, f"{path}:clean", project=str(shop.folder))
     assert [row["s"] for row in rows_of(done)] == ["x??", "y??"]
     assert not list(shop.folder.rglob("__pycache__"))
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("F.lit(42).cast('bigint')", "rows with 42 in '_source'"),
+        ("F.lit(None).cast('bigint')", "rows with nothing in '_source'"),
+        ("F.when(F.col('k') == 1, F.col('_source')).otherwise(F.col('k') + 40)", "rows with 42 in '_source'"),
+    ],
+)
+@pytest.mark.parametrize(
+    "bad", [{}, {"quarantine": True, "checks": (Check("sql", "n", "k", 1, text="k > 5"),)}]
+)
+def test_a_row_of_no_file_that_is_read_is_refused(shop, value, told, bad):
+    transform = shop.transform(f'return df.withColumn("_source", {value})')
+    with pytest.raises(TransformError, match=told) as raised:
+        run(shop, transform, **bad)
+    assert ":clean" not in str(raised.value) and "clean gave rows" in raised.value.message
+    assert "per: table" in raised.value.hint and raised.value.file == transform.partition(":")[0]
+
+
+def test_a_row_without_an_order_value_and_of_no_file_is_refused_as_of_no_file(shop):
+    body = 'return df.selectExpr("cast(null as bigint) k", "s", "cast(42 as bigint) _source")'
+    with pytest.raises(TransformError, match="rows with 42 in '_source'"):
+        run(shop, shop.transform(body))
+
+
+def test_rows_may_be_repeated_moved_between_files_or_left_out(shop, rows_of):
+    groups = [shop.stage({1: "k\n1\n2\n", 2: "k\n3\n"}, ["k"])]
+    body = 'return df.union(df).where("k != 2").withColumn("_source", F.lit(2).cast("bigint"))'
+    ingested = shop.ingest(groups, "k bigint", transform=shop.transform(body))
+    assert sorted((row["k"], row["_source"]) for row in rows_of(ingested)) == [(1, 2), (1, 2), (3, 2), (3, 2)]
+
+
+@pytest.mark.parametrize(("value", "kept"), [("F.lit(None)", 0), ("F.lit(0)", 0), ("F.lit(1)", 1)])
+def test_rows_of_a_whole_table_may_be_of_no_file(shop, rows_of, value, kept):
+    transform = shop.transform(f'return df.withColumn("_source", {value}.cast("bigint"))')
+    assert [row["_source"] for row in rows_of(run(shop, transform, per="table"))] == [kept, kept]
+    other = shop.transform('return df.withColumn("_source", F.lit(42).cast("bigint"))')
+    with pytest.raises(TransformError, match="rows with 42"):
+        run(shop, other, per="table")

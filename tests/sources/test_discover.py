@@ -4,6 +4,8 @@ import errno
 import os
 import re
 import socket
+import tempfile
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 from lading.errors import SourceError
 from lading.sources.discover import discover
+from lading.sources.fingerprint import time_ns, unmoved
 from lading.sources.glob import compile_glob
 
 NOW = 1_700_000_000_000_000_000
@@ -23,6 +26,33 @@ def _tree(root: Path, *keys: str) -> None:
         path = root / key
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(key)
+
+
+@pytest.fixture
+def far(tmp_path: Path) -> Iterator[Path]:
+    """A folder whose times may be anything: a disk's file system knows fewer years than memory's."""
+    if os.access("/dev/shm", os.W_OK):
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+            yield Path(folder)
+    else:
+        yield tmp_path
+
+
+YEAR = 31_556_952
+
+
+@pytest.mark.parametrize("year", [1, 1600, 1677, 1678, 1900, 1969, 2261, 2263, 2446, 3000, 20_000])
+def test_a_file_may_have_any_time_that_its_file_system_knows(far: Path, year: int) -> None:
+    path = far / "a.csv"
+    path.write_text("x")
+    (far / "link.csv").symlink_to("a.csv")
+    os.utime(path, ((year - 1970) * YEAR,) * 2)
+    plain, linked = discover(far, "*.csv", now_ns=NOW)
+    assert plain.mtime_ns == linked.mtime_ns == time_ns(path.stat())
+    assert -(2**63) <= plain.mtime_ns < 2**63 and plain.hash.startswith("mtime:")
+    assert unmoved(plain) and unmoved(linked)
+    told_apart = plain.mtime_ns == path.stat().st_mtime_ns
+    assert told_apart or (plain.racy and linked.racy), "what its time doesn't tell, its content does"
 
 
 def _keys(root: Path, pattern: str) -> list[str]:

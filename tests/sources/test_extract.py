@@ -7,12 +7,13 @@ import gzip
 import hashlib
 import os
 import stat
+import struct
 import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
-from support.archives import HOSTILE, ROW, tar_of, zip_of, zip_with_password
+from support.archives import HOSTILE, ROW, commented_zip, streamed_zip, tar_of, zip_of, zip_with_password
 
 from lading.config.archives import ArchiveLimits
 from lading.errors import ArchiveRefused, SourceError
@@ -38,6 +39,45 @@ def test_a_good_archive_comes_out_whole(tmp_path, name):
     members = {"a.csv": ROW, "deep/er/b.csv": ROW * 10_000, "deep/_c": b"", "12:30.csv": b"x"}
     make = zip_of if name.endswith("zip") else tar_of
     assert unpacked(make(tmp_path / name.replace("TGZ", "tgz"), members), tmp_path / "out") == members
+
+
+def _aligned_zip() -> bytes:
+    """Zeros in front of the second member, as some writers align them."""
+    one, two = streamed_zip(("a.csv", ROW)), streamed_zip(("b.csv", ROW))
+    first, second = one[: one.index(b"PK\x01\x02")] + bytes(7), two[: two.index(b"PK\x01\x02")]
+    listed = [data[data.index(b"PK\x01\x02") : data.index(b"PK\x05\x06")] for data in (one, two)]
+    directory = listed[0] + listed[1][:42] + struct.pack("<L", len(first)) + listed[1][46:]
+    end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 2, 2, len(directory), len(first + second), 0)
+    return first + second + directory + end
+
+
+@pytest.mark.parametrize(
+    ("data", "names"),
+    [
+        (commented_zip(b"made by hand"), ["a.csv"]),
+        (commented_zip(bytes(65_535)), ["a.csv"]),
+        (streamed_zip(("a.csv", ROW), ("b.csv", b""), ("c.csv", ROW * 999)), ["a.csv", "b.csv", "c.csv"]),
+        (streamed_zip(("a.csv", ROW), ("b.csv", ROW), wide=True), ["a.csv", "b.csv"]),
+        (_aligned_zip(), ["a.csv", "b.csv"]),
+        (streamed_zip(), []),
+    ],
+    ids=["comment", "longest comment", "streamed", "streamed, 64 bits", "aligned", "empty"],
+)
+def test_a_zip_that_is_whole_is_read_however_it_was_written(tmp_path, data, names):
+    (tmp_path / "a.zip").write_bytes(data)
+    assert sorted(unpacked(tmp_path / "a.zip", tmp_path / "out")) == names
+
+
+def test_a_program_in_front_of_a_zip_is_allowed_if_the_project_says_so(tmp_path):
+    allowed = ArchiveLimits(self_extracting=True)
+    (tmp_path / "a.zip").write_bytes(b"#!/bin/sh\nunzip $0\n" + commented_zip(b"x"))
+    with pytest.raises(ArchiveRefused) as refused:
+        unpacked(tmp_path / "a.zip", tmp_path / "out")
+    assert "self_extracting: true" in refused.value.hint
+    assert unpacked(tmp_path / "a.zip", tmp_path / "out2", limits=allowed) == {"a.csv": ROW}
+    (tmp_path / "b.zip").write_bytes(commented_zip(b"one") + commented_zip(b"two"))
+    with pytest.raises(ArchiveRefused, match="is two zips in one file"):
+        unpacked(tmp_path / "b.zip", tmp_path / "out3", limits=allowed)
 
 
 def test_noise_in_names_is_dropped_and_folders_make_no_files(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 import yaml
 from support.checked import Checked
 
+import lading
 from lading.catalog.table import Table
 from lading.cli.main import invoke
 from lading.errors import BadRows, ConfigError, GateFailed
@@ -176,6 +177,39 @@ def test_a_check_that_was_tightened_is_asked_of_every_row(spark, tmp_path):
     ships.configure("checks:\n  - range: {column: tonnes, min: -5}")
     report = ships.good()
     assert report.tables[0].verdicts["unchanged"] == 2 and not report.spark_started, "it only lets more in"
+
+
+def test_a_range_on_text_that_only_looks_loosened_is_asked_of_every_row(spark, tmp_path):
+    rule = "on_bad: quarantine\nchecks:\n  - range: {{column: port, min: '{}'}}"
+    ships = Checked(tmp_path / "p", rule.format(10))
+    ships.put("a.csv", "1,1,20", "2,1,95", "3,1,05")
+    ships.good()
+    assert sorted(port for _, _, port, _ in ships.rows()) == ["20", "95"]
+    ships.configure(rule.format(9))  # as text "9" comes behind "20"
+    assert ships.good().tables[0].verdicts["changed"] == 1
+    assert sorted(port for _, _, port, _ in ships.rows()) == ["95"], "as a rebuild has it"
+
+
+def test_a_float_is_compared_as_a_float_by_every_door(spark, tmp_path, monkeypatch):
+    rules = (
+        "checks:\n  - range: {column: tonnes, min: 0.1, max: 0.1}\n  - values: {column: tonnes, in: [0.1]}\n"
+    )
+    ships = Checked(tmp_path / "p", rules + "gate:\n  sql: [tonnes <= 0.1, 'tonnes in (0.1, 0.2)']")
+    schema = ships.folder / "schema" / "ships.yaml"
+    schema.write_text(schema.read_text().replace("double", "float"))
+    ships.put("a.csv", "1,0.1,oslo")
+    assert ships.good().tables[0].published
+    with lading.open(ships.table) as reader:
+        for where in ("tonnes = 0.1", "tonnes >= 0.1 and tonnes <= 0.1", "tonnes in (0.1)"):
+            assert reader.scan(where=where).to_table().num_rows == 1, where
+        assert reader.scan(where="tonnes > 0.1 or tonnes < 0.1").to_table().num_rows == 0
+    # A table too large to be read here has the same answer.
+    monkeypatch.setattr("lading.steps.judge._HERE", 0)
+    ships.put("b.csv", "2,0.1,oslo")
+    assert ships.good().tables[0].published
+    ships.configure("gate:\n  sql: tonnes < 0.1")
+    ships.put("c.csv", "3,0.1,oslo")
+    assert "`tonnes < 0.1` is false for some row (tonnes=0.1" in str(ships.run().error)
 
 
 @pytest.fixture(scope="module")

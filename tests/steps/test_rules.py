@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
-from lading.model import Check, Threshold
-from lading.steps.rules import relaxes, rules_of
+from lading.model import Check, Column, Threshold
+from lading.steps.rules import compares_floats, relaxes, rules_of
+
+SCHEMA = pa.schema(
+    {
+        "a": pa.int64(),
+        "b": pa.int64(),
+        "text": pa.string(),
+        "day": pa.date32(),
+        "at": pa.timestamp("us"),
+        "zoned": pa.timestamp("us", "UTC"),
+        "price": pa.decimal128(9, 2),
+        "real": pa.float32(),
+        "ok": pa.bool_(),
+        "list": pa.list_(pa.int64()),
+    }
+)
 
 
 def rules(*checks: Check) -> str | None:
@@ -39,7 +55,7 @@ SQL = check("sql", text="a > 1")
     ],
 )
 def test_loosened(old, new):
-    assert relaxes(rules(*old), rules(*new))
+    assert relaxes(rules(*old), rules(*new), SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +78,7 @@ def test_loosened(old, new):
     ],
 )
 def test_tightened_or_not_comparable(old, new):
-    assert not relaxes(rules(*old), rules(*new))
+    assert not relaxes(rules(*old), rules(*new), SCHEMA)
 
 
 def test_warnings_and_checks_of_the_table_are_no_rules():
@@ -70,5 +86,55 @@ def test_warnings_and_checks_of_the_table_are_no_rules():
 
 
 def test_text_that_is_no_rules_relaxes_nothing():
-    assert not relaxes("{", None)
-    assert not relaxes('["x"]', None)
+    assert not relaxes("{", None, SCHEMA)
+    assert not relaxes('["x"]', None, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("column", "end", "old", "new", "looser"),
+    [
+        ("text", "most", "10", "9", True),  # as text 10 comes before 9
+        ("text", "most", "9", "10", False),
+        ("text", "least", "10", "9", False),
+        ("text", "least", "9", "10", True),
+        ("text", "least", "b", "B", True),
+        ("text", "most", "\uffff", "\U00010000", True),  # by code points, as UTF-8 sorts
+        ("a", "most", "9", "10", True),
+        ("a", "most", "10", "9", False),
+        ("a", "most", "9", "1e1", True),
+        ("a", "most", "9", "1e30", True),
+        ("a", "least", "2.5", "2", True),
+        ("a", "least", "2", "2.5", False),
+        ("day", "least", "2024-01-10", "2024-01-09", True),
+        ("day", "least", "2024-01-09", "2024-01-10", False),
+        ("day", "most", "2024-1-9", "2024-1-10", False),  # Spark reads it; not certain here
+        ("at", "most", "2024-01-09 12:00:00", "2024-01-09T12:00:00.5", True),
+        ("at", "most", "2024-01-09T12:00:00.5", "2024-01-09 12:00:00", False),
+        ("zoned", "most", "2024-01-09T12:00:00+02:00", "2024-01-09 10:00:00", True),
+        ("zoned", "most", "2024-01-09 11:00:00", "2024-01-09T12:00:00+02:00", False),
+        ("price", "most", "9.99", "10", True),
+        ("price", "most", "10", "9.999", False),
+        ("real", "most", "0.1", "0.10000000001", True),  # one and the same float
+        ("real", "most", "0.10000000001", "0.1", True),
+        ("real", "most", "0.2", "0.1", False),
+        ("real", "most", "0.1", "nan", False),
+        ("ok", "least", "true", "false", True),
+        ("ok", "least", "false", "true", False),
+        ("list", "most", "9", "10", False),
+        ("gone", "most", "9", "10", False),
+    ],
+)
+def test_the_ends_of_a_range_are_compared_as_values_of_their_column(column, end, old, new, looser):
+    before, after = check("range", column, **{end: old}), check("range", column, **{end: new})
+    assert relaxes(rules(before), rules(after), SCHEMA) is looser
+    assert relaxes(rules(before), rules(before), SCHEMA)
+
+
+def test_only_rules_that_compare_floats_are_marked_as_such():
+    columns = [Column("real", "float"), Column("a", "bigint")]
+    on_float = rules(check("range", "real", most="0.1"))
+    assert compares_floats(on_float, columns, transformed=False)
+    for rule in (check("range", "a", most="1"), check("not_null", "real"), check("sql", text="real > 1")):
+        assert not compares_floats(rules(rule), columns, transformed=False), rule
+    assert compares_floats(rules(check("values", "a", values=("1",))), columns, transformed=True)
+    assert not compares_floats(None, columns, transformed=True)

@@ -36,6 +36,12 @@ def test_a_new_file_is_durable_with_every_folder_that_was_made_for_it(
     assert synced[1:] == ["b"]
 
 
+@pytest.mark.parametrize("seconds", [-(10**12), -62_135_596_801, 0, 32_503_680_000, 10**12])
+def test_a_time_beyond_all_calendars_is_the_last_that_they_know(seconds: int) -> None:
+    status = os.stat_result((0, 0, 0, 0, 0, 0, 0, seconds, seconds, seconds))
+    assert 1 <= local.modified_at(status).year <= 9999
+
+
 def test_pieces_are_written_as_one_file(tmp_path: Path) -> None:
     path = tmp_path / "f"
     local.write_atomic(path, iter([b"one, ", b"", b"two"]))

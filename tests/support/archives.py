@@ -108,6 +108,53 @@ def _huge_header() -> bytes:
     return gzip.compress(info.tobuf(tarfile.USTAR_FORMAT) + bytes(10_000))
 
 
+def streamed_zip(*entries: tuple[str, bytes], wide: bool = False) -> bytes:
+    """As a program writes it that can't seek: CRC and sizes stand behind the data."""
+
+    class Stream(io.BytesIO):
+        def seekable(self) -> bool:
+            return False
+
+        def seek(self, *_: int) -> int:
+            raise io.UnsupportedOperation("seek")
+
+    out = Stream()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, data in entries:
+            with packed.open(name, "w", force_zip64=wide) as member:
+                member.write(data)
+    return out.getvalue()
+
+
+def commented_zip(comment: bytes) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as packed:
+        packed.writestr("a.csv", ROW)
+        packed.comment = comment
+    return out.getvalue()
+
+
+def _unlisted() -> bytes:
+    """Three members, of which the directory has lost the middle one."""
+    data = _zip(("a.csv", ROW), ("b.csv", ROW), ("c.csv", ROW))
+    entries = data[data.index(b"PK\x01\x02") : data.index(b"PK\x05\x06")].split(b"PK\x01\x02")[1:]
+    directory = b"".join(b"PK\x01\x02" + entry for entry in (entries[0], entries[2]))
+    end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 2, 2, len(directory), data.index(b"PK\x01\x02"), 0)
+    return data[: data.index(b"PK\x01\x02")] + directory + end
+
+
+def _miscounted() -> bytes:
+    data = _zip(("a.csv", ROW), ("b.csv", ROW))
+    at = data.rindex(b"PK\x05\x06")
+    return data[: at + 8] + struct.pack("<2H", 3, 3) + data[at + 12 :]
+
+
+def _disagreeing() -> bytes:
+    """The CRC at the member itself is another than in the directory."""
+    data = _zip((_stored("a.csv"), ROW))
+    return data[:14] + b"\1\2\3\4" + data[18:]
+
+
 LINK = stat.S_IFLNK | 0o777
 
 # What is wrong: the file's name, its bytes, the member (or the archive) that the error names, a word of it.
@@ -179,6 +226,25 @@ HOSTILE: dict[str, tuple[str, Callable[[], bytes], str, str]] = {
     ),
     "tar damaged in the middle": ("x.tar", _broken_middle, "a.csv", "damaged"),
     "truncated tar.gz": ("x.tgz", lambda: _tar(("a.csv", ROW, {}), packed=True)[:-12], "x.tgz", "damaged"),
+    "two zips in one": ("x.zip", lambda: _zip(("a.csv", ROW)) + _zip(("b.csv", ROW)), "x.zip", "in front"),
+    "text in front of a zip": (
+        "x.zip",
+        lambda: b"hello\n" + _zip(("a.csv", ROW)),
+        "x.zip",
+        "6 bytes in front",
+    ),
+    "text behind a zip": ("x.zip", lambda: _zip(("a.csv", ROW)) + b"hello\n", "x.zip", "6 bytes that belong"),
+    "zeros behind a zip": ("x.zip", lambda: _zip(("a.csv", ROW)) + bytes(512), "x.zip", "512 bytes"),
+    "a zip cut in its comment": ("x.zip", lambda: commented_zip(b"hello")[:-2], "x.zip", "cut off"),
+    "a member that is not listed": ("x.zip", _unlisted, "x.zip", "behind its member 'a.csv'"),
+    "more members than listed": ("x.zip", _miscounted, "x.zip", "says that it has 3"),
+    "a member that says otherwise": ("x.zip", _disagreeing, "x.zip", "says other things of 'a.csv'"),
+    "text behind a gz": (
+        "x.tar.gz",
+        lambda: _tar(("a.csv", ROW, {}), packed=True) + b"x",
+        "x.tar.gz",
+        "damaged",
+    ),
     "two tars in one": ("x.tar", lambda: _tar(("a.csv", ROW, {})) * 2, "a.csv", "more than the end"),
     "bad checksum": (
         "x.zip",

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,6 +18,7 @@ from lading.format.bounds import tick_of
 from lading.format.footer import zones_of_footer
 from lading.format.unify import unified
 from lading.model import Member, Place
+from lading.storage.local import modified_at
 from lading.storage.parquet import open_parquet, shown_path
 from lading.storage.place import Where, located, root_of
 
@@ -79,7 +79,7 @@ def read_footer(place: Path, recorded: str) -> Footer:
         raise PartError(
             f"{place} {what}", hint="name Parquet files, one by one; nothing was added", file=str(place)
         ) from error
-    written = datetime.fromtimestamp(status.st_mtime, UTC).isoformat(timespec="microseconds")
+    written = modified_at(status).isoformat(timespec="microseconds")
     return Footer(recorded, metadata, status.st_size, written)
 
 

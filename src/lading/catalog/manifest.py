@@ -11,7 +11,6 @@ import os
 import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from lading.format.table_manifest import (
     update_with_new_part,
 )
 from lading.model import Member, Place
-from lading.storage.local import write_atomic
+from lading.storage.local import modified_at, write_atomic
 from lading.storage.place import Where, storage_of
 
 MANIFEST_NAME = "manifest.json"
@@ -153,7 +152,7 @@ def _part_from_footer(path: Path, order_by: str | None) -> PartMeta:
             file=str(path),
         ) from error
     stat = path.stat()
-    written = datetime.fromtimestamp(stat.st_mtime, UTC).isoformat(timespec="microseconds")
+    written = modified_at(stat).isoformat(timespec="microseconds")
     return PartMeta(path.name, rows, stat.st_size, tick_min, tick_max, written)
 
 

@@ -11,7 +11,8 @@ from typing import Any, Literal, cast
 from lading.config.lines import Line
 from lading.config.section import Section
 
-ARCHIVE_KEYS = ("max_members", "max_bytes", "max_ratio", "max_nesting")
+LIMIT_KEYS = ("max_members", "max_bytes", "max_ratio", "max_nesting")
+ARCHIVE_KEYS = (*LIMIT_KEYS, "self_extracting")
 PREPROCESS_KEYS = ("action", "scope", "where", "options")
 UNZIP = "unzip"
 
@@ -28,6 +29,7 @@ class ArchiveLimits:
     max_bytes: int = 100_000_000_000
     max_ratio: int = 200
     max_nesting: int = 1
+    self_extracting: bool = False  # whether a zip may have a program in front
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,8 @@ class Preprocess:
 
 def archive_limits(project: Section) -> ArchiveLimits:
     section = project.section("archives", ARCHIVE_KEYS)
-    given = {key: value for key in ARCHIVE_KEYS if (value := _limit(section, key)) is not None}
-    return ArchiveLimits(**given)
+    given = {key: value for key in LIMIT_KEYS if (value := _limit(section, key)) is not None}
+    return ArchiveLimits(**given, self_extracting=bool(section.flag("self_extracting")))
 
 
 def preprocess(table: Section) -> Preprocess | None:

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from lading.config.lines import Line
 from lading.config.section import Section
+from lading.config.sql import sql_problem
 from lading.model import Check, OnBad, Severity, Threshold
 
 CHECK_KINDS = ("min_rows", "max_rows", "not_null", "columns", "range", "values", "pattern", "unique", "sql")
@@ -120,7 +121,7 @@ def _asked(section: Section, kind: str) -> dict[str, Any] | None:
         regex = inner.checked("regex", _regex_problem, required=True)
         return {"columns": (column,), "text": regex} if column and regex else None
     if kind == "sql":
-        text = section.checked(kind, lambda text: None if text.strip() else "is empty")
+        text = section.checked(kind, sql_problem)
         return {"text": text} if text else None
     if kind == "columns" and isinstance(section.lines[kind].value, dict):
         inner = section.section(kind, COLUMNS_KEYS)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from lading.config.lines import Line
 from lading.config.section import Section
+from lading.config.sql import sql_problem
 
 GATE_KEYS = ("rows", "nulls", "unique", "sql")
 ROW_KEYS = ("max_drop", "max_grow")
@@ -45,8 +46,16 @@ def gate(table: Section) -> Gate | None:
         max_grow=_share(rows, "max_grow"),
         nulls=_nulls(section),
         unique=_texts(section, "unique", "the column, or the columns, that tell rows apart"),
-        sql=_texts(section, "sql", "an expression that has to be true, such as 'min(tonnes) >= 0'"),
+        sql=_expressions(section),
     )
+
+
+def _expressions(section: Section) -> tuple[str, ...]:
+    texts = _texts(section, "sql", "an expression that has to be true, such as 'min(tonnes) >= 0'")
+    for text in texts:
+        if (problem := sql_problem(text)) is not None:
+            section.complain("sql", f"{text!r} {problem}")
+    return texts
 
 
 def _nulls(section: Section) -> dict[str, NullLimit]:

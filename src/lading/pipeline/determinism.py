@@ -14,17 +14,18 @@ import re
 
 from pyspark.sql import DataFrame
 
+from lading.config.sql import CHANGING
+
 _ANALYSED = re.compile(r"== Analyzed Logical Plan ==\n[^\n]*\n(.*?)(?=^== |\Z)", re.DOTALL | re.MULTILINE)
-_CALL = re.compile(
-    r"(?<![\w.`])("
-    r"rand|randn|random|randstr|uniform|uuid|shuffle"
-    r"|now|curdate|localtimestamp|current_\w+"
-    r"|monotonically_increasing_id|spark_partition_id"
-    r"|input_file_name|input_file_block_start|input_file_block_length"
-    r"|reflect|java_method|try_reflect"
-    r")\(",
-    re.IGNORECASE,
+_CALL = re.compile(rf"(?<![\w.`])({'|'.join(sorted(CHANGING))}|current_\w+)\(", re.IGNORECASE)
+# A text that Spark reads as the time at which it reads it. One that was written with its type before it,
+# timestamp 'now', is a plain value by the time there is a plan, and not to be told from others.
+_MOMENT = re.compile(
+    r"\bcast\(\s*(now|today|tomorrow|yesterday)\b[^()#]* as (?:date|timestamp\w*)\)", re.IGNORECASE
 )
+# What has rows of its own besides the given ones; `exists(…)` with parentheses is a function on arrays.
+_QUERY = re.compile(r"(?:subquery|exists|list)#\d+ \[|^:", re.MULTILINE)
+_VARIABLE = re.compile(r"variablereference\(([^=()]*)=")
 _SAMPLE = re.compile(r"^[\s:|+\-]*(Sample) [\d.]", re.MULTILINE)
 
 
@@ -35,7 +36,17 @@ def nondeterministic(frame: DataFrame) -> str | None:
         end = _closing(plan, match.end())
         if not re.match(r"#\d", plan[end : end + 2]):  # `rand(5)#12` is a column that has that name
             return f"{match[1].lower()}()"
+    if (moment := _MOMENT.search(plan)) is not None:
+        return f"{moment[1].lower()!r} as a time"
     return "sample()" if _SAMPLE.search(plan) else None
+
+
+def foreign(frame: DataFrame) -> str | None:
+    """What a frame asks for besides the one relation that it was made from; None when there is nothing."""
+    plan = _analysed_plan(frame)
+    if (variable := _VARIABLE.search(plan)) is not None:
+        return f"the session's variable {variable[1].rpartition('.')[2]}"
+    return "a query of its own" if _QUERY.search(plan) else None
 
 
 def _analysed_plan(frame: DataFrame) -> str:

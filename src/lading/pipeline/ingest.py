@@ -36,7 +36,7 @@ from lading.pipeline.session import quiet_pandas
 from lading.pipeline.sorting import TIE
 from lading.pipeline.tally import CHECKED, FAILED, CheckSpec, rejecting, summed, write_checked
 from lading.pipeline.task import RESULT, TaskSpec, decoded, write_parts
-from lading.pipeline.transform import transformed
+from lading.pipeline.transform import refuse_foreign, transformed
 
 MEMORY_SETTING = "spark.lading.task.memory"  # bytes of rows a task holds before it sorts on disk
 _MEMORY = 512 << 20
@@ -53,7 +53,7 @@ def ingest(spark: SparkSession, job: IngestJob, tick: Callable[[str], None] | No
     rows = read(spark, job, flag_new_keys=ignoring)
     ignored = RowCount(rows, NEW_KEYS) if ignoring else None
     readable = BadRowProbe(ignored.passed if ignored else rows, F.col(RAW), sources=job.quarantine)
-    frame = _with_source(transformed(spark, job, readable.passed.drop(RAW)))
+    frame = _with_source(transformed(spark, job, readable.passed.drop(RAW)), job)
     schema = arrow_schema(frame.schema)
     width = _bucket_width(job, frame)
     keyed = None
@@ -79,6 +79,8 @@ def ingest(spark: SparkSession, job: IngestJob, tick: Callable[[str], None] | No
                 members, tally = _written(_spread(spark, job, rows, width), spec, job)
             unread, unkeyed = readable.seen(), keyed.seen() if keyed else Seen(0, ())
             ignored_rows = ignored.seen() if ignored else 0
+        held = (source for member in members for source, _ in member.sources)
+        refuse_foreign(job, held, tally.rows, unkeyed.sources, (source for source, _ in unkeyed.sample))
         bad = _blamed(spark, job, unread, unkeyed)
     except (PySparkException, Py4JError) as error:
         raise_interrupt(error)
@@ -96,14 +98,14 @@ def _blamed(spark: SparkSession, job: IngestJob, unread: Seen, unkeyed: Seen) ->
     return _distinct(bad)
 
 
-def _with_source(frame: DataFrame) -> DataFrame:
-    """Data columns first, `_source` last; rows that no file gave (per: table) have the source 0."""
+def _with_source(frame: DataFrame, job: IngestJob) -> DataFrame:
+    """Data columns first, `_source` last; rows that no file gave have the source 0."""
     names = frame.schema.names
-    if SOURCE not in names:
-        return frame.withColumn(SOURCE, F.lit(0).cast("bigint"))
-    if names[-1] == SOURCE:
+    if job.transform is None and names[-1] == SOURCE:
         return frame
-    return frame.selectExpr(*(quoted(name) for name in names if name != SOURCE), SOURCE)
+    nobody = F.lit(0).cast("bigint")
+    source = F.coalesce(F.col(SOURCE), nobody) if SOURCE in names else nobody
+    return frame.select(*(F.col(quoted(name)) for name in names if name != SOURCE), source.alias(SOURCE))
 
 
 def _bucket_width(job: IngestJob, frame: DataFrame) -> int | None:

@@ -13,7 +13,7 @@ import inspect
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +62,29 @@ def transformed(spark: SparkSession, job: IngestJob, frame: DataFrame) -> DataFr
             ) from error
     _check(result, job, path, name)
     return result  # type: ignore[no-any-return]
+
+
+def refuse_foreign(job: IngestJob, *seen: Iterable[int]) -> None:
+    """`seen` are the sources of the rows that came out. A row of a file that isn't being read would stay
+    when the file that it really came from changes or vanishes: nobody would know to replace it. Source 0
+    is no file's, which only a table that is always built as a whole can have."""
+    if job.transform is None:
+        return
+    reading = {source for group in job.groups for source in group.sources}
+    if job.per == "table":
+        reading.add(0)
+    foreign = sorted({source for some in seen for source in some if source not in reading})
+    if not foreign:
+        return
+    path, _, name = job.transform.rpartition(":")
+    what = "nothing" if foreign[0] == 0 and len(foreign) == 1 else str(next(one for one in foreign if one))
+    raise TransformError(
+        f"{path}: {name} gave rows with {what} in {SOURCE!r}, which is none of the files being read",
+        hint=f"leave {SOURCE!r} as it is in every row: it says which file the row came from; if rows are "
+        f"made from several files, set tables.{job.table}.per: table; nothing was committed",
+        table=job.table,
+        file=path,
+    )
 
 
 @contextmanager

@@ -4,23 +4,25 @@ is a key unique. Rows that a `minus` took away don't count."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 
 import msgspec
 import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException, PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 
+from lading.config.sql import sql_problem
 from lading.errors import ConfigError, PipelineError
 from lading.model import Member, Place, Root
 from lading.pipeline.datasource import spark_schema
 from lading.pipeline.gateway import Py4JError, raise_interrupt
 from lading.pipeline.merge import live_batches
 from lading.pipeline.session import quiet_pandas
+from lading.pipeline.sql import refused
 
-_TASKS = 200  # that read parts from a bucket
+_TASKS = 200  # that read parts as lading does
 
 
 def whole_table(spark: SparkSession, root: Root, members: Sequence[Member], columns: pa.Schema) -> DataFrame:
@@ -45,38 +47,90 @@ def _from_place(
     spark: SparkSession, place: Place, members: Sequence[Member], columns: pa.Schema
 ) -> DataFrame:
     """Spark has no way of its own into the bucket: tasks read the parts as lading does."""
-    rows = [(bytearray(msgspec.msgpack.encode(member)),) for member in members]
-    parts = spark.createDataFrame(rows, "member binary").repartition(min(len(rows), _TASKS))
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            found = [msgspec.msgpack.decode(one, type=Member) for one in batch.column(0).to_pylist()]
-            yield from live_batches(place, found, columns)
+            yield from live_batches(place, _decoded(batch), columns)
 
     with quiet_pandas():
-        return parts.mapInArrow(read, spark_schema(columns))
+        return _by_task(spark, members).mapInArrow(read, spark_schema(columns))
+
+
+def first_found(
+    spark: SparkSession, members: Sequence[Member], find: Callable[[Member], str | None]
+) -> str | None:
+    """What `find`, in Spark's tasks, finds in the first of the members that have it; None if none has."""
+
+    def ask(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for found in filter(None, map(find, _decoded(batch))):
+                yield pa.RecordBatch.from_arrays([pa.array([found], pa.string())], names=["found"])
+                return
+
+    try:
+        with quiet_pandas():
+            row = _by_task(spark, members).mapInArrow(ask, "found string").first()
+    except (PySparkException, Py4JError) as error:
+        raise_interrupt(error)
+        raise _failed(error) from error
+    return None if row is None else str(row["found"])
+
+
+def _by_task(spark: SparkSession, members: Sequence[Member]) -> DataFrame:
+    rows = [(bytearray(msgspec.msgpack.encode(member)),) for member in members]
+    return spark.createDataFrame(rows, "member binary").repartition(min(len(rows), _TASKS))
+
+
+def _decoded(batch: pa.RecordBatch) -> list[Member]:
+    return [msgspec.msgpack.decode(one, type=Member) for one in batch.column(0).to_pylist()]
 
 
 def broken_by(frame: DataFrame, expression: str) -> str | None:
     """How the expression, over aggregates or of each row, is false; None when it isn't."""
     try:
-        try:
-            row = frame.agg(F.expr(f"({expression})").cast("boolean").alias("holds")).first()
-            return "it is false" if row is not None and row["holds"] is False else None
-        except ParseException:
-            raise
-        except AnalysisException:  # no aggregate: then it speaks of each row
-            false = frame.where(~F.expr(f"({expression})").cast("boolean"))
-            count = false.count()
+        holds, of_rows = _settled(frame, expression)
+        if of_rows:
+            count = frame.where(~holds).count()
             return f"it is false for {count:,} rows" if count else None
-    except AnalysisException as error:
-        raise ConfigError(
-            f"gate.sql: {expression!r} can't be worked out: {_first_line(error)}",
-            hint="correct the expression in lading.yaml; nothing was published",
-        ) from error
+        row = frame.agg(holds.alias("holds")).first()
+        return "it is false" if row is not None and row["holds"] is False else None
     except (PySparkException, Py4JError) as error:
         raise_interrupt(error)
         raise _failed(error) from error
+
+
+def _settled(frame: DataFrame, expression: str) -> tuple[Column, bool]:
+    """The expression, and whether it speaks of each row and not of aggregates, as a frame without rows
+    shows. Whatever else it may be is refused before it is asked."""
+    written = sql_problem(expression)
+    if written is not None:
+        raise _wrong(expression, written)
+    bare = frame.sparkSession.createDataFrame([], frame.schema)
+    try:
+        holds = F.expr(f"({expression})").cast("boolean")
+        of_rows = False
+        try:
+            chosen = bare.agg(holds)
+            _ = chosen.schema  # a Spark Connect client finds out about nothing before it is asked
+        except ParseException:
+            raise
+        except AnalysisException:  # no aggregate
+            of_rows, chosen = True, bare.where(holds)
+            _ = chosen.schema
+    except AnalysisException as error:
+        raise_interrupt(error)
+        raise _wrong(expression, f"can't be worked out: {_first_line(error)}") from error
+    problem = refused(chosen, expression)
+    if problem is not None:
+        raise _wrong(expression, problem)
+    return holds, of_rows
+
+
+def _wrong(expression: str, problem: str) -> ConfigError:
+    return ConfigError(
+        f"gate.sql: {expression!r} {problem}",
+        hint="correct the expression in lading.yaml; nothing was published",
+    )
 
 
 def repeated_key(frame: DataFrame, columns: Sequence[str]) -> tuple[str, ...] | None:

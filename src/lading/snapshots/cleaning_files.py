@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 from lading.format.shard_file import DDL
@@ -18,6 +17,7 @@ from lading.model import Place
 from lading.snapshots.cleaning_names import SHARD_TEMPORARY, FileKind, FoundFile, kind_of
 from lading.snapshots.run_files import RUNS
 from lading.snapshots.stores.protocol import MANIFESTS
+from lading.storage.local import modified_at
 from lading.storage.parquet import open_parquet
 from lading.storage.place import Where, root_of, storage_of
 
@@ -126,7 +126,7 @@ def _file(root: Path, path: str, kind: FileKind, run_id: str | None) -> Iterator
     except FileNotFoundError:
         return
     if stat.S_ISREG(found.st_mode):
-        modified = datetime.fromtimestamp(found.st_mtime, UTC)
+        modified = modified_at(found)
         yield FoundFile(root, path, kind, found.st_size, modified, str(found.st_ino), run_id)
 
 

@@ -127,10 +127,18 @@ class Archives:
         self._project = project
         self._lock = cache / "global.lock"
         self._limits = limits
-        self._made_by = "unzip" if limits.max_nesting == 1 else f"unzip, nesting {limits.max_nesting}"
+        nesting = "" if limits.max_nesting == 1 else f", nesting {limits.max_nesting}"
+        # A zip that lading 0.1 extracted may have lost members: it did not ask what its directory left out.
+        self._made_by = f"unzip{nesting}"
+        self._zip_made_by = f"{self._made_by}, {'self-extracting' if limits.self_extracting else 'whole'}"
 
     def load(self) -> dict[str, Entry]:
         return load_extractions(self.manifest)
+
+    def _how(self, archive: Archive) -> str:
+        """What the extraction depends on besides the archive."""
+        zips = archive_kind(archive.input.key) == "zip" or self._limits.max_nesting > 1
+        return self._zip_made_by if zips else self._made_by
 
     def folder_of(self, archive: Archive) -> Path:
         return self.folder / archive.folder_name
@@ -146,7 +154,7 @@ class Archives:
         if entry is None or proof is None or self._project / entry.extracted_dir != folder:
             return None
         index = read_index(folder)
-        if index is None or (index.sha256, index.made_by) != (proof.sha256, self._made_by):
+        if index is None or (index.sha256, index.made_by) != (proof.sha256, self._how(archive)):
             return None
         if not is_whole(folder, index) or not archive.input.is_still(proof, full=full):
             return None
@@ -164,7 +172,7 @@ class Archives:
             limits=self._limits,
             password=password,
             made_from=archive.relative,
-            made_by=self._made_by,
+            made_by=self._how(archive),
             sha256=archive.input.sha256,
         )
 

@@ -16,7 +16,9 @@ from stat import S_ISDIR, S_ISREG
 
 from lading.errors import SourceError
 from lading.model import FoundFile
+from lading.sources.fingerprint import FIRST_NS, LAST_NS, time_ns
 from lading.sources.glob import ANY_FOLDERS, compile_segment, glob_segments, plain_suffix
+from lading.sources.spots import Spots
 
 # A file whose mtime is younger than this may change again within its clock tick.
 RACY_NS = 2_000_000_000
@@ -59,6 +61,7 @@ class _Walk:
         self._real_top = os.path.realpath(top)
         self._racy_after = now_ns - RACY_NS
         self._found: list[FoundFile] = []
+        self._spots = Spots()
 
     def files(self) -> list[FoundFile]:
         pending: list[_Folder] = [(self._top, "", self._closed({0}), (self._real_top,))]
@@ -74,8 +77,9 @@ class _Walk:
             # Opened once: its files are then asked about by their names, not by their whole paths.
             fd = os.open(folder, _TO_LIST)
             try:
+                spot = self._spots.folder(above[-1], os.fstat(fd).st_dev)
                 with os.scandir(fd) as entries:
-                    return self._take(entries, folder, prefix, states, above)
+                    return self._take(entries, folder, prefix, states, above, spot)
             finally:
                 os.close(fd)
         except OSError as error:
@@ -96,12 +100,14 @@ class _Walk:
         prefix: str,
         states: frozenset[int],
         above: tuple[str, ...],
+        spot: tuple[int, int],
     ) -> list[_Folder]:
         matches = self._tests[self._last] if self._last in states else None
         folders: list[_Folder] = []
         found: list[FoundFile] = []
         # Locals, not attributes: this loop runs once a file.
         take, racy_after, suffix = found.append, self._racy_after, self._suffix
+        here, inode = spot
         root = folder if folder.endswith("/") else folder + "/"
         for entry in entries:
             name = entry.name
@@ -112,7 +118,11 @@ class _Walk:
                     _check_name(root + name)
                 stat = entry.stat()
                 at = stat.st_mtime_ns
-                take(FoundFile(prefix + name, root + name, stat.st_size, at, at > racy_after))
+                racy = at > racy_after
+                if not FIRST_NS < at < LAST_NS:
+                    at, racy = time_ns(stat), True
+                lies = here ^ (stat.st_ino & inode)
+                take(FoundFile(prefix + name, root + name, stat.st_size, at, racy, None, None, lies))
             elif entry.is_dir(follow_symlinks=False):
                 below = self._below(states, name)
                 if below:
@@ -159,12 +169,13 @@ class _Walk:
                 file=prefix + entry.name,
             )
         if wanted:
-            self._found.append(self._file(prefix + entry.name, path, stat))
+            self._found.append(self._file(prefix + entry.name, path, real, stat))
         return []
 
-    def _file(self, key: str, path: str, stat: os.stat_result) -> FoundFile:
-        modified = stat.st_mtime_ns
-        return FoundFile(key, path, stat.st_size, modified, modified > self._racy_after)
+    def _file(self, key: str, path: str, real: str, stat: os.stat_result) -> FoundFile:
+        at = time_ns(stat)
+        racy = at > self._racy_after or at == FIRST_NS
+        return FoundFile(key, path, stat.st_size, at, racy, spot=self._spots.file(real, stat))
 
     def _inside(self, path: str) -> str:
         """Where a link leads; an error unless that exists and lies below the root."""

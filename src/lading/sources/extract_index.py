@@ -17,6 +17,7 @@ import msgspec
 from lading.model import FoundFile
 from lading.sources.extract import Output
 from lading.sources.extract_names import RESERVED
+from lading.sources.fingerprint import time_ns
 from lading.sources.glob import compile_glob
 from lading.storage.local import fsync_dir, make_dirs, write_atomic
 
@@ -51,7 +52,7 @@ def is_whole(folder: Path, index: Index) -> bool:
             stat = os.stat(folder / output.path, follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
             return False
-        if (stat.st_size, stat.st_mtime_ns) != (output.size, output.mtime_ns):
+        if (stat.st_size, time_ns(stat)) != (output.size, output.mtime_ns):
             return False
     return True
 

@@ -17,6 +17,7 @@ import msgspec
 from lading.model import FoundFile
 from lading.sources.fingerprint import digest, digest_all
 from lading.sources.schema import keyed_hash
+from lading.sources.spots import is_elsewhere, joined_spot
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +28,7 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     mtime_ns: int
     racy: bool = False
+    spot: int = 0
 
 
 def proof_of(entry: Mapping[str, Any]) -> Proof | None:
@@ -48,6 +50,7 @@ class Input:
     mtime_ns: int
     racy: bool
     remote: bool  # its hash is the store's word for the content: there is nothing to compare
+    spot: int = 0
 
     @cached_property
     def sha256(self) -> str:
@@ -59,7 +62,14 @@ class Input:
 
     def proof(self, *, full: bool) -> Proof:
         hash = self.sha256 if full and not self.remote else self.hash
-        return Proof(hash=hash, sha256=self.sha256, size=self.size, mtime_ns=self.mtime_ns, racy=self.racy)
+        return Proof(
+            hash=hash,
+            sha256=self.sha256,
+            size=self.size,
+            mtime_ns=self.mtime_ns,
+            racy=self.racy,
+            spot=self.spot,
+        )
 
     def is_still(self, proof: Proof, *, full: bool) -> bool:
         """Whether the input is what it was. A hash that somebody changed by hand says no."""
@@ -67,7 +77,8 @@ class Input:
             return self.hash == proof.hash
         if self.size != proof.size:
             return False
-        if self.mtime_ns != proof.mtime_ns or proof.racy or full:
+        elsewhere = is_elsewhere(self.spot, proof.spot)
+        if self.mtime_ns != proof.mtime_ns or proof.racy or full or elsewhere:
             return self.sha256 == proof.sha256
         return proof.hash in (self.hash, proof.sha256)
 
@@ -77,14 +88,13 @@ class Input:
             return proof
         hash = proof.sha256 if proof.hash == proof.sha256 else self.hash
         return msgspec.structs.replace(
-            proof, hash=hash, size=self.size, mtime_ns=self.mtime_ns, racy=self.racy
+            proof, hash=hash, size=self.size, mtime_ns=self.mtime_ns, racy=self.racy, spot=self.spot
         )
 
 
 def one_file(found: FoundFile) -> Input:
-    return Input(
-        found.key, (found,), found.hash, found.size, found.mtime_ns, found.racy, found.fingerprint is not None
-    )
+    remote = found.fingerprint is not None
+    return Input(found.key, (found,), found.hash, found.size, found.mtime_ns, found.racy, remote, found.spot)
 
 
 def all_files(key: str, found: Sequence[FoundFile]) -> Input:
@@ -97,4 +107,5 @@ def all_files(key: str, found: Sequence[FoundFile]) -> Input:
         max((file.mtime_ns for file in found), default=0),
         any(file.racy for file in found),
         all(file.fingerprint is not None for file in found) and bool(found),
+        joined_spot([file.spot for file in found]),
     )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import stat
-import struct
 import zipfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
+
+from lading.sources.extract_zip_layout import check_layout, find_directory
 
 if TYPE_CHECKING:
     from lading.sources.extract import Extraction
@@ -15,15 +16,16 @@ if TYPE_CHECKING:
 _ENCRYPTED = 0x1
 _STRONG = 0x40
 _AES = 99
-_DIRECTORY_ENTRY = 1_000  # bytes; far more than an entry of a listed member needs on average
 # zipfile hands these to their decompressors without a bound on what comes out: small bites only.
 _UNBOUNDED = (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
 
 
 def unpack_zip(job: Extraction, archive: Path, below: str, depth: int) -> None:
     with open(archive, "rb") as file:
-        _check_directory(job, file)
+        directory = find_directory(job, file)
         with zipfile.ZipFile(file) as opened:
+            if directory is not None:
+                check_layout(job, file, directory, opened.infolist())
             for info in opened.infolist():
                 _unpack_member(job, opened, info, below, depth)
 
@@ -63,25 +65,3 @@ def _opened(job: Extraction, opened: zipfile.ZipFile, info: zipfile.ZipInfo) -> 
         raise job.refused("can't be decrypted: the password is wrong", hint="check password_file") from error
     except NotImplementedError as error:
         raise job.refused(f"is packed in a way that can't be read ({error})") from error
-
-
-def _check_directory(job: Extraction, file: IO[bytes]) -> None:
-    """Refuse a huge directory before it is parsed: a million entries would be a gigabyte of memory."""
-    file.seek(0, 2)
-    tail = min(file.tell(), 66_000)
-    file.seek(-tail, 2)
-    data = file.read()
-    at = data.rfind(b"PK\x05\x06")
-    if at >= 0 and len(data) >= at + 22:
-        entries, size = struct.unpack("<HL", data[at + 10 : at + 16])
-        wide = data.rfind(b"PK\x06\x06", 0, at)
-        if wide >= 0 and len(data) >= wide + 56:
-            entries, size = struct.unpack("<QQ", data[wide + 32 : wide + 48])
-        limit = job.limits.max_members
-        if entries > limit:
-            raise job.over(f"lists {entries:,} members, more than {limit:,}", "max_members")
-        if size > max(1_000_000, limit * _DIRECTORY_ENTRY):
-            raise job.over(
-                f"has a directory of {size:,} bytes, too much for {limit:,} members", "max_members"
-            )
-    file.seek(0)

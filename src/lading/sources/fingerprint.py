@@ -24,6 +24,16 @@ CHUNK = 1 << 20
 _BATCH = 2_048
 
 
+# The first and the last moment that the log can hold, in nanoseconds: in the years 1677 and 2262.
+FIRST_NS, LAST_NS = -(2**63), 2**63 - 1
+
+
+def time_ns(st: os.stat_result) -> int:
+    """A file's time. File systems know times that 64 bits of nanoseconds don't: such a file counts as of
+    the first or the last moment, and since its time tells nothing, as racy."""
+    return min(max(st.st_mtime_ns, FIRST_NS), LAST_NS)
+
+
 def fast_fingerprint(st: os.stat_result) -> str:
     return f"mtime:{st.st_mtime}_size:{st.st_size}"
 
@@ -77,7 +87,7 @@ def unmoved(found: FoundFile) -> bool:
             hint="make it readable, then run again",
             file=found.key,
         ) from error
-    return stat.st_size == found.size and stat.st_mtime_ns == found.mtime_ns
+    return stat.st_size == found.size and time_ns(stat) == found.mtime_ns
 
 
 def _hashed(file: IO[bytes], *, utf8: bool) -> tuple[str, int, int | None]:

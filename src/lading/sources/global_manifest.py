@@ -33,6 +33,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     size: int | None = None
     mtime_ns: int | None = None
     racy: bool = False
+    spot: int = 0
 
     @property
     def proof(self) -> Proof | None:
@@ -44,6 +45,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
             size=self.size,
             mtime_ns=self.mtime_ns,
             racy=self.racy,
+            spot=self.spot,
         )
 
     def proven(self, proof: Proof) -> Entry:
@@ -54,6 +56,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
             size=proof.size,
             mtime_ns=proof.mtime_ns,
             racy=proof.racy,
+            spot=proof.spot,
         )
 
 

@@ -17,7 +17,9 @@ from pathlib import Path
 
 from lading.errors import SourceError
 from lading.model import FoundFile
+from lading.sources.fingerprint import FIRST_NS, LAST_NS
 from lading.sources.glob import compile_glob
+from lading.sources.spots import place_spot
 from lading.storage.local import make_dirs
 from lading.storage.named import Named, Storage
 
@@ -41,6 +43,7 @@ class Objects:
         """Every object whose key matches the glob, sorted by key. Nothing is fetched."""
         matches = compile_glob(pattern).match
         found = []
+        spot = place_spot(self.url)
         for one in self._listed():
             if not matches(one.name):
                 continue
@@ -51,9 +54,10 @@ class Objects:
                     one.name,
                     self._copy_of(one.name, mark),
                     one.size,
-                    round(modified * 1_000_000_000),
+                    min(max(round(modified * 1_000_000_000), FIRST_NS), LAST_NS),
                     False,
                     fingerprint=mark,
+                    spot=spot,
                 )
             )
         return found

@@ -28,7 +28,7 @@ from lading.sources.extract import Output
 from lading.sources.extract_index import Index, fill_fresh, is_whole, put_in_place, read_index, sweep
 from lading.sources.extract_input import Input, Proof, proof_of
 from lading.sources.extract_names import BadName, safe_name
-from lading.sources.fingerprint import digest, unmoved
+from lading.sources.fingerprint import digest, time_ns, unmoved
 from lading.sources.recipe import project_code
 
 
@@ -216,7 +216,7 @@ def _outputs(task: ScriptTask, fresh: Path) -> list[Output]:
                 safe_name(relative)
             except BadName as problem:
                 raise _failed(task, f"the name {relative!r} that it gave a file {problem}") from None
-            found.append(Output(relative, stat.st_size, stat.st_mtime_ns, digest(path, utf8=False).sha256))
+            found.append(Output(relative, stat.st_size, time_ns(stat), digest(path, utf8=False).sha256))
     return found
 
 

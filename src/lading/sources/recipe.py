@@ -33,6 +33,7 @@ def recipe(
     per: str,
     preprocess: str | None = None,
     rules: str | None = None,
+    float_checks: bool = False,
     layout: Layout | None = None,
     drift: str = "strict",
 ) -> str:
@@ -53,6 +54,8 @@ def recipe(
         facts["preprocess"] = preprocess
     if rules is not None:
         facts["rules"] = rules
+    if float_checks:
+        facts["float_checks"] = "as float"  # lading 0.1 compared such columns as doubles
     if layout is not None:
         facts["layout"] = [[f.name, f.start, f.length, f.type, f.trim] for f in layout.fields]
         facts["record_type_filter"] = layout.filter

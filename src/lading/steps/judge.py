@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,9 @@ from lading.format.expression import Predicate
 from lading.format.members import MemberStore
 from lading.format.predicate import bind, columns_of, list_columns, parse
 from lading.format.zones import ZoneVector
-from lading.model import CheckResult, Member
+from lading.model import CheckResult, Member, Root
 from lading.readers.part import Wanted, read_part
-from lading.readers.scan import scan, table_schema
+from lading.readers.scan import table_schema
 
 _HERE = 256 << 20  # bytes of parts that are read without Spark
 
@@ -187,19 +188,35 @@ def _sql(expression: str, new: MemberStore, found: Findings, session: Session) -
     """As a constraint in SQL: it fails where it is false, not where it is null."""
     broken = _false_predicate(expression, new)
     if broken is not None:
-        members = new.candidates(broken)
-        if sum(member.bytes for member in members) <= _HERE:
-            columns = sorted(columns_of(broken))
-            rows = scan(new, where=f"not ({expression})", columns=columns, limit=1).to_table().to_pylist()
-            if rows:
-                shown = ", ".join(f"{name}={value}" for name, value in rows[0].items())
-                found.failures.append(f"sql: `{expression}` is false for some row ({shown})")
-            return
+        row = _first_row(broken, new, session)
+        if row is not None:
+            found.failures.append(f"sql: `{expression}` is false for some row ({row})")
+        return
     from lading.pipeline.whole import broken_by, whole_table
 
     how = broken_by(whole_table(session(), new.root, new.members(None), table_schema(new)), expression)
     if how is not None:
         found.failures.append(f"sql: `{expression}`: {how}")
+
+
+def _first_row(where: Predicate, new: MemberStore, session: Session) -> str | None:
+    """A row that a predicate is true of, as text. The same code finds it here and in Spark's tasks, so that
+    no table changes its mind about a value by growing."""
+    members = new.candidates(where)
+    wanted = Wanted(table_schema(new), sorted(columns_of(where)), where)
+    find = partial(_row_in, new.root, wanted)
+    if sum(member.bytes for member in members) <= _HERE:
+        return next((row for row in map(find, members) if row is not None), None)
+    from lading.pipeline.whole import first_found
+
+    return first_found(session(), members, find)
+
+
+def _row_in(root: Root, wanted: Wanted, member: Member) -> str | None:
+    for batch in read_part(root, member, wanted):
+        row = batch.slice(0, 1).to_pylist()[0]
+        return ", ".join(f"{name}={value}" for name, value in row.items())
+    return None
 
 
 def _false_predicate(expression: str, new: MemberStore) -> Predicate | None:

@@ -79,7 +79,7 @@ def _from_log(state: TableState, reset: str | None = None) -> Ledger:
 def _from_entries(manifest: SourceManifest, state: TableState) -> dict[str, Known]:
     """The quick way: the file is as lading wrote it at this very sequence, so the log need not be asked."""
     return {
-        key: Known(_source(key, entry))
+        key: Known(_source(key, entry), spot=entry.spot)
         if entry.status in READ
         else _failed(entry, state.source(source_id(key)))
         for key, entry in manifest.files.items()
@@ -92,7 +92,7 @@ def _reconciled(manifest: SourceManifest, state: TableState, name: str, *, shown
     read, entries = state.sources(), manifest.files
     for key, (source, sequence) in read.items():
         entry = entries.get(key)
-        again = None
+        again, spot = None, 0
         if sequence <= shown:
             if entry is None:
                 again = f"its entry was removed from {name}"
@@ -101,7 +101,9 @@ def _reconciled(manifest: SourceManifest, state: TableState, name: str, *, shown
                 continue
             elif _changed(entry.hash, source.hash, ours=manifest.table_id is not None):
                 again = f"its hash was changed in {name}"
-        known[key] = Known(source, again)
+            else:
+                spot = entry.spot
+        known[key] = Known(source, again, spot=spot)
     return Ledger(known, None, True, read, state.meta)
 
 

@@ -49,6 +49,7 @@ class Look:
     refused: tuple[Refused, ...] = ()  # archives that are set aside
     evolution: Evolution | None = None  # how `columns` differ from the schema file, which a run then writes
     stale: bool = False  # whether the schema is, though there is nothing to read
+    settled: bool = True  # whether the log has what the plan says of the files found
 
     @property
     def full(self) -> bool:
@@ -61,10 +62,10 @@ class Look:
     @property
     def unsettled(self) -> Look:
         """What may be recorded before the run is done: an archive that was refused only now is tried again,
-        and counted again, if the run fails."""
+        and counted again, if the run fails; a file that was found is not yet the one that was read."""
         fresh = {one.key for one in self.refused if one.fresh}
         old = {key: entry for key, entry in self.preprocessing.items() if key not in fresh}
-        return replace(self, preprocessing=old) if fresh else self
+        return replace(self, preprocessing=old, settled=False)
 
     def forget(self) -> None:
         """Let go of what every file was compared with, once the outcome is recorded: the snapshot that is

@@ -1,7 +1,7 @@
 """The shortest way to "nothing to do", which is what most looks come to.
 
 When the source manifest is written and nothing is left to be done about any file in it, it is given a
-seal: a hash of all keys, sizes and times. A look that finds files with the same seal, under the same
+seal: a hash of all keys, sizes, times and spots. A look that finds files with the same seal, under the same
 recipe and at the same sequence of the log, knows its plan without decoding a single entry.
 """
 
@@ -22,18 +22,22 @@ from lading.steps.ledger import Ledger, is_of, make_ledger
 
 SEAL = "seal"  # in `lading` of manifest/<table>.json
 
+_WITH_SPOTS = "spots-"
 _WHY = "same size and modification time"
 
 
-def seal_of(sources: Sequence[Source]) -> str | None:
+def seal_of(sources: Sequence[Source], spots: Sequence[int]) -> str | None:
     """Of files sorted by key, as they stand in the log. None while something is left to be done about one,
-    or its fingerprint is not its time and size."""
+    or its fingerprint is not its time and size, or nobody knows where it lay."""
+    if not all(spots):
+        return None
     for one in sources:
         if one.racy or one.rejected or not one.hash.startswith("mtime:"):
             return None
         if one.archive is not None or one.quarantine is not None or one.aside is not None:
             return None
-    return _seal([s.key for s in sources], [s.size for s in sources], [s.mtime_ns for s in sources])
+    times = [source.mtime_ns for source in sources]
+    return _seal([source.key for source in sources], [source.size for source in sources], times, spots)
 
 
 def is_quiet(
@@ -48,7 +52,9 @@ def is_quiet(
     times = [file.mtime_ns for file in found]
     if times and found[times.index(max(times))].racy:  # the youngest of all: others are racy only if it is
         return False
-    return seal == _seal([file.key for file in found], [file.size for file in found], times)
+    # lading 0.1 did not know where files lay. Its seal is believed until the manifest is written next.
+    spots = [file.spot for file in found] if seal.startswith(_WITH_SPOTS) else None
+    return seal == _seal([file.key for file in found], [file.size for file in found], times, spots)
 
 
 def _are_plain_files(cfg: TableConfig) -> bool:
@@ -110,10 +116,13 @@ class _LazyKnown(Mapping[str, Known]):
         return len(self._all())
 
 
-def _seal(keys: list[str], sizes: list[int], times: list[int]) -> str:
+def _seal(keys: list[str], sizes: list[int], times: list[int], spots: Sequence[int] | None) -> str:
     # Whole columns at a time: a text for each file would cost as much as its stat. Lists, since an array
     # takes three times as long to be filled by anything else. A key holds no NUL.
     seal = xxhash.xxh3_128("\0".join(keys).encode())
     for numbers in (sizes, times):
         seal.update(array("q", numbers).tobytes())
-    return f"{len(keys)}-{seal.hexdigest()}"
+    if spots is None:
+        return f"{len(keys)}-{seal.hexdigest()}"
+    seal.update(array("Q", spots).tobytes())
+    return f"{_WITH_SPOTS}{len(keys)}-{seal.hexdigest()}"

@@ -6,10 +6,11 @@ from lading.catalog.table import Table
 from lading.config.archives import UNZIP
 from lading.config.project import Config, TableConfig
 from lading.model import Column, FoundFile
+from lading.readers.scan import table_schema
 from lading.sources.manifest import SourceManifest
 from lading.sources.preprocess import load_script
 from lading.sources.recipe import recipe, transform_source
-from lading.steps.rules import relaxes, rules_of
+from lading.steps.rules import compares_floats, relaxes, rules_of
 from lading.steps.schema import infer_columns, layout_of, pinned_columns
 
 
@@ -20,6 +21,7 @@ def recipe_of(
     _, function, code = (
         transform_source(config.project, cfg.transform) if cfg.transform else (None, None, None)
     )
+    rules = rules_of(cfg.checks) if rules == "" else rules
     return recipe(
         columns=columns,
         format=cfg.format,
@@ -31,7 +33,8 @@ def recipe_of(
         transform_code=code,
         per=cfg.per,
         preprocess=_preprocess_code(config, cfg),
-        rules=rules_of(cfg.checks) if rules == "" else rules,
+        rules=rules,
+        float_checks=compares_floats(rules, columns, transformed=cfg.transform is not None),
         layout=layout_of(config, cfg),
         drift=cfg.drift,
     )
@@ -67,6 +70,9 @@ def only_relaxed(
     if table is None or manifest is None or columns is None or current in (None, table.state.meta.recipe):
         return False
     old = manifest.lading.get("rules")
-    if not isinstance(old, str | None) or not relaxes(old, rules_of(cfg.checks)):
+    if not isinstance(old, str | None):
+        return False
+    # The same columns under the same transform have the same types: if not, the recipe says so below.
+    if not relaxes(old, rules_of(cfg.checks), table_schema(table.state)):
         return False
     return recipe_of(config, cfg, columns, rules=old) == table.state.meta.recipe

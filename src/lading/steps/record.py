@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from lading.catalog.manifest import manifest_of, write_manifest
@@ -10,10 +11,11 @@ from lading.catalog.state import TableState
 from lading.catalog.table import Table
 from lading.config.project import Config
 from lading.model import FoundFile, Source
+from lading.plan import is_same
 from lading.sources.manifest import FileEntry, SourceManifest, save
 from lading.sources.manifest import load as load_source_manifest
 from lading.sources.schema import load_schema
-from lading.steps.ledger import FAILED, QUARANTINED, SUCCESS, make_ledger
+from lading.steps.ledger import FAILED, QUARANTINED, SUCCESS, Sources, make_ledger
 from lading.steps.look import Look
 from lading.steps.quiet import SEAL, seal_of
 from lading.steps.rules import rules_of
@@ -41,11 +43,11 @@ def record_sources(config: Config, look: Look, state: TableState, failures: Mapp
     failed. What people asked for since the look is asked for still: a file that they removed stays away,
     entries that they removed or changed are left as failed."""
     path = config.source_manifest(look.config.name)
-    now = load_source_manifest(path)
-    if now is None and look.manifest is not None:
+    there = load_source_manifest(path)
+    if there is None and look.manifest is not None:
         return
-    if now is not None and not now.as_written:
-        asked = make_ledger(now, state, f"manifest/{look.config.name}.json").known
+    if there is not None and not there.as_written:
+        asked = make_ledger(there, state, f"manifest/{look.config.name}.json").known
         failures = {key: one.again for key, one in asked.items() if one.again is not None} | dict(failures)
     sources = look.ledger.sources(state)
     failed = {file.key: file for file in look.found if file.key in failures} if failures else {}
@@ -60,22 +62,41 @@ def record_sources(config: Config, look: Look, state: TableState, failures: Mapp
     # Another process may have committed files since the look: a hash of those found then is not theirs.
     shown = keys == sorted([file.key for file in look.found])
     lading[FOUND_HASH] = found_hash(look.found) if shown else None
-    lading[SEAL] = None if failed else seal_of([sources[key][0] for key in keys])
+    spots = _spots(look, sources, keys)
+    lading[SEAL] = None if failed else seal_of([sources[key][0] for key in keys], spots)
     now = now_text()
     new = old.updated({}, schema=schema, lading=lading, preprocessing=look.preprocessing)
 
     def entries() -> Iterator[tuple[str, FileEntry]]:
-        for key in keys:
+        for key, spot in zip(keys, spots, strict=True):
             source = sources[key][0] if key in sources else None
             if key in failed:
                 yield key, _failed(failed[key], failures[key], source, now)
             elif source is not None:
-                yield key, _read(source)
+                yield key, _read(source, spot)
 
     save(path, new, entries())
 
 
-def _read(source: Source) -> FileEntry:
+def _spots(look: Look, sources: Sources, keys: Sequence[str]) -> list[int]:
+    """Where each file lay that the log has: those found, if the log has what was found of them."""
+    if not look.settled:
+        known = look.ledger.known
+        return [one.spot if (one := known.get(key)) is not None else 0 for key in keys]
+    spots = []
+    found = iter(sorted(look.found, key=attrgetter("key")))  # beside `keys`, without another 100,000 names
+    file = next(found, None)
+    for key in keys:
+        while file is not None and file.key < key:
+            file = next(found, None)
+        source = sources[key][0] if key in sources else None
+        # Another process may have committed the file since the look, as another one.
+        same = file is not None and source is not None and file.key == key and is_same(file, source)
+        spots.append(file.spot if file is not None and same else 0)
+    return spots
+
+
+def _read(source: Source, spot: int) -> FileEntry:
     return FileEntry(
         hash=source.hash,
         last_processed=source.processed_at,
@@ -89,6 +110,7 @@ def _read(source: Source) -> FileEntry:
         archive=source.archive,
         rows_rejected=source.rejected,
         quarantine=source.quarantine,
+        spot=spot,
     )
 
 

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from lading.model import Check
+import pyarrow as pa
+
+from lading.errors import PredicateError
+from lading.format.literal import place_of_key
+from lading.model import Check, Column
 
 
 def rules_of(checks: Sequence[Check]) -> str | None:
@@ -21,12 +24,22 @@ def rules_of(checks: Sequence[Check]) -> str | None:
     return json.dumps(rules, sort_keys=True, separators=(",", ":")) if rules else None
 
 
-def relaxes(old: str | None, new: str | None) -> bool:
-    """Whether every row that passed the old rules passes the new ones too."""
+def relaxes(old: str | None, new: str | None, schema: pa.Schema) -> bool:
+    """Whether every row that passed the old rules passes the new ones too. `schema` is the table's, the
+    same under both: the ends of a range are compared as values of their column."""
     before, after = _rules(old), _rules(new)
     if before is None or after is None:
         return False
-    return all(any(_implies(one, other) for one in before) for other in after)
+    return all(any(_implies(one, other, schema) for one in before) for other in after)
+
+
+def compares_floats(rules: str | None, columns: Sequence[Column], *, transformed: bool) -> bool:
+    """Whether a rule may compare values of a `float` column; behind a transform any column may be one."""
+    narrow = {column.name for column in columns if column.type.lower() in ("float", "real")}
+    return any(
+        rule["kind"] in ("range", "values") and (transformed or not narrow.isdisjoint(rule["columns"]))
+        for rule in _rules(rules) or ()
+    )
 
 
 def _rules(text: str | None) -> list[dict[str, Any]] | None:
@@ -52,7 +65,7 @@ def _rule(check: Check) -> dict[str, Any]:
     return {key: value for key, value in rule.items() if value not in (None, [], "")}
 
 
-def _implies(old: dict[str, Any], new: dict[str, Any]) -> bool:
+def _implies(old: dict[str, Any], new: dict[str, Any], schema: pa.Schema) -> bool:
     """Whether a row, and a file, that passes `old` passes `new`."""
     if old["kind"] != new["kind"] or old.get("text") != new.get("text"):
         return False
@@ -61,8 +74,9 @@ def _implies(old: dict[str, Any], new: dict[str, Any]) -> bool:
     mine, theirs = set(old.get("columns", ())), set(new.get("columns", ()))
     if new["kind"] == "not_null":
         return theirs <= mine
-    low = _within(old.get("min"), new.get("min"), lower=True)
-    high = _within(old.get("max"), new.get("max"), lower=False)
+    type = _type_of(theirs, schema)
+    low = _within(old.get("min"), new.get("min"), type, lower=True)
+    high = _within(old.get("max"), new.get("max"), type, lower=False)
     return mine == theirs and low and high and set(old.get("values", ())) <= set(new.get("values", ()))
 
 
@@ -73,13 +87,29 @@ def _more_tolerant(old: dict[str, Any], new: dict[str, Any]) -> bool:
     return all(key in old and key in new and old[key] <= new[key] for key in old.keys() & {"count", "share"})
 
 
-def _within(old: Any, new: Any, *, lower: bool) -> bool:
-    """Whether what keeps to the old end of a range keeps to the new one."""
+def _type_of(columns: set[str], schema: pa.Schema) -> pa.DataType | None:
+    """Of the one column that a range is about."""
+    name = next(iter(columns), "")
+    return schema.field(name).type if len(columns) == 1 and schema.names.count(name) == 1 else None
+
+
+def _within(old: Any, new: Any, type: pa.DataType | None, *, lower: bool) -> bool:
+    """Whether what keeps to the old end of a range keeps to the new one, in the order that the check itself
+    goes by: as text, "9" lies behind "10". What can't be told for certain doesn't."""
     if new is None or old == new:
         return True
-    if old is None:
+    if old is None or type is None:
         return False
     try:
-        return Decimal(new) <= Decimal(old) if lower else Decimal(old) <= Decimal(new)
-    except InvalidOperation:
-        return False  # dates and text: which is the wider range isn't worth guessing
+        before, after = _rank(old, type), _rank(new, type)
+    except PredicateError:
+        return False
+    return after <= before if lower else before <= after
+
+
+def _rank(text: str, type: pa.DataType) -> tuple[int, Any, bool]:
+    """Where a value of lading.yaml stands among the column's own."""
+    place = place_of_key(text, type)
+    if place.at is None:
+        return (1 if place.beyond else -1, 0, False)
+    return (0, place.at, not place.exact)

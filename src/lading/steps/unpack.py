@@ -21,6 +21,7 @@ from lading.model import FoundFile
 from lading.sources.archives import Archive, Archives, Extracted, password_of, unpack
 from lading.sources.extract_index import found_in
 from lading.sources.extract_input import Proof, one_file, proof_of
+from lading.sources.fingerprint import time_ns
 from lading.steps.setting import Expanded, Refused, Setting, unless_error
 from lading.storage.local import locked
 
@@ -146,7 +147,7 @@ class Unpacker:
     def _limits(self) -> dict[str, int]:
         """What a refusal depends on besides the archive: another password may open it."""
         file = self.setting.table.password_file
-        changed = file.stat().st_mtime_ns if file is not None and file.exists() else 0
+        changed = time_ns(file.stat()) if file is not None and file.exists() else 0
         return {**dataclasses.asdict(self.setting.config.archives), "password_mtime_ns": changed}
 
     def _extract(self, archives: Archives, stale: Sequence[Archive]) -> list[Extracted | ArchiveRefused]:

@@ -11,6 +11,7 @@ import os
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from lading.errors import StorageError
@@ -26,6 +27,15 @@ _NOT_OURS = {
     errno.EMFILE: "allow more open files (ulimit -n)",
     errno.ENFILE: "allow more open files",
 }
+
+
+def modified_at(status: os.stat_result) -> datetime:
+    """When a file was last written. File systems know years that calendars don't: those count as the first
+    or the last that ours does."""
+    try:
+        return datetime.fromtimestamp(status.st_mtime, UTC)
+    except (ValueError, OverflowError, OSError):
+        return (datetime.min if status.st_mtime < 0 else datetime.max).replace(tzinfo=UTC)
 
 
 def disk_failure(error: OSError) -> StorageError | None:
