@@ -12,6 +12,7 @@ from lading.cli.logfile import log_exception
 from lading.cli.screen import note, print_json
 from lading.cli.session import Session
 from lading.errors import LadingError
+from lading.secrets import hide
 from lading.storage.local import disk_failure
 
 
@@ -57,7 +58,7 @@ def unexpected(error: Exception, session: Session) -> int:
         return lading_failure(disk, session)
     log = log_exception(session.project, error) if session.is_project else None
     if log is None:
-        note("".join(traceback.format_exception(error)).rstrip())
+        note(hide("".join(traceback.format_exception(error)).rstrip()))
     where = f"in {log}" if log else "above"
     hint = f"the traceback is {where}; please report it. Nothing is lost: the command may be run again"
     failure = LadingError(f"unexpected {type(error).__name__}: {error}", hint=hint)

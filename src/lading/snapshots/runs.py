@@ -22,6 +22,7 @@ import msgspec
 import yaml
 
 from lading.errors import ConfigError, ManifestParseError, StorageError
+from lading.secrets import hide_within
 from lading.snapshots.run_files import RecordFile, record_files
 from lading.snapshots.stores.protocol import is_run_id, timestamp
 from lading.storage.place import Where
@@ -148,7 +149,7 @@ class RunHandle:
                 _log.warning("the lease in %s could not be prolonged: %s", self.file, error)
 
     def _write(self, record: RunRecord) -> None:
-        fields = asdict(record) | {"tables": list(record.tables)}
+        fields = hide_within(asdict(record) | {"tables": list(record.tables)})
         text = yaml.safe_dump(fields, sort_keys=False, allow_unicode=True)
         self.file.write(text.encode())
         self.record = record
