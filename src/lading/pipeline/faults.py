@@ -16,6 +16,7 @@ from typing import Any
 from lading.model import Layout
 
 MISFIT = "does not fit the schema"
+TOO_DEEP = "is nested too deeply to be read"
 
 Fault = tuple[str | None, str]  # the column, if one is to blame, and the reason
 
@@ -79,7 +80,7 @@ def _parquet_fault(text: str) -> Fault:
     """The row is JSON that Spark wrote, with a mark where bytes were no text."""
     try:
         row = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None, MISFIT
     for name, value in row.items() if isinstance(row, dict) else ():
         if isinstance(value, str) and "\ufffd" in value:
@@ -90,8 +91,10 @@ def _parquet_fault(text: str) -> Fault:
 def _json_fault(text: str, names: Sequence[str], unread: Mapping[str, str]) -> Fault:
     try:
         pairs = json.loads(text, object_pairs_hook=_Pairs)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         return None, f"is not one JSON object: {error}"
+    except RecursionError:
+        return None, TOO_DEEP
     if not isinstance(pairs, _Pairs):
         return None, "is not a JSON object"
     for name, _ in pairs:
@@ -101,12 +104,19 @@ def _json_fault(text: str, names: Sequence[str], unread: Mapping[str, str]) -> F
             return name, f"has the key {name!r} twice"
     for name, value in pairs:
         if name in unread and value is not None:
-            return name, f"{json.dumps(_plain(value))} is not {_a(unread[name])}"
+            return name, f"{_shown(value)} is not {_a(unread[name])}"
     return None, MISFIT
 
 
 class _Pairs(list[tuple[str, Any]]):
     """A JSON object with its doubles."""
+
+
+def _shown(value: Any) -> str:
+    try:
+        return json.dumps(_plain(value))
+    except RecursionError:
+        return "what is nested so deeply"
 
 
 def _plain(value: Any) -> Any:

@@ -21,6 +21,7 @@ from typing import Any, Literal
 import msgspec
 import yaml
 
+from lading.config.bounded_yaml import BoundedLoader
 from lading.errors import ConfigError, ManifestParseError, StorageError
 from lading.secrets import hide_within
 from lading.snapshots.run_files import RecordFile, record_files
@@ -265,8 +266,8 @@ def _load(file: RecordFile) -> dict[str, Any] | None:
     if data is None:
         return None
     try:
-        record = yaml.safe_load(data)
-    except (yaml.YAMLError, ValueError) as error:
+        record = yaml.load(data, Loader=BoundedLoader)
+    except (yaml.YAMLError, ValueError, AttributeError, LookupError) as error:  # of `!!bool x`, too
         record = error
     if not isinstance(record, dict):
         raise ManifestParseError(

@@ -32,7 +32,7 @@ def relaxes(old: str | None, new: str | None) -> bool:
 def _rules(text: str | None) -> list[dict[str, Any]] | None:
     try:
         found = json.loads(text) if text is not None else []
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     fine = isinstance(found, list) and all(isinstance(one, dict) and "kind" in one for one in found)
     return found if fine else None

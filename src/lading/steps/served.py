@@ -96,7 +96,7 @@ def _told(config: Config, name: str, store: ManifestStore, current: SnapshotRef)
 def _kept(config: Config, name: str) -> _Told | None:
     try:
         return msgspec.json.decode(_kept_at(config, name).read_bytes(), type=_Told)
-    except (FileNotFoundError, msgspec.MsgspecError):
+    except (FileNotFoundError, msgspec.MsgspecError, RecursionError):
         return None  # not asked yet, or written by a version that had another form
 
 
