@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from lading.secrets import hide
+
 
 class LadingError(Exception):
-    """The root. `message` says what happened and to what, `hint` what to do next."""
+    """The root. `message` says what happened and to what, `hint` what to do next; neither repeats a secret
+    that the text they are made of may hold."""
 
     exit_code = 1
 
@@ -22,11 +25,11 @@ class LadingError(Exception):
         table: str | None = None,
         file: str | None = None,
     ) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message = hide(message)
+        self.hint = hide(hint)
         self.table = table
-        self.file = file
+        self.file = hide(file) if file is not None else None
+        super().__init__(self.message)
 
     @property
     def kind(self) -> str:

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 import pyarrow as pa
@@ -27,6 +26,7 @@ from lading.readers.part import read_part
 from lading.readers.scan import Scan, table_schema
 from lading.reading.opener import opener
 from lading.reading.view import Opener, View
+from lading.secrets import holds_secret
 from lading.snapshots.history import Wanted, parse_time
 from lading.snapshots.stores.local import LocalStore
 
@@ -59,7 +59,7 @@ def frame_of(spark: Any, opener: Opener, ref: str, where: str | None, columns: S
     register(spark)
     reader = spark.read.format(FORMAT).option("ref", ref)
     if opener.store_url is not None:
-        if urlsplit(opener.store_url).password:
+        if holds_secret(opener.store_url):
             raise ConfigError(
                 "the store's URL has a password, and Spark shows options in plans and logs",
                 hint="leave it out of the URL: PGPASSWORD or ~/.pgpass, for the driver and the workers",

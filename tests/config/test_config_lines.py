@@ -1,5 +1,7 @@
 """YAML with line numbers: what comes out, and that nothing wrong passes in silence."""
 
+import pytest
+
 from lading.config.lines import read_lines
 
 
@@ -92,13 +94,34 @@ def test_an_anchor_that_contains_itself_ends_in_an_error():
     assert "contains itself" in complaints("a: &x\n  b: *x\n")[0][2]
 
 
-def test_a_bomb_of_aliases_costs_nothing():
-    bomb = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60))
-    assert complaints(bomb) == []
+@pytest.mark.parametrize("repeat", ["[{0}, {0}]", "{{<<: [{0}, {0}]}}", "{{<<: {0}, x: {0}, y: {0}}}"])
+def test_a_bomb_of_aliases_is_an_error_with_its_line_in_a_moment(repeat):
+    bomb = "a0: &a0 {x: 1}\n"
+    bomb += "".join(f"a{n}: &a{n} {repeat.format(f'*a{n - 1}')}\n" for n in range(1, 60))
+    [(line, _, text)] = complaints(bomb)
+    assert line > 5 and "stand for more than 100,000 values" in text
 
 
-def test_nesting_without_end_is_an_error_and_not_a_crash():
-    assert "too deeply" in complaints("[" * 5000)[0][2]
+def test_a_hundred_uses_of_one_anchor_are_fine():
+    assert (
+        complaints("base: &b {x: 1, y: [2, 3]}\n" + "".join(f"m{n}: {{<<: *b}}\n" for n in range(100))) == []
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 5000, "a: " + "{x: " * 5000, "- " * 5000, "a0: &a0 [x]\n" + "".join(
+        f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 200))]
+)  # fmt: skip
+def test_nesting_without_end_is_an_error_and_not_a_crash(text):
+    assert "nested more than 100 levels deep" in complaints(text)[0][2]
+
+
+@pytest.mark.parametrize(
+    "value", ["!!bool maybe", "!!timestamp x", "!!int ''", "!!float x", "!!int " + "9" * 5000]
+)
+def test_a_tag_that_its_value_does_not_fit_is_an_error_with_its_line(value):
+    [(line, key, _)] = complaints(f"a: 1\nb: {value}\n")
+    assert (line, key) == (2, "b")
 
 
 def test_a_merged_key_gives_way_to_one_that_is_written_out():

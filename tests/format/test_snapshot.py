@@ -251,6 +251,8 @@ _REFUSED = {
     "custom deep": "UPDATE build_meta SET custom = replace(hex(zeroblob(50000)), '00', '[')",
     "custom huge": "UPDATE build_meta SET custom = '{\"a\":\"' || hex(zeroblob(9000000)) || '\"}'",
     "sharding cut": sharding('{"strategy":'),
+    "sharding nested deeply": sharding('{"routing_values":' + "[" * 5000 + "]" * 5000 + "}"),
+    "sharding nested as deeply as Python goes": sharding('{"x":' + "[" * 900 + "]" * 900 + "}"),
     "sharding key": sharding('{"hash_algorithm":"xxh3_64","more":1}'),
     "strategy": sharding('{"strategy":"range","hash_algorithm":"xxh3_64"}'),
     "no algorithm": sharding('{"strategy":"hash"}', 1),

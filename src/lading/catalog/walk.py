@@ -115,8 +115,18 @@ def _footer(where: Where, path: str) -> Footer | str:
 
 def _without_replaced(footers: list[Footer]) -> tuple[list[Footer], list[str]]:
     """A part names what it replaced: it holds those rows, so either it or they are live."""
-    replaced = {path for footer in footers for path in json.loads(footer.said("replaces") or "[]")}
+    replaced = {path for footer in footers for path in _replaced(footer)}
     return [f for f in footers if f.path not in replaced], sorted(replaced & {f.path for f in footers})
+
+
+def _replaced(footer: Footer) -> list[str]:
+    try:
+        return [str(path) for path in json.loads(footer.said("replaces") or "[]")]
+    except (ValueError, TypeError, RecursionError) as error:
+        raise PartError(
+            f"{footer.path}: its footer can't be read: {error}",
+            hint="restore the part, or move it out of the table's folder",
+        ) from error
 
 
 def _without_overlaps(where: Where, footers: list[Footer]) -> tuple[list[Footer], list[str]]:

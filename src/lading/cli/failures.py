@@ -13,6 +13,7 @@ from lading.cli.logfile import log_exception
 from lading.cli.screen import note, print_json
 from lading.cli.session import Session
 from lading.errors import LadingError, Unexpected
+from lading.secrets import hide
 from lading.storage.local import disk_failure
 
 
@@ -66,7 +67,7 @@ def say_where(error: Unexpected, project: Path | None) -> None:
     cause = error.__cause__ or error
     log = log_exception(project, cause) if project is not None else None
     if log is None:
-        note("".join(traceback.format_exception(cause)).rstrip())
+        note(hide("".join(traceback.format_exception(cause)).rstrip()))
     where = f"in {log}" if log else "above"
     error.hint = f"the traceback is {where}; please report it. Nothing is lost: the command may be run again"
 

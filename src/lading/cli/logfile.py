@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from lading.secrets import hide_within
 from lading.watch import Watch
 
 LOG_PATH = Path("logs") / "lading.jsonl"
@@ -34,7 +35,7 @@ class LogFile:
             "event": event,
             "pid": os.getpid(),
         }
-        data = (json.dumps({**line, **fields}, default=str) + "\n").encode()
+        data = (json.dumps(hide_within({**line, **fields}), default=str) + "\n").encode()
         try:
             self.path.parent.mkdir(exist_ok=True)
             with open(self.path, "ab", buffering=0) as file:

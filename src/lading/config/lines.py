@@ -15,6 +15,8 @@ from typing import Any
 
 import yaml
 
+from lading.config.bounded_yaml import BoundedLoader
+
 _VARIABLE = re.compile(r"\$(\$\{)|\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})?")
 _TEXT_TAG = "tag:yaml.org,2002:str"
 _PLAIN_TAGS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
@@ -42,9 +44,9 @@ class Problem:
 
 def read_lines(text: str, environ: Mapping[str, str] | None = None) -> tuple[Line | None, list[Problem]]:
     """Parse one YAML document. The root is None when it is empty or can't be parsed at all."""
-    loader = yaml.SafeLoader("")
+    loader = BoundedLoader("")
     try:
-        loader = yaml.SafeLoader(text)
+        loader = BoundedLoader(text)
         root = loader.get_single_node()
         if root is None:
             return None, [Problem(1, "", "the file is empty")]
@@ -54,8 +56,6 @@ def read_lines(text: str, environ: Mapping[str, str] | None = None) -> tuple[Lin
         return None, [Problem(1, "", f"not a text file: {error.reason} at position {error.position}")]
     except yaml.MarkedYAMLError as error:
         return None, [_parse_problem(error)]
-    except RecursionError:
-        return None, [Problem(1, "", "nested too deeply")]
     finally:
         loader.dispose()
 
@@ -71,19 +71,12 @@ class _Converter:
         self._loader = loader
         self._environ = environ
         self._done: dict[yaml.Node, Line] = {}  # an alias is converted once, however often it is used
-        self._open: set[yaml.Node] = set()
         self.problems: list[Problem] = []
 
     def convert(self, node: yaml.Node, key: str) -> Line:
         if node in self._done:
             return self._done[node]
-        if node in self._open:
-            self._complain(node, key, "an anchor that contains itself")
-            return Line(None, node.start_mark.line + 1)
-        self._open.add(node)
-        line = self._convert(node, key)
-        self._open.discard(node)
-        self._done[node] = line
+        self._done[node] = line = self._convert(node, key)
         return line
 
     def _convert(self, node: yaml.Node, key: str) -> Line:
@@ -139,6 +132,14 @@ class _Converter:
         except ValueError as error:  # 2024-13-01 looks like a date and is none
             self._complain(node, key, f"{error}; put it in quotes if it is meant as text")
             return None
+        except (
+            AttributeError,
+            LookupError,
+        ):  # PyYAML's answers to `!!timestamp x`, `!!bool x` and `!!int ''`
+            self._complain(
+                node, key, f"{_shown(node)} is no {node.tag.rpartition(':')[2]}; leave the tag out"
+            )
+            return None
 
     def _fill_in(self, node: yaml.Node, key: str) -> str:
         def value_of(match: re.Match[str]) -> str:
@@ -164,3 +165,8 @@ class _Converter:
 
     def _complain(self, node: yaml.Node, key: str, text: str) -> None:
         self.problems.append(Problem(node.start_mark.line + 1, key, text))
+
+
+def _shown(node: yaml.Node) -> str:
+    text = str(node.value)
+    return repr(text if len(text) <= 40 else f"{text[:40]}…")

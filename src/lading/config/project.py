@@ -25,8 +25,8 @@ Drift = Literal["strict", "evolve", "ignore_new"]
 class SparkConfig:
     """Where Spark runs and what it is told."""
 
-    master: str = "local[*]"
-    conf: dict[str, str] = field(default_factory=dict)
+    master: str = field(default="local[*]", repr=False)  # may hold a token: never shown
+    conf: dict[str, str] = field(default_factory=dict, repr=False)  # as may these
 
 
 @dataclass(frozen=True, slots=True)

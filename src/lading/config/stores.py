@@ -13,12 +13,16 @@ from urllib.parse import unquote, urlsplit
 
 from lading.config.section import Section
 from lading.model import Place
+from lading.secrets import holds_secret
 
 S3_KEYS = ("endpoint", "region", "access_key_id", "secret_access_key", "session_token", "allow_http")
 POSTGRES_KEYS = ("prefix", "builds", "shards", "pointer")
 POSTGRES_SCHEMES = ("postgresql", "postgres")
 SCHEMES = ("s3", *POSTGRES_SCHEMES, "file", "memory")
 
+_POSTGRES_URL = "postgresql://user:password@host/database"
+_MISTYPED = re.compile(r"\s*(?:postgres(?:ql)?|s3|file|memory)(?::|//)", re.IGNORECASE)
+_KEYWORDS = re.compile(r"\s*(?:host|hostaddr|port|dbname|user|password|service|passfile)\s*=", re.IGNORECASE)
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
@@ -72,11 +76,15 @@ def url_problem(text: str) -> str | None:
         return "is empty; give a folder or a URL"
     if scheme and scheme not in SCHEMES:
         return f"{scheme}:// is unknown; use a folder, s3://bucket/prefix or postgresql://host/database"
+    if not scheme and almost_url(text):
+        return f"is neither a folder nor a URL; write s3://bucket/prefix or {_POSTGRES_URL}"
     try:
         parts = urlsplit(text)
         parts.port  # noqa: B018 (a port that is no number raises only when it is asked for)
     except ValueError:
         return "is not a URL; write special characters in user and password as %XX"
+    if scheme in POSTGRES_SCHEMES and re.search(r"\s", text):
+        return "has a space in it; write special characters in user and password as %XX"
     if scheme == "s3" and (not parts.netloc or "@" in text or parts.query or parts.fragment):
         return "must be s3://bucket/prefix; keys go to s3:, the environment or the AWS files"
     if scheme == "file" and (parts.netloc not in ("", "localhost") or not parts.path):
@@ -84,8 +92,13 @@ def url_problem(text: str) -> str | None:
     if scheme in POSTGRES_SCHEMES and (
         "@" in text.replace(parts.netloc, "", 1) or parts.netloc.count("@") > 1
     ):
-        return "must be postgresql://user:password@host/database; write @ / # ? in user and password as %XX"
+        return f"must be {_POSTGRES_URL}; write @ / # ? in user and password as %XX"
     return None
+
+
+def almost_url(text: str) -> bool:
+    """A URL that was mistyped, or libpq's `host=… password=…`: as a folder's name, it would be shown."""
+    return bool(_MISTYPED.match(text) or _KEYWORDS.match(text) or holds_secret(text))
 
 
 def s3_options(section: Section) -> dict[str, str]:

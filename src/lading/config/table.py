@@ -15,6 +15,7 @@ from lading.config.options import format_of, read_options, spec_of
 from lading.config.project import CACHE_NAME, Drift, Format, TableConfig
 from lading.config.section import Section
 from lading.config.serve import serve
+from lading.config.stores import almost_url
 from lading.model import Check
 
 TABLE_KEYS = (
@@ -107,6 +108,8 @@ def _root_problem(text: str) -> str | None:
         return None if re.fullmatch(r"s3://[^/@?#]+(?:/[^?#]*)?", text) else "write it as s3://bucket/prefix"
     if _URL.match(text):
         return "object-store roots other than s3:// aren't supported by this version; use a folder"
+    if almost_url(text):
+        return "is neither a folder nor a URL; write a folder or s3://bucket/prefix"
     return None if text.strip() else "is empty; name a folder"
 
 

@@ -21,6 +21,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from lading.errors import ManifestParseError, NotFound
+from lading.format.bounded_json import decode
 from lading.format.snapshot_file import HINT, bounded, check_size, open_snapshot
 from lading.format.snapshot_file import open_snapshot_file as open_snapshot_file
 
@@ -246,8 +247,8 @@ def _json(text: object, kind: Any, where: str) -> Any:
     if not isinstance(text, str):
         raise ManifestParseError(f"{where} is not JSON text", hint=HINT)
     try:
-        return msgspec.json.decode(text, type=kind)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        return decode(text, kind)
+    except (msgspec.MsgspecError, UnicodeError) as error:
         raise ManifestParseError(f"{where}: {error}", hint=HINT) from error
 
 

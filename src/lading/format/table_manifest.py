@@ -16,6 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from lading.errors import ManifestParseError
+from lading.format.bounded_json import decode
 
 State = Literal["writing", "ready"]
 
@@ -124,8 +125,8 @@ def encode_manifest(manifest: TableManifest, extra: Mapping[str, Any] | None = N
 def decode_manifest(data: bytes, file: str) -> TableManifest:
     """The manifest in `data`; errors name `file`, which is where the bytes came from."""
     try:
-        return TableManifest.from_json_obj(msgspec.json.decode(data))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        return TableManifest.from_json_obj(decode(data))
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ManifestParseError(f"{file} is not JSON: {error}", hint=_HINT, file=file) from error
     except ManifestParseError as error:
         raise ManifestParseError(f"{file}: {error.message}", hint=_HINT, file=file) from error

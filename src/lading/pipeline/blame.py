@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 from pyspark.sql import types as st
 
 from lading.model import BadRow, Column, IngestJob, StagedGroup
-from lading.pipeline.faults import MISFIT, Fault, advice, fault, is_not
+from lading.pipeline.faults import MISFIT, TOO_DEEP, Fault, advice, fault, is_not
 from lading.pipeline.parts import SOURCE
 from lading.pipeline.read import (
     delimited_options,
@@ -46,7 +46,10 @@ def misfit(spark: SparkSession, job: IngestJob, source: int, text: str) -> BadRo
         layout=job.layout,
     )
     if job.format == "json" and reason == MISFIT:
-        column, reason = _inside(spark, job, columns, text)
+        try:
+            column, reason = _inside(spark, job, columns, text)
+        except RecursionError:
+            column, reason = None, TOO_DEEP
     blamed = next((one for one in columns if one.name == column), None)
     hint = advice(text, blamed, table=job.table, format=job.format, options=job.read_options)
     short = reason if len(reason) <= _REASON else f"{reason[:_REASON]}…"

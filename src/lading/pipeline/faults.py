@@ -29,6 +29,7 @@ _READ_AS = {
 _NOTHING = re.compile(r"(?!)")
 
 MISFIT = "does not fit the schema"
+TOO_DEEP = "is nested too deeply to be read"
 
 Fault = tuple[str | None, str]  # the column, if one is to blame, and the reason
 
@@ -123,7 +124,7 @@ def _parquet_fault(text: str) -> Fault:
     """The row is JSON that Spark wrote, with a mark where bytes were no text."""
     try:
         row = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None, MISFIT
     for name, value in row.items() if isinstance(row, dict) else ():
         if isinstance(value, str) and "\ufffd" in value:
@@ -134,8 +135,10 @@ def _parquet_fault(text: str) -> Fault:
 def _json_fault(text: str, names: Sequence[str], unread: Mapping[str, Column]) -> Fault:
     try:
         pairs = json.loads(text, object_pairs_hook=_Pairs)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         return None, f"is not one JSON object: {error}"
+    except RecursionError:
+        return None, TOO_DEEP
     if not isinstance(pairs, _Pairs):
         return None, "is not a JSON object"
     for name, _ in pairs:
@@ -145,13 +148,20 @@ def _json_fault(text: str, names: Sequence[str], unread: Mapping[str, Column]) -
             return name, f"has the key {name!r} twice"
     for name, value in pairs:
         if name in unread and value is not None:
-            said = value if isinstance(value, str) else json.dumps(_plain(value))
-            return name, f"{json.dumps(_plain(value))} {is_not(said, unread[name])}"
+            shown = _shown(value)
+            return name, f"{shown} {is_not(value if isinstance(value, str) else shown, unread[name])}"
     return None, MISFIT
 
 
 class _Pairs(list[tuple[str, Any]]):
     """A JSON object with its doubles."""
+
+
+def _shown(value: Any) -> str:
+    try:
+        return json.dumps(_plain(value))
+    except RecursionError:
+        return "what is nested so deeply"
 
 
 def _plain(value: Any) -> Any:

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 from lading.errors import ConfigError, MissingExtra, PipelineError
 from lading.pipeline.gateway import Py4JError, raise_interrupt
 from lading.pipeline.java import LOG_VARIABLE, java_home
+from lading.secrets import holds_secret
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -183,14 +184,20 @@ def _connected(url: str, conf: dict[str, str], app: str) -> SparkSession:
         raise PipelineError(
             f"Spark could not be reached at {url!r}: {_first_line(error)}",
             hint="is the Spark Connect server running there, and of the same version as pyspark here?",
-        ) from error
+        ) from (None if holds_secret(str(error)) else error)
     return session
 
 
 def _refuse_silence(url: str) -> None:
     """OSError if nobody listens there: Spark's client would go on trying for ten minutes."""
-    where = urlsplit(url)
-    socket.create_connection((where.hostname or "localhost", where.port or _REMOTE_PORT), timeout=30).close()
+    try:
+        where = urlsplit(url)
+        address = (where.hostname or "localhost", where.port or _REMOTE_PORT)
+    except ValueError as error:  # its text repeats a piece of the URL
+        raise ConfigError(
+            f"{url!r} is not the address of a Spark Connect server", hint="write it as sc://host:15002"
+        ) from (None if holds_secret(url) else error)
+    socket.create_connection(address, timeout=30).close()
 
 
 @contextmanager

@@ -37,7 +37,7 @@ def decoder(meta: BuildMeta) -> Callable[[bytes], Any]:
             )
         try:
             return decode(value)
-        except (msgspec.MsgspecError, UnicodeError) as error:
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise ShardError(
                 f"a stored value is not {encoding}: {error}", hint="build the table again: lading run --full"
             ) from error

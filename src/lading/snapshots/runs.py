@@ -21,7 +21,9 @@ from typing import Any, Literal
 import msgspec
 import yaml
 
+from lading.config.bounded_yaml import BoundedLoader
 from lading.errors import ConfigError, ManifestParseError, StorageError
+from lading.secrets import hide_within
 from lading.snapshots.run_files import RecordFile, record_files
 from lading.snapshots.stores.protocol import is_run_id, timestamp
 from lading.storage.place import Where
@@ -148,7 +150,7 @@ class RunHandle:
                 _log.warning("the lease in %s could not be prolonged: %s", self.file, error)
 
     def _write(self, record: RunRecord) -> None:
-        fields = asdict(record) | {"tables": list(record.tables)}
+        fields = hide_within(asdict(record) | {"tables": list(record.tables)})
         text = yaml.safe_dump(fields, sort_keys=False, allow_unicode=True)
         self.file.write(text.encode())
         self.record = record
@@ -264,8 +266,8 @@ def _load(file: RecordFile) -> dict[str, Any] | None:
     if data is None:
         return None
     try:
-        record = yaml.safe_load(data)
-    except (yaml.YAMLError, ValueError) as error:
+        record = yaml.load(data, Loader=BoundedLoader)
+    except (yaml.YAMLError, ValueError, AttributeError, LookupError) as error:  # of `!!bool x`, too
         record = error
     if not isinstance(record, dict):
         raise ManifestParseError(

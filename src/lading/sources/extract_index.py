@@ -41,7 +41,7 @@ def read_index(folder: Path) -> Index | None:
     """None when the folder isn't there or isn't lading's work: it is then made anew."""
     try:
         return _decoder.decode((folder / RESERVED).read_bytes())
-    except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError, UnicodeDecodeError):
+    except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from lading.errors import SourceError
+from lading.format.bounded_json import refuse_deep
 from lading.sources.extract_input import Proof
 from lading.storage.local import locked, write_atomic
 
@@ -97,6 +98,7 @@ def merge_extractions(
 def _read(path: Path) -> dict[str, Any]:
     try:
         whole = json.loads(path.read_bytes())
+        refuse_deep(whole)
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -104,6 +106,8 @@ def _read(path: Path) -> dict[str, Any]:
         raise SourceError(f"{path} can't be read: {error.strerror}", hint=hint, file=str(path)) from error
     except ValueError as error:
         raise _malformed(path, str(error)) from error
+    except RecursionError:
+        raise _malformed(path, "it is nested too deeply") from None
     if not isinstance(whole, dict) or whole.get("version", VERSION) != VERSION:
         raise _malformed(path, f'it has no `version` "{VERSION}"')
     return whole

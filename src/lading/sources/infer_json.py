@@ -25,6 +25,8 @@ _BATCH = 4_096
 _SHOWN = 40  # characters of a value
 _INTEGERS = (("tinyint", 7), ("smallint", 15), ("int", 31), ("bigint", 64))
 _EXACT_IN_DOUBLE = 10**15
+_LEVELS = 10  # of objects and lists in a column; the text below stays text, or Spark plans for minutes
+_TOO_DEEP = "nested too deeply"
 
 
 @dataclass(slots=True)
@@ -100,6 +102,7 @@ class _Node:
         "_grew",
         "_kind",
         "_kinds",
+        "_level",
         "_place",
         "_step",
         "_texts",
@@ -108,7 +111,8 @@ class _Node:
         "items",
     )
 
-    def __init__(self, kinds: Kinds, place: _Place) -> None:
+    def __init__(self, kinds: Kinds, place: _Place, level: int = 0) -> None:
+        self._level = level
         self._kinds = kinds
         self._place = place
         self._kind = NULL
@@ -144,6 +148,8 @@ class _Node:
                 self._where.append((self._place.key, self._place.row))
                 if len(self._texts) >= _BATCH:
                     self._settle()
+        elif self._level > _LEVELS and (kind is dict or kind is list):
+            self._grow("string", self._place.key, self._place.row, _TOO_DEEP)
         elif kind is dict:
             fields = self.fields
             if fields is None:
@@ -151,11 +157,11 @@ class _Node:
             for name, inner in value.items():
                 child = fields.get(name)
                 if child is None:
-                    child = fields[name] = _Node(self._kinds, self._place)
+                    child = fields[name] = _Node(self._kinds, self._place, self._level + 1)
                 child.see(inner)
         elif kind is list:
             if self.items is None:
-                self.items = _Node(self._kinds, self._place)
+                self.items = _Node(self._kinds, self._place, self._level + 1)
             for inner in value:
                 self.items.see(inner)
         elif value is not None:
@@ -255,8 +261,8 @@ def _lines(found: FoundFile, limit: int | None) -> Iterator[dict[str, Any] | Sou
                     continue
                 try:
                     record = decode(text)
-                except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                    yield _not_json(found, number, str(error))
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                    yield _not_json(found, number, _why(error))
                     continue
                 yield record if isinstance(record, dict) else _not_json(found, number, "it is not an object")
     except READ_ERRORS as error:
@@ -274,9 +280,9 @@ def _documents(found: FoundFile) -> Iterator[dict[str, Any] | SourceError]:
         return
     try:
         document = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         yield SourceError(
-            f"{found.key} is not JSON: {error}",
+            f"{found.key} is not JSON: {_why(error)}",
             hint="fix the file; without `multiline` each line is a document of its own",
             file=found.key,
         )
@@ -290,6 +296,10 @@ def _documents(found: FoundFile) -> Iterator[dict[str, Any] | SourceError]:
                 hint="each record has to be an object with the columns as keys",
                 file=found.key,
             )
+
+
+def _why(error: Exception) -> str:
+    return _TOO_DEEP if isinstance(error, RecursionError) else str(error)
 
 
 def _not_json(found: FoundFile, line: int, why: str) -> SourceError:

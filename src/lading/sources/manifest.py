@@ -19,6 +19,7 @@ import msgspec
 import xxhash
 
 from lading.errors import NotFound, SourceError
+from lading.format.bounded_json import refuse_deep
 from lading.storage.local import write_atomic
 
 VERSION = "3.0"
@@ -151,9 +152,11 @@ def load(path: Path) -> SourceManifest | None:
         ) from error
     try:
         manifest = _decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        deep = isinstance(error, RecursionError)
+        said = "it is nested too deeply" if deep else _positioned(str(error), data)
         raise SourceError(
-            f"{path} is not a source manifest: {_positioned(str(error), data)}",
+            f"{path} is not a source manifest: {said}",
             hint="undo the edit; or delete the file, and the table's files will all be read again",
             file=str(path),
         ) from error
@@ -232,6 +235,8 @@ def _decode(data: bytes) -> SourceManifest:
         top.table_name, {}, preprocessing=top.preprocessing, schema=top.schema, lading=top.lading
     )
     manifest._extra = {key: value for key, value in msgspec.json.decode(rest).items() if key not in _TOP_KEYS}
+    for one in (top.preprocessing, top.schema, top.lading, manifest._extra):
+        refuse_deep(one)
     manifest._files, manifest._raw = None, raw_files
     manifest.as_written = manifest.lading.get("files_xxh3") == seen
     if not manifest.as_written:
@@ -281,6 +286,7 @@ def _decode_files(raw: msgspec.Raw) -> tuple[dict[str, FileEntry], dict[str, dic
         for key, entry in entries.items()
         if (unknown := {name: value for name, value in entry.items() if name not in _ENTRY_KEYS})
     }
+    refuse_deep(extra)
     return {key: _tolerant(key, entry) for key, entry in entries.items()}, extra
 
 

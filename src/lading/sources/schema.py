@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import yaml
 
+from lading.config.bounded_yaml import BoundedLoader
 from lading.errors import ConfigError
 from lading.model import Column
 from lading.sources.heads import RESERVED
@@ -96,7 +97,7 @@ def load_schema(path: Path) -> TableSchema | None:
             f"{path} can't be read: {error}", hint="make it readable UTF-8, then run again", file=str(path)
         ) from error
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = yaml.compose(text, Loader=BoundedLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}:{mark.line + 1}" if mark is not None else str(path)

@@ -147,7 +147,7 @@ def _spec_in(custom: dict[str, Any]) -> str | None:
 def _kept(config: Config, name: str) -> _Told | None:
     try:
         return msgspec.json.decode(_kept_at(config, name).read_bytes(), type=_Told)
-    except (FileNotFoundError, msgspec.MsgspecError):
+    except (FileNotFoundError, msgspec.MsgspecError, RecursionError):
         return None  # not asked yet, or written by a version that had another form
 
 

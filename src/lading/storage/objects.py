@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from lading.errors import ConfigError, MissingExtra, StorageError
+from lading.secrets import bare
 from lading.storage.aws_files import from_files
 from lading.storage.named import Named, SwapLost
 
@@ -42,7 +43,7 @@ class ObjectStorage:
         parts = urlsplit(url)
         if parts.scheme != "s3" or not parts.netloc or parts.username or parts.query:
             raise ConfigError(
-                f"{_shown(url)!r} is not an s3://bucket/prefix", hint="write it as s3://bucket/prefix"
+                f"{bare(url)!r} is not an s3://bucket/prefix", hint="write it as s3://bucket/prefix"
             )
         self._prefix = parts.path.strip("/")
         self.url = f"s3://{parts.netloc}/{self._prefix}".rstrip("/")
@@ -229,9 +230,3 @@ def _code(error: BaseException) -> str:
 
 def _named(entry: Mapping[str, Any]) -> Named:
     return Named(str(entry["path"]), int(entry["size"]), str(entry["e_tag"] or ""), entry["last_modified"])
-
-
-def _shown(url: str) -> str:
-    """Without what could be a secret."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.hostname or ''}{parts.path}"

@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 from lading.config.stores import POSTGRES_SCHEMES, scheme_of, url_problem
 from lading.errors import ConfigError, MissingExtra
+from lading.secrets import bare, hide
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -88,7 +89,7 @@ class Connections:
         text = " ".join(str(error).split()) or type(error).__name__
         for secret in self._secrets:
             text = text.replace(secret, "***")
-        return text[:500]
+        return hide(text)[:500]
 
     def close(self) -> None:
         """Close the idle connections; later calls make new ones."""
@@ -124,8 +125,7 @@ class Connections:
 
 def shown(url: str) -> str:
     """Host and database: safe to print."""
-    parts = urlsplit(url)
-    return f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    return "postgresql" + bare(url).removeprefix(scheme_of(url))
 
 
 def _parse(url: str) -> tuple[dict[str, Any], list[str]]:
