@@ -49,8 +49,9 @@ class TestAdd:
         done = lading.Collection(folder).add(*folder.glob("*.parquet"), key="k")
         assert done.sequence == 1 and sorted(done.added) == ["f0.parquet", "f1.parquet", "f2.parquet"]
 
-    def test_only_footers_are_read(self, folder):
+    def test_only_footers_are_read_of_files_that_say_what_they_are_sorted_by(self, folder):
         file = folder / "f0.parquet"
+        write(file, pq.read_table(file), sorting_columns=[pq.SortingColumn(0)])
         data = bytearray(file.read_bytes())
         column = pq.read_metadata(file).row_group(0).column(0)
         data[4 : 4 + column.total_compressed_size] = bytes(column.total_compressed_size)

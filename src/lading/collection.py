@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -99,11 +100,12 @@ class Collection:
     def add(self, *files: str | os.PathLike[str], key: str | None = None) -> Added:
         """Take up Parquet files from anywhere: footers are read, in parallel, and one commit is made.
 
-        `key` is the column that the files are sorted by; left out, it is what the collection has or what
-        the files themselves declare.
+        `key` is the column to look rows up by; left out, it is what the collection has or what the files
+        themselves declare to be sorted by. Of a file that declares nothing this column is read, to see
+        whether it is: one that isn't has no key range, and is found by its zones.
         """
         from lading.catalog.changes import change
-        from lading.catalog.intake import footer_to_add, in_parallel
+        from lading.catalog.intake import footer_to_add, in_parallel, is_sorted
         from lading.catalog.names import path_to_add
         from lading.catalog.table import Table
 
@@ -115,9 +117,10 @@ class Collection:
             )
             self._table = Table.create(self.where, name)
         outcome: list[Added] = []
+        ascends = cache(partial(is_sorted, self.where))
 
         def plan(table: Table) -> Commit | None:
-            commit, done = _adding(table, footers, key)
+            commit, done = _adding(table, footers, key, ascends)
             outcome.append(done)
             return commit
 
@@ -317,10 +320,12 @@ def _fold_spec(table: Table) -> FoldSpec:
     return FoldSpec(table.root, origin, table.state.schema)
 
 
-def _adding(table: Table, footers: list[Footer], key: str | None) -> tuple[Commit | None, Added]:
+def _adding(
+    table: Table, footers: list[Footer], key: str | None, ascends: Callable[[str, str], bool]
+) -> tuple[Commit | None, Added]:
     from lading.catalog.adding import adding
     from lading.catalog.changes import new_commit
 
-    plan = adding(table.state, footers, key)
+    plan = adding(table.state, footers, key, ascends)
     done = Added(plan.added, plan.changed, plan.unchanged, table.state.sequence)
     return (new_commit(table, **plan.edits) if plan.edits else None), done

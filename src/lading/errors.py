@@ -164,3 +164,7 @@ class GateFailed(LadingError):
 
 class ShardError(LadingError):
     """A shard file that is missing, damaged or not the one that was published: restore it or build again."""
+
+
+class TooManyFiles(ShardError):
+    """The process has as many files open as it may: allow it more, or read with fewer threads."""

@@ -25,6 +25,7 @@ from lading.steps.gate import release
 from lading.steps.ledger import Ledger
 from lading.steps.look import Look
 from lading.steps.record import write_table_manifest
+from lading.steps.shard import output_of
 from lading.steps.tidy import tidy
 from lading.steps.work import Work, new_id, new_run_id, now_text
 from lading.watch import Watch
@@ -68,7 +69,7 @@ def merge_table(
     folds = plan_folds(state.candidates(None), target_size)
     report = MergeReport(name, work.run_id, folds, rows=state.row_count(), sequence=state.sequence)
     if folds and not dry_run:
-        with start_record(work.table.place, work.run_id, tables=[name]) as record:
+        with start_record(work.table.place, work.run_id, tables=[name], output=output_of(work)) as record:
             _fold_all(work, report, target_size)
             _publish(work, report, record)
             record.finish("succeeded", manifest_ref=report.manifest_ref)

@@ -29,7 +29,7 @@ from lading.steps.read import read_files
 from lading.steps.record import record_sources, write_table_manifest
 from lading.steps.schema import extend_evidence
 from lading.steps.served import with_publish_note
-from lading.steps.shard import refuse_unservable
+from lading.steps.shard import output_of, refuse_unservable
 from lading.steps.work import Read, Work, new_id, new_run_id
 from lading.storage.local import disk_failure
 from lading.watch import Watch
@@ -192,7 +192,7 @@ def _begin(order: _Order, seen: Look) -> Work:
 
 
 def _change_rows(order: _Order, work: Work) -> _Done:
-    with start_record(work.table.place, work.run_id, tables=[work.name]) as record:
+    with start_record(work.table.place, work.run_id, tables=[work.name], output=output_of(work)) as record:
         try:
             with staging(work):
                 commit, read, moved = _read_and_commit(order, work)

@@ -1,4 +1,4 @@
-"""What crv.io promises of a table manifest, on real files (ids C1 to C27)."""
+"""What crv.io promises of a table manifest, on real files (ids C1 to C28)."""
 
 from __future__ import annotations
 
@@ -502,3 +502,43 @@ def test_importing_the_module_does_not_import_pyarrow() -> None:
         "sys.exit(any(name.split('.')[0] in ('pyarrow', 'numpy', 'pandas') for name in sys.modules))\n"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+@pytest.mark.acceptance("C28")
+@pytest.mark.parametrize("kind", [str, Path])
+def test_every_function_takes_a_path_as_text_too(tmp_path: Path, kind: type) -> None:
+    from lading import catalog
+
+    folder = kind(tmp_path / "events")
+    assert catalog.load(folder) is None
+    write_part(tmp_path / "events", 3, [4, 9])
+    found = catalog.rebuild(folder)
+    assert (found.table, list(found.partitions)) == ("events", ["000003"])
+    assert rebuild_manifest(folder, "events").partitions == found.partitions
+    catalog.write(folder, found)
+    assert catalog.load(folder) == found
+
+
+@pytest.mark.acceptance("C28")
+def test_a_part_without_rows_has_the_ticks_0(tmp_path: Path) -> None:
+    (tmp_path / "bucket=000001").mkdir()
+    empty = pa.table({"tick": pa.array([], pa.int64())})
+    pq.write_table(empty, tmp_path / "bucket=000001" / "part-empty.parquet")
+    [bucket] = rebuild_manifest(str(tmp_path), "t").partitions.values()
+    assert (bucket.tick_min, bucket.tick_max, bucket.row_count) == (0, 0, 0)
+
+
+@pytest.mark.acceptance("C28")
+def test_a_bucket_is_listed_under_the_key_under_which_it_can_be_found(tmp_path: Path) -> None:
+    part = write_part(tmp_path, 7, [1, 2])
+    (tmp_path / "bucket=000007").rename(tmp_path / "bucket=7")
+    write_part(tmp_path, 8, [3])
+    manifest = rebuild_manifest(tmp_path, "t")
+    assert set(manifest.partitions) == {"7", "000008"}
+    assert manifest.partitions["7"].bucket_id == 7
+    for key, bucket in manifest.partitions.items():
+        for one in bucket.parts:
+            assert (tmp_path / f"bucket={key}" / one.path).is_file()
+    assert manifest.partitions["7"].parts[0].path == part.path
+    write_manifest(tmp_path, manifest)
+    assert load_manifest(tmp_path) == manifest

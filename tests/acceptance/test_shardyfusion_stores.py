@@ -165,6 +165,19 @@ def test_the_object_has_the_content_type_of_a_manifest(s3_place: Place, s3_serve
     assert fetched(s3_server, ref)["ContentType"] == "application/x-sqlite3"
 
 
+@pytest.mark.acceptance("S27")
+def test_the_pointer_on_s3_is_json_whoever_moves_it(s3_place: Place, s3_server: S3Server) -> None:
+    store = s3_place.open()
+    first = store.publish(snapshot("r1"), "r1", sequence=1)
+    pointer = f"{s3_place.url}/{s3_place.table}/_CURRENT"
+    assert fetched(s3_server, pointer)["ContentType"] == "application/json"
+    second = store.publish(snapshot("r2"), "r2", sequence=2)
+    assert fetched(s3_server, pointer)["ContentType"] == "application/json"
+    store.set_current(first.ref, hold=False)
+    assert store.delete_manifest(second.ref)
+    assert fetched(s3_server, pointer)["ContentType"] == "application/json"
+
+
 @pytest.mark.acceptance("S1", "M22")
 def test_every_store_publishes_loads_lists_and_sets(store: ManifestStore) -> None:
     first = store.publish(snapshot("r1"), "r1", sequence=1)

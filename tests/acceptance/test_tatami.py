@@ -259,3 +259,45 @@ def test_lading_imports_quickly_and_without_pyarrow():
         "import sys, lading; lading.Collection; sys.exit('pyarrow' in sys.modules or 'numpy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+@pytest.mark.acceptance("T21")
+@pytest.mark.parametrize("late", [False, True], ids=["at once", "key later"])
+def test_a_file_that_is_not_sorted_by_the_key_is_listed_without_one_and_found_all_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], late: bool
+) -> None:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    keys = {
+        "down.parquet": [9, 8, 7, 8],
+        "ragged.parquet": [20, *range(21, 100_000), 20],
+        "up.parquet": [1, 1, None, 2, 3],
+    }
+    for name, values in keys.items():
+        table = pa.table({"k": pa.array(values, pa.int64()), "at": pa.array(range(len(values)))})
+        pq.write_table(table, folder / name, row_group_size=40_000)
+    collection = lading.Collection(folder)
+    files = [folder / name for name in keys]
+    if late:
+        collection.add(*files)
+        pq.write_table(pa.table({"k": pa.array([200_000]), "at": [0]}), folder / "last.parquet")
+        collection.add(folder / "last.parquet", key="k")
+    else:
+        collection.add(*files, key="k")
+    assert invoke(["collection", "list", str(folder)]) == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()[1:]}
+    assert "(no sort key)" in lines["down.parquet"] and "(no sort key)" in lines["ragged.parquet"]
+    assert "key [1 ... 3]" in lines["up.parquet"]
+    assert all("zones: at, k" in line for line in lines.values())
+
+    hit = collection.lookup(8)
+    assert sorted(row["at"] for row in hit.rows) == [1, 3] and hit.opened == 1
+    hit = collection.lookup(20)
+    assert [row["at"] for row in hit.rows] == [0, 99_980] and hit.opened == 1
+    assert collection.lookup(1).opened == 1 and len(collection.lookup(1).rows) == 2
+    assert (collection.lookup(5).found, collection.lookup(5).opened) == (False, 0)
+    scan = collection.scan("k = 8", ["at"])
+    assert scan.to_table().num_rows == 2 and scan.files_scanned == 1
+    collection.compact()
+    assert sorted(row["at"] for row in lading.Collection(folder).lookup(8).rows) == [1, 3]
+    assert lading.Collection(folder).lookup(8).opened == 1

@@ -65,7 +65,7 @@ def acceptance(tmp_path):
 
 def test_acceptance_prints_one_line_an_id(acceptance):
     lines = dict(line.split(" ", 1) for line in acceptance.stdout.splitlines())
-    assert len(lines) == 26 + 27 + 23 + 24 + 20
+    assert len(lines) == 28 + 28 + 24 + 27 + 22
     assert lines["C1"] == "pass test_a"
     assert lines["C2"] == "fail test_a test_b"
     assert lines["C3"] == "fail test_c"

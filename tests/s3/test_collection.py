@@ -131,7 +131,8 @@ def test_adding_reads_footers_only_and_makes_one_commit(
     open_: Any, there: Place, faulty: FaultyHttp, s3_server: S3Server
 ) -> None:
     storage = storage_of(there)
-    rows = parquet({"k": list(range(300_000))}, use_dictionary=False, compression="none")
+    ordered = {"sorting_columns": [pq.SortingColumn(0)]}  # a file that says so
+    rows = parquet({"k": list(range(300_000))}, use_dictionary=False, compression="none", **ordered)
     storage.put_new("big.parquet", rows)
     found = open_(**s3_server.options(faulty.endpoint))
     faulty.sent = 0

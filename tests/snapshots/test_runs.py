@@ -37,7 +37,8 @@ def test_a_heartbeat_prolongs_the_lease_and_nothing_else(tmp_path: Path) -> None
     handle = runs.start(tmp_path, "r1", NOW, lease=timedelta(minutes=2))
     before = record(handle)
     handle.heartbeat(NOW + timedelta(minutes=1))
-    assert record(handle) == before | {"lease_until": "2026-04-20T15:26:01.123456+00:00"}
+    until, now = "2026-04-20T15:26:01.123456+00:00", "2026-04-20T15:24:01.123456+00:00"
+    assert record(handle) == before | {"lease_until": until, "lease_expires_at": until, "updated_at": now}
 
 
 def test_an_ended_run_has_no_lease_and_a_late_heartbeat_does_not_revive_it(tmp_path: Path) -> None:
@@ -133,3 +134,41 @@ def test_a_run_id_never_leaves_the_folder(tmp_path: Path) -> None:
         with pytest.raises(ConfigError):
             runs.start(tmp_path, run_id)
     assert list(tmp_path.iterdir()) == []
+
+
+SEED_FIELDS = (
+    "format_version", "run_id", "writer_type", "status", "started_at", "updated_at", "lease_expires_at",
+    "s3_prefix", "shard_prefix", "db_path_template", "manifest_ref", "error_type", "error_message",
+)  # fmt: skip
+
+
+@pytest.mark.acceptance("S27")
+def test_a_record_has_every_field_that_shardyfusions_has(tmp_path: Path) -> None:
+    """Its model: texts that must be there, times that parse, and a status of three."""
+    output = runs.Output("s3://bucket/sales", "served", "part-{db_id}")
+    handle = runs.start(tmp_path, "r1", NOW, tables=["sales"], output=output)
+    seen = record(handle)
+    assert list(seen)[: len(SEED_FIELDS)] == list(SEED_FIELDS)
+    assert (seen["format_version"], seen["writer_type"], seen["status"]) == (1, "lading", "running")
+    assert [seen[name] for name in ("s3_prefix", "shard_prefix", "db_path_template")] == [
+        "s3://bucket/sales", "served", "part-{db_id}",
+    ]  # fmt: skip
+    assert seen["lease_expires_at"] == seen["lease_until"] and seen["error_type"] is None
+    at = NOW + timedelta(hours=1)
+    handle.finish("failed", error="GateFailed: too few rows: 3", now=at)
+    seen = record(handle)
+    assert (seen["error_type"], seen["error_message"]) == ("GateFailed", "too few rows: 3")
+    assert seen["lease_expires_at"] == seen["updated_at"] == at.isoformat(timespec="microseconds")
+    for name in ("started_at", "updated_at", "lease_expires_at"):
+        assert datetime.fromisoformat(seen[name]).tzinfo is not None
+    [one], unknown = runs.list_runs(tmp_path)
+    assert one.record == handle.record and unknown == []
+
+
+def test_a_record_of_lading_0_1_is_still_understood(tmp_path: Path) -> None:
+    handle = runs.start(tmp_path, "r1", NOW)
+    old = {name: value for name, value in record(handle).items() if name not in SEED_FIELDS}
+    old |= {"run_id": "r1", "status": "running", "started_at": NOW.isoformat(), "manifest_ref": None}
+    handle.path.write_text(yaml.safe_dump(old))
+    [one], unknown = runs.list_runs(tmp_path)
+    assert (one.record.run_id, one.record.state(NOW), unknown) == ("r1", "running", [])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
-from lading.catalog.intake import Footer, joint_schema, member_of
+from lading.catalog.intake import Footer, in_parallel, joint_schema, member_of
 from lading.catalog.state import TableState
 from lading.errors import ConfigError, NotFound
 from lading.format.bounds import bound_kind
@@ -25,15 +25,18 @@ class Adding:
     edits: dict[str, Any]  # of a Commit; empty when there is nothing to say
 
 
-def adding(state: TableState, footers: Sequence[Footer], key: str | None) -> Adding:
-    """`key` is the column to look rows up by; None: what the state has, or what the files declare."""
+def adding(
+    state: TableState, footers: Sequence[Footer], key: str | None, ascends: Callable[[str, str], bool]
+) -> Adding:
+    """`key` is the column to look rows up by; None: what the state has, or what the files declare. `ascends`
+    says of a file, by its path, whether it is sorted by a column although it doesn't declare so."""
     before = pa.ipc.read_schema(pa.py_buffer(state.schema)) if state.schema else None
     schema = joint_schema(before, footers)
     key = _key(state, footers, schema, key)
     old = {footer.path: state.find(footer.path) for footer in footers}
     members, added, changed, unchanged = [], [], [], []
-    for footer in footers:
-        member = member_of(footer, schema, key)
+    for footer, ranged in zip(footers, _sorted(footers, key, ascends), strict=True):
+        member = member_of(footer, schema, key, ascends=ranged)
         found = old[footer.path]
         if found is None:
             added.append(member.path)
@@ -44,7 +47,7 @@ def adding(state: TableState, footers: Sequence[Footer], key: str | None) -> Add
             changed.append(member.path)
             member = msgspec.structs.replace(member, tier=found[0].tier)
         members.append(member)
-    rekeyed = _rekeyed(state, set(old), key)
+    rekeyed = _rekeyed(state, set(old), key, ascends)
     edits: dict[str, Any] = {}
     if members or rekeyed:
         edits["add"] = (*members, *rekeyed)
@@ -76,14 +79,24 @@ def _key(state: TableState, footers: Sequence[Footer], schema: pa.Schema, asked:
     return asked
 
 
-def _rekeyed(state: TableState, leaving: set[str], key: str | None) -> list[Member]:
-    """A collection that gets its key late: what its members' zones say is their key range."""
+def _sorted(footers: Sequence[Footer], key: str | None, ascends: Callable[[str, str], bool]) -> list[bool]:
+    if key is None:
+        return [False] * len(footers)
+    return in_parallel(lambda one: one.sort_column() == key or ascends(one.path, key), footers)
+
+
+def _rekeyed(
+    state: TableState, leaving: set[str], key: str | None, ascends: Callable[[str, str], bool]
+) -> list[Member]:
+    """A collection that gets its key late: what the zones of its sorted members say is their key range."""
     if key is None or state.order_by is not None:
         return []
     found = []
     for member in state.with_zones():
         zone = member.zones.get(key)
-        if member.path not in leaving and zone is not None and None not in (zone.min, zone.max):
+        if member.path in leaving or zone is None or None in (zone.min, zone.max):
+            continue
+        if ascends(member.path, key):
             found.append(msgspec.structs.replace(member, key_min=zone.min, key_max=zone.max))
     return found
 

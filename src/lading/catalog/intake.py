@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lading.errors import PartError
@@ -19,10 +20,11 @@ from lading.format.footer import zones_of_footer
 from lading.format.unify import unified
 from lading.model import Member, Place
 from lading.storage.local import modified_at
-from lading.storage.parquet import open_parquet, shown_path
+from lading.storage.parquet import open_parquet, row_batches, shown_path
 from lading.storage.place import Where, located, root_of
 
 _THREADS = 8
+_BATCH = 1 << 16  # rows
 _BUCKET = re.compile(r"bucket=(-?[0-9]+)/[^/]+")
 
 _In = TypeVar("_In")
@@ -123,8 +125,31 @@ def joint_schema(table: pa.Schema | None, footers: Sequence[Footer]) -> pa.Schem
     return table if table is not None else pa.schema([])
 
 
-def member_of(footer: Footer, schema: pa.Schema, key: str | None) -> Member:
-    """A file as a member: key range and zones from its statistics, as far as they can be trusted."""
+def is_sorted(where: Where, path: str, key: str) -> bool:
+    """Whether the rows of a file go up by `key`, as the rows have it: for one that doesn't declare it. Nulls
+    may be anywhere; a file that can't be read is not sorted."""
+    root = root_of(where)
+    last: pa.Scalar | None = None
+    try:
+        with open_parquet(root, path) as file:
+            if key not in file.schema_arrow.names:
+                return False
+            for batch in row_batches(root, file, _BATCH, columns=[key]):
+                column = batch.column(0).drop_null()
+                if not len(column):
+                    continue
+                ascends = pc.all(pc.less_equal(column[:-1], column[1:])).as_py() is not False
+                if not ascends or (last is not None and not pc.less_equal(last, column[0]).as_py()):
+                    return False
+                last = column[-1]
+    except (OSError, pa.ArrowException):
+        return False
+    return True
+
+
+def member_of(footer: Footer, schema: pa.Schema, key: str | None, *, ascends: bool) -> Member:
+    """A file as a member: key range and zones from its statistics, as far as they can be trusted. `ascends`:
+    it is sorted by `key`; one that isn't has no key range, and is found by its zones."""
     zones = zones_of_footer(footer.metadata, schema)
     zone = zones.get(key) if key is not None else None
     low, high = (zone.min, zone.max) if zone is not None else (None, None)
@@ -138,8 +163,8 @@ def member_of(footer: Footer, schema: pa.Schema, key: str | None) -> Member:
         bucket=int(bucket[1]) if bucket else 0,
         tick_min=0 if key is None else tick_of(low, schema.field(key).type),
         tick_max=0 if key is None else tick_of(high, schema.field(key).type),
-        key_min=low,
-        key_max=high,
+        key_min=low if ascends else None,
+        key_max=high if ascends else None,
         created_at=footer.written_at,
         zones=zones,
     )

@@ -36,8 +36,9 @@ _BUCKET = re.compile(r"bucket=(-?[0-9]+)")
 _MICROSECONDS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 
 
-def load_manifest(table_dir: Where) -> TableManifest | None:
+def load_manifest(table_dir: str | Where) -> TableManifest | None:
     """The manifest of the table in `table_dir`, None when it has none. Opens no part."""
+    table_dir = _where(table_dir)
     path = f"{table_dir}/{MANIFEST_NAME}"
     try:
         if isinstance(table_dir, Place):
@@ -53,12 +54,15 @@ def load_manifest(table_dir: Where) -> TableManifest | None:
     return decode_manifest(data, path)
 
 
-def write_manifest(table_dir: Where, manifest: TableManifest, extra: Mapping[str, Any] | None = None) -> None:
+def write_manifest(
+    table_dir: str | Where, manifest: TableManifest, extra: Mapping[str, Any] | None = None
+) -> None:
     """Replace manifest.json, creating the table's directory if need be; OSError when it can't be.
 
     The temporary file has one fixed name, as the layout prescribes: one writer a table at a time.
     """
     data = encode_manifest(manifest, extra)
+    table_dir = _where(table_dir)
     if isinstance(table_dir, Place):
         storage_of(table_dir).put(MANIFEST_NAME, data)
     else:
@@ -84,24 +88,25 @@ def manifest_of(table: str, members: Iterable[Member], *, created_at: str, updat
     return manifest
 
 
-def rebuild_manifest(table_dir: Path, table: str, order_by: str | None = None) -> TableManifest:
+def rebuild_manifest(table_dir: str | Path, table: str, order_by: str | None = None) -> TableManifest:
     """What the part files below `table_dir` say, buckets and parts in sorted order. Writes nothing.
 
-    It can't know which parts were replaced: that is the log's to say. Links are not followed.
+    It can't know which parts were replaced: that is the log's to say. Links are not followed. A bucket has
+    the key that its directory has, `7` for `bucket=7`: parts are found below `bucket=<key>`.
     """
     manifest = new_manifest(table)
-    for bucket_dir in _sorted_entries(table_dir):
+    for bucket_dir in _sorted_entries(Path(table_dir)):
         match = _BUCKET.fullmatch(bucket_dir.name)
         if match is None or not bucket_dir.is_dir(follow_symlinks=False):
             continue
         for file in _sorted_entries(Path(bucket_dir.path)):
             if file.name.endswith(".parquet") and file.is_file(follow_symlinks=False):
                 part = _part_from_footer(Path(file.path), order_by)
-                update_with_new_part(manifest, int(match[1]), part)
+                update_with_new_part(manifest, int(match[1]), part, key=match[1])
     return manifest
 
 
-def rebuild(table_dir: Path, table: str | None = None, order_by: str | None = None) -> TableManifest:
+def rebuild(table_dir: str | Path, table: str | None = None, order_by: str | None = None) -> TableManifest:
     """The manifest of a table whose manifest.json is lost or old; writes nothing.
 
     From its log and checkpoint; without them from the snapshot that `_CURRENT` names; without that from
@@ -110,6 +115,7 @@ def rebuild(table_dir: Path, table: str | None = None, order_by: str | None = No
     from lading.catalog.salvage import salvaged_state
     from lading.catalog.table import Table
 
+    table_dir = Path(table_dir)
     name = table or os.path.basename(os.path.abspath(table_dir))
     if Table.exists(table_dir):
         state = Table.open(table_dir).state
@@ -120,6 +126,10 @@ def rebuild(table_dir: Path, table: str | None = None, order_by: str | None = No
     meta = state.meta
     members = state.in_order_added()
     return manifest_of(table or meta.table, members, created_at=meta.created_at, updated_at=meta.at)
+
+
+def _where(table_dir: str | Where) -> Where:
+    return Path(table_dir) if isinstance(table_dir, str) else table_dir
 
 
 def _within_bucket(path: str, bucket: int) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lading.catalog.intake import Footer, footer_to_add, in_parallel, joint_schema, member_of
+from lading.catalog.intake import Footer, footer_to_add, in_parallel, is_sorted, joint_schema, member_of
 from lading.errors import PartError
 from lading.format.bounds import bound_kind
 from lading.model import Member, Place
@@ -62,7 +62,7 @@ def walk_files(where: Where, key: str | None) -> Walked:
         several = f"{len(commits)} commits" if len(commits) > 1 else "one commit"
         undecided.append(f"the parts are of {several}; whether a commit was completed can't be told")
     schema = joint_schema(None, footers)
-    return Walked(*_members(footers, schema, key), tuple(undecided), _table_id(footers))
+    return Walked(*_members(where, footers, schema, key), tuple(undecided), _table_id(footers))
 
 
 def _table_id(footers: Sequence[Footer]) -> str | None:
@@ -72,14 +72,19 @@ def _table_id(footers: Sequence[Footer]) -> str | None:
 
 
 def _members(
-    footers: Sequence[Footer], schema: pa.Schema, key: str | None
+    where: Where, footers: Sequence[Footer], schema: pa.Schema, key: str | None
 ) -> tuple[tuple[Member, ...], pa.Schema, str | None]:
     if key is None:
         declared = {footer.sort_column() for footer in footers} - {None}
         key = declared.pop() if len(declared) == 1 else None
     if key is not None and (key not in schema.names or bound_kind(schema.field(key).type) is None):
         key = None
-    return tuple(member_of(footer, schema, key) for footer in footers), schema, key
+
+    def member(footer: Footer) -> Member:
+        ascends = key is not None and (footer.sort_column() == key or is_sorted(where, footer.path, key))
+        return member_of(footer, schema, key, ascends=ascends)
+
+    return tuple(in_parallel(member, footers)), schema, key
 
 
 def parquet_files(where: Where) -> list[str]:

@@ -18,6 +18,7 @@ from lading.errors import ManifestParseError
 from lading.model import SnapshotRef
 
 CONTENT_TYPE = "application/x-sqlite3"
+POINTER_CONTENT_TYPE = "application/json"  # of the pointer itself
 POINTER_FORMAT = 1
 POINTER_LIMIT = 64 * 1024  # bytes; a real one has about 350
 

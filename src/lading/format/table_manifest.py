@@ -98,12 +98,16 @@ def new_manifest(table: str, version: int = 1) -> TableManifest:
     return TableManifest(table=table, version=version, created_at=now, updated_at=now, partitions={})
 
 
-def update_with_new_part(manifest: TableManifest, bucket_id: int, part: PartMeta) -> None:
-    """Append `part` to its bucket, which is `ready` afterwards, and move `updated_at`."""
-    bucket = manifest.partitions.get(bucket_key(bucket_id))
+def update_with_new_part(
+    manifest: TableManifest, bucket_id: int, part: PartMeta, *, key: str | None = None
+) -> None:
+    """Append `part` to its bucket, which is `ready` afterwards, and move `updated_at`. `key` is the bucket's
+    where its directory has another name than `bucket_key` gives it."""
+    key = bucket_key(bucket_id) if key is None else key
+    bucket = manifest.partitions.get(key)
     if bucket is None:
         bucket = PartitionMeta(bucket_id, "writing", part.tick_min, part.tick_max, 0, 0)
-        manifest.partitions[bucket_key(bucket_id)] = bucket
+        manifest.partitions[key] = bucket
     bucket.state = "writing"
     bucket.parts.append(part)
     bucket.tick_min = min(bucket.tick_min, part.tick_min)

@@ -1,8 +1,8 @@
 """One value by key, from its shard: what `get` and `multi_get` do within one snapshot.
 
-Shards open when they are first asked, and stay open. Everything here may be called by many threads at
-once; when a newer snapshot takes over, shards that both have move on with it and the others close as
-soon as their last user is done.
+Shards open when they are first asked, and stay open as long as the process has files to spare for them.
+Everything here may be called by many threads at once; when a newer snapshot takes over, shards that both
+have move on with it and the others close as soon as their last user is done.
 """
 
 from __future__ import annotations
@@ -12,18 +12,23 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
-from lading.errors import LadingError, NotFound, ShardError
+from lading.errors import LadingError, NotFound, ShardError, TooManyFiles
 from lading.format.keys import Key
 from lading.format.routing import Router
 from lading.format.shard_engine import Cursor, engine_errors
 from lading.format.snapshot import BuildMeta, ParsedSnapshot, ShardMeta
 from lading.readers.get_place import Grouped, grouper, placer
+from lading.readers.open_files import FILES, out_of_files, too_many
 from lading.readers.shard import Shard, ShardClosed
 from lading.readers.shard_file import HINT
 from lading.readers.shard_places import ShardPlaces
 from lading.readers.shard_ranges import failure_of
+
+_T = TypeVar("_T")
+
+_TRIES = 10
 
 _ONE = "SELECT v FROM kv WHERE k = ?"
 # A few lengths only, so that their statements stay prepared: sqlite3 keeps 32 of them, apsw 100.
@@ -192,7 +197,7 @@ class KeyReader:
         for _ in range(100):
             assert found is not None
             try:
-                return found, found.cursor()
+                return found, _with_room(found.cursor, found.location)
             except ShardClosed:
                 with self._lock:
                     if self._open.get(number) is found:
@@ -217,7 +222,7 @@ class KeyReader:
             shard = None
             if described is not None:
                 self._give_way(described)
-                shard = self.places.open(described)
+                shard = _with_room(partial(self.places.open, described), f"{described.db_url}")
             with self._lock:
                 if not self._retired:
                     self._open[number] = shard
@@ -246,6 +251,19 @@ class KeyReader:
                 shard.used = False
         for shard in leaving:
             shard.retire()
+
+
+def _with_room(opens: Callable[[], _T], location: str) -> _T:
+    """What `opens` gives; if the process is out of files, again when some are closed. More than once: other
+    threads may be as quick to take them."""
+    for _ in range(_TRIES):
+        try:
+            return opens()
+        except (TooManyFiles, OSError) as error:
+            if isinstance(error, OSError) and not out_of_files(error):
+                raise
+        FILES.shrink()
+    raise too_many(location)
 
 
 def _refused(meta: BuildMeta) -> Callable[[Any], tuple[int, bytes]]:

@@ -14,6 +14,7 @@ from lading.errors import ConfigError, PredicateError
 from lading.format.literal import place_of_key
 from lading.format.memberset import MemberSet
 from lading.format.predicate import Compare
+from lading.model import Member
 from lading.readers.part import Wanted, read_part
 from lading.readers.scan import table_schema
 
@@ -47,11 +48,20 @@ def lookup(members: MemberSet, key: Any) -> Hit:
     wanted = Wanted(schema, schema.names, Compare(column, "=", bound))
     rows: list[dict[str, Any]] = []
     first: str | None = None
-    for member in members.holding(bound):
+    for member in _holding(members, column, bound):
         for batch in read_part(members.root, member, wanted):
             first = first or member.path
             rows += to_rows(batch)
     return Hit(bool(rows), first, rows, wanted.tally.files)
+
+
+def _holding(members: MemberSet, column: str, key: Any) -> list[Member]:
+    """Members without a key range, since they aren't sorted, are ruled out by their zones."""
+    found = members.holding(key)
+    if all(member.key_min is not None for member in found):
+        return found
+    may_match = {member.path for member in members.candidates(Compare(column, "=", key))}
+    return [member for member in found if member.key_min is not None or member.path in may_match]
 
 
 def to_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from lading.format.shard_engine import Cursor, engine_errors
+from lading.readers.open_files import FILES, OpenFiles
 
 
 class ShardClosed(Exception):
@@ -24,6 +25,7 @@ class Shard:
 
     __slots__ = (
         "_connect",
+        "_files",
         "_lent",
         "_lock",
         "_release",
@@ -55,6 +57,9 @@ class Shard:
         self._release = release
         self._lent = 0  # connections that are open
         self._lock = threading.Lock()
+        self._files: OpenFiles | None = FILES if near else None  # one that is read by ranges has none open
+        if leased:
+            FILES.take(self)  # the cached file, which stays locked
 
     def cursor(self) -> Cursor:
         """A cursor on a connection of its own; ShardClosed once the shard is retired."""
@@ -62,6 +67,8 @@ class Shard:
             if self.retired:
                 raise ShardClosed
             self._lent += 1
+        if self._files is not None:
+            self._files.take(self)
         try:
             return self._connect()
         except BaseException:
@@ -91,6 +98,8 @@ class Shard:
         self._end_if_unused()
 
     def _closed_one(self) -> None:
+        if self._files is not None:
+            self._files.give_back(self)
         with self._lock:
             self._lent -= 1
         self._end_if_unused()
@@ -102,3 +111,5 @@ class Shard:
             release, self._release = self._release, None
         if release is not None:
             release()
+            if self.leased:
+                FILES.give_back(self)

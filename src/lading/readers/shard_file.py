@@ -19,6 +19,7 @@ from lading.format.shard_engine import Cursor, apsw_or_none, engine_errors
 from lading.format.shard_file import FILE_NAME
 from lading.format.snapshot import ShardMeta
 from lading.format.snapshot_file import require_plain_tables
+from lading.readers.open_files import out_of_files, too_many
 
 HINT = "restore the file, roll back to an earlier snapshot, or build the table again: lading run --full"
 
@@ -105,7 +106,7 @@ def connect(path: Path, identity: Identity) -> Cursor:
             uri, uri=True, isolation_level=None, check_same_thread=False, cached_statements=32
         )
     except sqlite3.Error as error:
-        raise ShardError(f"the shard {path} can't be opened: {error}", hint=HINT, file=str(path)) from error
+        raise _refused(path, error) from error
     apsw, quick = apsw_or_none(), None
     try:
         if apsw is not None:
@@ -121,11 +122,13 @@ def connect(path: Path, identity: Identity) -> Cursor:
             connection.close()
         return answering.cursor()
     except BaseException as error:
+        ours = isinstance(error, (*engine_errors(), LadingError, OSError))
+        told = _refused(path, error) if isinstance(error, Exception) and ours else None
         connection.close()
         if quick is not None:
             quick.close()
-        if isinstance(error, Exception) and isinstance(error, (*engine_errors(), LadingError, OSError)):
-            raise _refused(path, error) from error
+        if told is not None:
+            raise told from error
         raise
 
 
@@ -147,7 +150,15 @@ def _refused(path: Path, error: Exception) -> ShardError:
         return error
     if isinstance(error, FileNotFoundError):
         return ShardError(f"the shard {path} is missing", hint=HINT, file=str(path))
+    if out_of_files(error) if isinstance(error, OSError) else _could_be_opened(path, error):
+        return too_many(str(path))
     return ShardError(f"the shard {path} can't be used: {error}", hint=HINT, file=str(path))
+
+
+def _could_be_opened(path: Path, error: Exception) -> bool:
+    """SQLite says that it can't open a file, never why. One that is there and may be read: there are too many
+    files open, now or a moment ago."""
+    return "unable to open database file" in str(error) and os.access(path, os.R_OK)
 
 
 def _wrong(path: Path, why: str) -> ShardError:

@@ -33,7 +33,7 @@ class RecordFile:
 
     def write(self, data: bytes) -> None:
         if isinstance(self.where, Place):
-            storage_of(self.where).put(self._name, data)
+            storage_of(self.where).put(self._name, data, content_type="application/x-yaml")
         else:
             write_atomic(self.path, data)
 

@@ -22,13 +22,16 @@ import msgspec
 import yaml
 
 from lading.config.bounded_yaml import BoundedLoader
+from lading.config.serve import DEFAULT_PREFIX, DEFAULT_TEMPLATE
 from lading.errors import ConfigError, ManifestParseError, StorageError
+from lading.model import Place
 from lading.secrets import hide_within
 from lading.snapshots.run_files import RecordFile, record_files
 from lading.snapshots.stores.protocol import is_run_id, timestamp
 from lading.storage.place import Where
 
 LEASE = timedelta(minutes=5)
+FORMAT_VERSION = 1  # of shardyfusion's records
 
 Status = Literal["running", "succeeded", "failed"]
 
@@ -36,8 +39,18 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+class Output:
+    """Where a run's shards go, as shardyfusion's records say it."""
+
+    s3_prefix: str = ""
+    shard_prefix: str = DEFAULT_PREFIX
+    db_path_template: str = DEFAULT_TEMPLATE
+
+
+@dataclass(frozen=True, slots=True)
 class RunRecord:
-    """What run.yaml says; times are ISO-8601 in UTC."""
+    """What run.yaml says; times are ISO-8601 in UTC. The fields of shardyfusion's records are written beside
+    these: see `_fields`."""
 
     run_id: str
     status: Status
@@ -54,6 +67,8 @@ class RunRecord:
     moved_from: str | None = None  # what the pointer named before this run moved it, or set out to
     given_up: bool = False  # its lease lapsed, and cleaning took it for dead
     checks: list[dict[str, Any]] | None = None  # how each check of lading.yaml went
+    updated_at: str | None = None  # when the record was last written
+    output: Output = Output()
 
     def alive(self, now: datetime | None = None) -> bool:
         """Whether the run may still be at work; one whose lease has lapsed is taken for dead."""
@@ -87,7 +102,8 @@ class RunHandle:
         """Prolong the lease, unless the run has ended."""
         with self._lock:
             if self.record.status == "running":
-                self._write(replace(self.record, lease_until=_iso(_clock(now) + self._lease)))
+                until = _iso(_clock(now) + self._lease)
+                self._write(replace(self.record, lease_until=until), now)
 
     def moving(self, moved_from: str | None) -> None:
         """Note what readers see until now: cleaning leaves it alone for a while."""
@@ -115,7 +131,8 @@ class RunHandle:
                     manifest_ref=manifest_ref,
                     error=error,
                     checks=checks,
-                )
+                ),
+                now,
             )
 
     def __enter__(self) -> RunHandle:
@@ -149,11 +166,33 @@ class RunHandle:
             except (OSError, StorageError) as error:  # a lease that lapses must not fail the run
                 _log.warning("the lease in %s could not be prolonged: %s", self.file, error)
 
-    def _write(self, record: RunRecord) -> None:
-        fields = hide_within(asdict(record) | {"tables": list(record.tables)})
-        text = yaml.safe_dump(fields, sort_keys=False, allow_unicode=True)
+    def _write(self, record: RunRecord, now: datetime | None = None) -> None:
+        record = replace(record, updated_at=_iso(_clock(now)))
+        text = yaml.safe_dump(hide_within(_fields(record)), sort_keys=False, allow_unicode=True)
         self.file.write(text.encode())
         self.record = record
+
+
+def _fields(record: RunRecord) -> dict[str, Any]:
+    """run.yaml, shardyfusion's fields first: its own tools can read the record. A lease ends with its run."""
+    told = asdict(record) | {"tables": list(record.tables)}
+    del told["output"]
+    kind, _, message = (record.error or "").partition(": ")
+    named = kind.isidentifier() and bool(message)
+    theirs = {
+        "format_version": FORMAT_VERSION,
+        "run_id": record.run_id,
+        "writer_type": "lading",
+        "status": record.status,
+        "started_at": record.started_at,
+        "updated_at": record.updated_at,
+        "lease_expires_at": record.lease_until or record.finished_at or record.updated_at,
+        **asdict(record.output),
+        "manifest_ref": record.manifest_ref,
+        "error_type": None if record.error is None else kind if named else "LadingError",
+        "error_message": None if record.error is None else message if named else record.error,
+    }
+    return theirs | told
 
 
 def start(
@@ -164,8 +203,10 @@ def start(
     tables: Sequence[str] = (),
     lease: timedelta = LEASE,
     action: str | None = None,
+    output: Output | None = None,
 ) -> RunHandle:
-    """Write a record that says `running` below `root`, and return the handle to it."""
+    """Write a record that says `running` below `root`, and return the handle to it. `output` is where the
+    shards go; None: below `root`, as by default."""
     if not is_run_id(run_id):
         raise ConfigError(
             f"{run_id!r} can't be part of a folder's name", hint="use letters, digits, '-', '_' and '.'"
@@ -183,10 +224,11 @@ def start(
         host=socket.gethostname(),
         pid=os.getpid(),
         action=action,
+        output=output or Output(root.url if isinstance(root, Place) else ""),
     )
     folder = f"{timestamp(at)}_run_id={run_id}_{uuid.uuid4().hex}"
     handle = RunHandle(RecordFile(root, folder), record, lease)
-    handle._write(record)
+    handle._write(record, now)
     return handle
 
 
@@ -246,6 +288,8 @@ def list_runs(root: Where) -> tuple[list[Registered], list[str]]:
 
 def _typed(fields: dict[str, Any]) -> RunRecord | None:
     known = {name: fields[name] for name in RunRecord.__dataclass_fields__ if name in fields}
+    said = {name: fields[name] for name in Output.__dataclass_fields__ if name in fields}
+    known["output"] = said
     try:
         return msgspec.convert(known, RunRecord)
     except msgspec.ValidationError:

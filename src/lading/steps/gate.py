@@ -29,7 +29,7 @@ from lading.steps.checks import as_object, check_nothing, check_table, told_resu
 from lading.steps.judge import Findings, Session, judge
 from lading.steps.publish import keep_snapshot, publish_snapshot
 from lading.steps.served import left_where_it_was_put, served_otherwise, serving
-from lading.steps.shard import Served, shard
+from lading.steps.shard import Served, output_of, shard
 from lading.steps.store import store_of
 from lading.steps.work import Work
 
@@ -77,7 +77,7 @@ def release(work: Work, session: Session, record: RunHandle | None = None) -> Re
             return Released(ref=listed.ref)
     if record is not None:
         return _publish(work, store, current, session, record)
-    with start_record(work.table.place, work.run_id, tables=[work.name]) as own:
+    with start_record(work.table.place, work.run_id, tables=[work.name], output=output_of(work)) as own:
         released = _publish(work, store, current, session, own)
         finish(own, released)
     return released

@@ -24,6 +24,7 @@ from lading.format.snapshot import BuildMeta, ShardMeta, read_snapshot
 from lading.model import Column, Member, Place, SnapshotRef
 from lading.pipeline.shards_place import ShardPlace
 from lading.snapshots.opening import open_manifest
+from lading.snapshots.runs import Output
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.steps.work import Work
 
@@ -238,13 +239,25 @@ def _numbers(sources: Iterable[tuple[int, int]]) -> list[int]:
     return [number for number, _ in sources]
 
 
-def _place(work: Work, serve: Serve) -> ShardPlace:
+def output_of(work: Work) -> Output:
+    """Where this run's shards go, for its record."""
+    serve = work.look.config.serve
+    if serve is None:
+        return Output(_url(work) or "")
+    return Output(_url(work) or "", serve.shard_prefix, serve.db_path_template)
+
+
+def _url(work: Work) -> str | None:
     """With the manifests if those are in a bucket, so that readers elsewhere reach both; else with the
-    table's parts."""
+    table's parts, None if those are in a folder."""
     store = work.config.store
-    url = f"{store.rstrip('/')}/{work.name}" if store is not None and scheme_of(store) == "s3" else None
-    if url is None and isinstance(work.table.place, Place):
-        url = work.table.place.url
+    if store is not None and scheme_of(store) == "s3":
+        return f"{store.rstrip('/')}/{work.name}"
+    return work.table.place.url if isinstance(work.table.place, Place) else None
+
+
+def _place(work: Work, serve: Serve) -> ShardPlace:
+    url = _url(work)
     return ShardPlace(
         table_dir=str(work.table.place),
         run_id=work.run_id,

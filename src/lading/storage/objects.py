@@ -90,18 +90,22 @@ class ObjectStorage:
                 self._store, name, data, mode="create", attributes=attributes, use_multipart=False
             )
 
-    def put(self, name: str, data: bytes) -> None:
+    def put(self, name: str, data: bytes, *, content_type: str | None = None) -> None:
         """Create or replace, whole: for what is never the truth, such as reports."""
+        attributes = {"Content-Type": content_type} if content_type else None
         with self._translated(name), self._unconditional(name):
-            self._obstore.put(self._store, name, data, use_multipart=False)
+            self._obstore.put(self._store, name, data, attributes=attributes, use_multipart=False)
 
-    def swap(self, name: str, data: bytes, etag: str | None) -> str:
+    def swap(self, name: str, data: bytes, etag: str | None, *, content_type: str | None = None) -> str:
         mode: Any = "create" if etag is None else {"e_tag": etag}
+        attributes = {"Content-Type": content_type} if content_type else None
         kinds = self._obstore.exceptions
         lost = (kinds.AlreadyExistsError, kinds.PreconditionError, kinds.NotFoundError)
         with self._translated(name):
             try:
-                result = self._obstore.put(self._store, name, data, mode=mode, use_multipart=False)
+                result = self._obstore.put(
+                    self._store, name, data, mode=mode, attributes=attributes, use_multipart=False
+                )
             except lost as error:
                 raise SwapLost(name) from error
             return str(result["e_tag"] or "")

@@ -22,6 +22,7 @@ from lading.errors import (
 from lading.format.pointer import (
     CONTENT_TYPE,
     MALFORMED,
+    POINTER_CONTENT_TYPE,
     POINTER_LIMIT,
     encode_pointer,
     new_swap_id,
@@ -193,7 +194,7 @@ class S3Store:
     def _swap(self, to: SnapshotRef, etag: str | None) -> bool:
         """False when the pointer is another one; also after a lost answer, which the caller looks into."""
         try:
-            self._storage.swap(CURRENT, encode_pointer(to), etag)
+            self._storage.swap(CURRENT, encode_pointer(to), etag, content_type=POINTER_CONTENT_TYPE)
         except SwapLost:
             return False
         except StorageError:
