@@ -11,7 +11,7 @@ from typing import Any
 from lading.cli.logfile import log_exception
 from lading.cli.screen import note, print_json
 from lading.cli.session import Session
-from lading.errors import LadingError
+from lading.errors import ConfigError, LadingError
 from lading.storage.local import disk_failure
 
 
@@ -27,7 +27,10 @@ def error_object(error: LadingError) -> dict[str, Any]:
 
 def print_error(error: LadingError) -> None:
     where = f"{error.table}: " if error.table and error.table not in error.message else ""
-    note(f"error: {where}{error.message}")
+    # A config may have many faults, one a line. Other line ends are those of file names.
+    first, *more = error.message.split("\n") if isinstance(error, ConfigError) else [error.message]
+    for line in (f"error: {where}{first}", *more):
+        note(line)
     if error.hint:
         note(f"hint: {error.hint}")
 
@@ -57,7 +60,8 @@ def unexpected(error: Exception, session: Session) -> int:
         return lading_failure(disk, session)
     log = log_exception(session.project, error) if session.is_project else None
     if log is None:
-        note("".join(traceback.format_exception(error)).rstrip())
+        for line in "".join(traceback.format_exception(error)).rstrip().split("\n"):
+            note(line)
     where = f"in {log}" if log else "above"
     hint = f"the traceback is {where}; please report it. Nothing is lost: the command may be run again"
     failure = LadingError(f"unexpected {type(error).__name__}: {error}", hint=hint)
