@@ -131,15 +131,31 @@ def test_a_schema_that_lading_0_1_inferred_is_no_staler_than_its_files(project: 
     assert invoke(["discover-schema", "--check"]) == 2
 
 
-def test_a_stale_schema_is_a_note_in_plan_and_status(project: Path, capsys) -> None:
+def test_a_file_that_a_run_will_read_is_no_reason_for_a_note(project: Path, capsys) -> None:
     invoke(["discover-schema"])
     put(project / "data/sales/b.csv", "id,price\n3,1.5\n")
     capsys.readouterr()
     invoke(["plan", "--json"])
-    notes = {one["table"]: one["notes"] for one in json.loads(capsys.readouterr().out)["tables"]}
-    assert notes["customers"] == [] and "schema/sales.yaml is stale" in notes["sales"][0]
-    assert invoke(["plan"]) == 2
-    assert "lading discover-schema sales" in capsys.readouterr().err
+    assert all(one["notes"] == [] for one in json.loads(capsys.readouterr().out)["tables"])
+
+
+def test_every_table_says_why_it_has_no_schema(project: Path, capsys) -> None:
+    put(project / "data/sales/a.csv", "id,id\n1,2\n")
+    put(project / "data/customers/c.csv", "id,\n1,2\n")
+    assert invoke(["discover-schema", "--json"]) == 1
+    found = {one["table"]: one["error"] for one in json.loads(capsys.readouterr().out)["tables"]}
+    assert "two columns called 'id'" in found["sales"]["message"]
+    assert "column 2 of the header has no name" in found["customers"]["message"]
+    assert found["sales"]["hint"] and found["customers"]["hint"]
+
+
+def test_a_file_that_loads_as_one_column_is_worth_a_note(project: Path, capsys) -> None:
+    put(project / "data/sales/a.csv", "id;price\n1;2,5\n")
+    put(project / "data/customers/c.csv", "name\nAda\n")
+    assert invoke(["discover-schema"]) == 0
+    told = capsys.readouterr().err
+    assert "the only column is called 'id;price'" in told and 'delimiter: ";"' in told
+    assert "customers" not in told
 
 
 def test_types_that_a_person_changed_stay_theirs(project: Path, capsys) -> None:

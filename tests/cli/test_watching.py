@@ -7,9 +7,11 @@ import sys
 from rich.console import Console
 from rich.progress import Progress
 
+from lading.cli.failures import print_error
 from lading.cli.logfile import LogFile, LogWatch, log_exception
 from lading.cli.progress import TerminalWatch, Watches, terminal_watch
-from lading.cli.screen import byte_words, plain, verdict_words
+from lading.cli.screen import byte_words, plain, show_table, verdict_words
+from lading.errors import ConfigError, SourceError
 from lading.watch import Watch
 
 
@@ -80,3 +82,13 @@ def test_words_for_people():
     assert verdict_words({}) == "no files"
     assert [byte_words(n) for n in (0, 999, 1000, 12_345_678)] == ["0 B", "999 B", "1.0 kB", "12.3 MB"]
     assert plain("a\x1b[31m\r") == "a\\x1b[31m\\r"
+
+
+def test_a_line_end_in_a_file_name_is_shown_and_not_made(capsys):
+    print_error(SourceError("a\nb.csv can't be read", hint="rename a\nb.csv", file="a\nb.csv"))
+    show_table(("file",), [("a\nb\x9b.csv",)])
+    said = capsys.readouterr()
+    assert said.err == "error: a\\nb.csv can't be read\nhint: rename a\\nb.csv\n"
+    assert "a\\nb\\x9b.csv" in said.out
+    print_error(ConfigError("lading.yaml:1: x\nlading.yaml:2: y"))
+    assert capsys.readouterr().err == "error: lading.yaml:1: x\nlading.yaml:2: y\n", "one fault a line"

@@ -57,3 +57,12 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path, lines: list[str], 
     with pytest.raises(ConfigError) as caught:
         _table(tmp_path, *lines)
     assert says in caught.value.message
+
+
+@pytest.mark.parametrize("format", ["format: json", "format: fixed_width\n    spec: x.yaml"])
+def test_a_group_called_as_spark_calls_a_line_is_refused_before_anything_runs(
+    tmp_path: Path, format: str
+) -> None:
+    with pytest.raises(ConfigError, match=r"lading\.yaml:\d+: .*columns_from_name: `value` is what Spark"):
+        _table(tmp_path, format, r"columns_from_name: (?P<Value>\w+)\.json")
+    assert _table(tmp_path, "format: csv", r"columns_from_name: (?P<value>\w+)\.csv").columns_from_name

@@ -31,7 +31,7 @@ VALUES = {
     "int": st.integers(-1000, 1000),
     "bigint": st.integers(2**31, 2**40),
     "double": st.sampled_from([0.5, -2.25, 1024.125]),
-    "string": st.sampled_from(["x", "soon", "a,b"]),
+    "string": st.sampled_from(["x", "soon", "a,b", "00501", "+5"]),
 }
 KINDS = list(VALUES)
 

@@ -319,3 +319,10 @@ def test_parquet_is_typed_by_its_footers_and_widened(tmp_path: Path) -> None:
     files.append(_parquet(tmp_path, "c.parquet", x=pa.array(["1"])))
     with pytest.raises(SchemaDrift, match=r"'x' is bigint in a\.parquet and string in c\.parquet"):
         _types(files, "parquet")
+
+
+def test_a_column_without_a_name_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    files = _files(tmp_path, '{"": 1, "a": 2}\n', suffix="json")
+    with pytest.raises(SourceError, match="a column found in the files has no name") as caught:
+        infer(files, format="json", read_options={})
+    assert caught.value.hint

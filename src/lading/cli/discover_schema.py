@@ -69,6 +69,8 @@ def discover_schema(
 
 
 def _object(report: SchemaReport) -> dict[str, Any]:
+    from lading.cli.failures import error_object
+
     because = report.because or {}
     return {
         "table": report.table,
@@ -77,11 +79,13 @@ def _object(report: SchemaReport) -> dict[str, Any]:
         "looked_at": report.looked_at or None,
         "columns": [{"name": c.name, "type": c.type, "because": because.get(c.name)} for c in report.columns],
         "changes": list(report.changes),
+        "notes": list(report.notes),
+        "error": error_object(report.error) if report.error is not None else None,
     }
 
 
 def _show(report: SchemaReport) -> None:
-    from lading.cli.screen import say, show_table
+    from lading.cli.screen import note, say, show_table
 
     if report.state == "failed":
         return
@@ -94,6 +98,8 @@ def _show(report: SchemaReport) -> None:
         ("  column", "type", "why"),
         ((f"  {c.name}", c.type, because.get(c.name) or "as you wrote it") for c in report.columns),
     )
+    for text in report.notes:
+        note(f"{report.table}: {text}")
     for change in report.changes:
         say(f"  {change}")
     if report.changes:

@@ -12,7 +12,7 @@ from typing import Any
 from lading.cli.logfile import log_exception
 from lading.cli.screen import note, print_json
 from lading.cli.session import Session
-from lading.errors import LadingError, Unexpected
+from lading.errors import ConfigError, LadingError, Unexpected
 from lading.secrets import hide
 from lading.storage.local import disk_failure
 
@@ -29,7 +29,10 @@ def error_object(error: LadingError) -> dict[str, Any]:
 
 def print_error(error: LadingError) -> None:
     where = f"{error.table}: " if error.table and error.table not in error.message else ""
-    note(f"error: {where}{error.message}")
+    # A config may have many faults, one a line. Other line ends are those of file names.
+    first, *more = error.message.split("\n") if isinstance(error, ConfigError) else [error.message]
+    for line in (f"error: {where}{first}", *more):
+        note(line)
     if error.hint:
         note(f"hint: {error.hint}")
 
@@ -67,7 +70,8 @@ def say_where(error: Unexpected, project: Path | None) -> None:
     cause = error.__cause__ or error
     log = log_exception(project, cause) if project is not None else None
     if log is None:
-        note(hide("".join(traceback.format_exception(cause)).rstrip()))
+        for line in hide("".join(traceback.format_exception(cause)).rstrip()).split("\n"):
+            note(line)
     where = f"in {log}" if log else "above"
     error.hint = f"the traceback is {where}; please report it. Nothing is lost: the command may be run again"
 

@@ -41,10 +41,10 @@ def print_json(value: Mapping[str, Any]) -> None:
 
 
 def plain(text: str) -> str:
-    """Text that can't move the cursor or colour the screen: file names may hold anything."""
+    """One line that can't move the cursor or colour the screen: file names may hold anything."""
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[str] = ()) -> None:

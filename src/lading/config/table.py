@@ -60,6 +60,9 @@ def table_config(project: Path, name: str, section: Section, defaults: tuple[Che
     drift = cast(Drift, section.choice("drift", ("strict", "evolve", "ignore_new")))
     if format == "fixed_width" and drift != "strict":
         section.complain("drift", "the columns of fixed-width files are the spec's; leave it out")
+    names = section.checked("columns_from_name", _name_pattern_problem)
+    if names is not None and format in ("json", "fixed_width") and _has_value_group(names):
+        section.complain("columns_from_name", "`value` is what Spark calls a line; choose another name")
     return TableConfig(
         name=name,
         root=project / CACHE_NAME / "objects" / name if bucket else _below(project, root),
@@ -67,7 +70,7 @@ def table_config(project: Path, name: str, section: Section, defaults: tuple[Che
         format=format,
         spec=spec_of(section, format),
         read_options=read_options(section, format),
-        columns_from_name=section.checked("columns_from_name", _name_pattern_problem),
+        columns_from_name=names,
         order_by=order_by,
         bucket_size=_bucket_size(section),
         fingerprint=cast(Literal["fast", "full"], section.choice("fingerprint", ("fast", "full"))),
@@ -135,6 +138,11 @@ def _name_pattern_problem(text: str) -> str | None:
     if "_source" in pattern.groupindex:
         return "_source is lading's own column; choose another name"
     return None
+
+
+def _has_value_group(pattern: str) -> bool:
+    """Spark's names know no case."""
+    return any(name.lower() == "value" for name in re.compile(pattern).groupindex)
 
 
 def _transform_problem(text: str) -> str | None:

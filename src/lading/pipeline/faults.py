@@ -57,8 +57,8 @@ def advice(text: str, column: Column | None, *, table: str, format: str, options
     """What to do about a row: `column` is the one to blame, if the schema has it."""
     if column is not None and column.inferred:
         return (
-            f"fix the row; or let `lading discover-schema {table}` infer the types from all files; or make "
-            f"{column.type} yours: delete `because` of the column in schema/{table}.yaml"
+            f"fix the row; or `lading discover-schema {table} --full-scan` infers the types from all rows; "
+            f"or make {column.type} yours: delete `because` of the column in schema/{table}.yaml"
         )
     if format == "json" and not options.get("multiline") and _is_of_an_array(text):
         return (

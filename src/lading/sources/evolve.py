@@ -48,7 +48,7 @@ def evolve(
     look = _Look(plain, frozenset(empty), format, read_options)
     differing = look.differing(new)
     taken = {*RESERVED, *name_columns}  # refused when the file is staged, with its name
-    differing = {name: why for name, why in differing.items() if name not in taken}
+    differing = {name: why for name, why in differing.items() if name not in taken and name.strip()}
     if not differing:
         return None
     types, because = look.types_of(found, differing)

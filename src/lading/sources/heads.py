@@ -226,6 +226,12 @@ def _refuse_taken(
     found: FoundFile, have: Sequence[str] | Mapping[str, str], name_columns: Sequence[str]
 ) -> None:
     for name in have:
+        if not name.strip():
+            raise SchemaDrift(
+                f"{found.key}: a column has no name: it is called {name!r}",
+                hint="name it in the file",
+                file=found.key,
+            )
         if name in RESERVED:
             raise SchemaDrift(
                 f"{found.key}: the column name {name!r} is lading's own",

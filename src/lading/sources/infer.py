@@ -20,6 +20,7 @@ from lading.sources.infer_json import json_look
 from lading.sources.infer_parquet import parquet_look
 from lading.sources.infer_trail import Evidence
 from lading.sources.kinds import Kinds, spark_type
+from lading.sources.magic import refuse_what_is_no_text
 
 T = TypeVar("T")
 
@@ -56,6 +57,9 @@ def infer(
     `tolerant` passes over files that can't be read, which are refused or set aside when they are.
     """
     limit = None if full_scan else limit_of(files)
+    odd: SourceError | None = None
+    if format != "parquet":
+        files, odd = _texts(files, format, read_options, tolerant)
     if format == "parquet":
         inferred = _parquet(files, join_types, tolerant)
     elif format == "json":
@@ -67,11 +71,28 @@ def infer(
     else:
         inferred = _delimited(files, read_options, format, names, limit, tolerant)
     if not inferred.columns:
-        raise inferred.problem or _no_columns(files)
+        raise odd or inferred.problem or _no_columns(files)
     _refuse_taken(inferred.columns, name_columns)
     from_names = tuple(Column(name, "string", inferred=True) for name in name_columns)
     because = inferred.because | dict.fromkeys(name_columns, "string: from the files' names")
     return Inferred(inferred.columns + from_names, because, inferred.files, inferred.rows, inferred.whole)
+
+
+def _texts(
+    files: Sequence[FoundFile], format: str, read_options: Mapping[str, Any], tolerant: bool
+) -> tuple[list[FoundFile], SourceError | None]:
+    """Those that are text, and what the first of the others is."""
+    encoding = str(read_options.get("encoding", "utf-8"))
+    texts, odd = [], None
+    for found in files:
+        try:
+            refuse_what_is_no_text(found.key, found.path, format, encoding)
+            texts.append(found)
+        except SourceError as error:
+            if not tolerant:
+                raise
+            odd = odd or error
+    return texts, odd
 
 
 def _no_columns(files: Sequence[FoundFile]) -> SourceError:
@@ -114,6 +135,11 @@ def _columns(types: Mapping[str, str]) -> tuple[Column, ...]:
 
 def _refuse_taken(columns: Sequence[Column], name_columns: Sequence[str]) -> None:
     for column in columns:
+        if not column.name.strip():
+            raise SourceError(
+                f"a column found in the files has no name: it is called {column.name!r}",
+                hint="name it: a key of JSON and a column of Parquet need a name like any other",
+            )
         if column.name in RESERVED or column.name in name_columns:
             own = column.name in RESERVED
             whose = "lading's own" if own else "taken by a group of columns_from_name"

@@ -22,6 +22,7 @@ from lading.model import Column, FoundFile, StagedGroup
 from lading.sources.copies import Copying, has_blank_records, write_copy
 from lading.sources.heads import Dialect, check_columns, delimited_header, first_record, parquet_columns
 from lading.sources.ids import source_id
+from lading.sources.magic import refuse_what_is_no_text
 from lading.sources.names import columns_from_name as values_in_name
 from lading.sources.names import name_columns
 from lading.sources.opening import compression
@@ -80,6 +81,9 @@ def refusals(
         try:
             if columns_from_name is not None:
                 values_in_name(columns_from_name, [found], columns)
+            if format != "parquet":
+                encoding = str(read_options.get("encoding", "utf-8"))
+                refuse_what_is_no_text(found.key, found.path, format, encoding)
             check.head(found)
         except SourceError as error:
             yield error

@@ -18,7 +18,7 @@ from lading.sources.schema import TableSchema, load_schema, save_schema
 from lading.steps.expand import expand
 from lading.steps.find import discover_files, objects_of
 from lading.steps.record import schema_section
-from lading.steps.schema import infer_schema, is_stale, pinned_columns
+from lading.steps.schema import infer_schema, is_stale, one_column_note, pinned_columns
 from lading.steps.setting import Session, Setting
 from lading.steps.work import now_text
 from lading.watch import Watch
@@ -36,6 +36,7 @@ class SchemaReport:
     looked_at: str = ""
     changes: tuple[str, ...] = ()  # against the file that was there
     error: LadingError | None = None
+    notes: tuple[str, ...] = ()  # for people
 
 
 def discover_schemas(
@@ -77,9 +78,15 @@ def _discover(
         return SchemaReport(cfg.name, path, "fresh", old.columns, old.because, old.looked_at)
     save_schema(path, schema)
     _record(config, cfg)
-    changes = _changes(old, schema)
     return SchemaReport(
-        cfg.name, path, "generated", schema.columns, schema.because, schema.looked_at, changes
+        cfg.name,
+        path,
+        "generated",
+        schema.columns,
+        schema.because,
+        schema.looked_at,
+        _changes(old, schema),
+        notes=tuple(one_column_note(cfg, schema.columns)),
     )
 
 

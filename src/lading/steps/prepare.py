@@ -13,12 +13,13 @@ from lading.model import BadRow, Column, Digest, FoundFile, Ingested, IngestJob
 from lading.sources.heads import Dialect
 from lading.sources.ids import source_id
 from lading.sources.locate import locate
+from lading.sources.magic import refuse_what_is_no_text
 from lading.sources.names import columns_from_name, name_columns
 from lading.sources.quotes import unclosed_quote
 from lading.sources.staging import stage
 from lading.steps.find import digests_of
 from lading.steps.recipe import recipe_of
-from lading.steps.schema import layout_of, pin, repin
+from lading.steps.schema import layout_of, one_column_note, pin, repin
 from lading.steps.work import Aside, Prepared, Work, now_text
 from lading.storage.local import is_locked, locked
 
@@ -33,7 +34,7 @@ def prepare(work: Work) -> Prepared:
     digests |= digests_of(cfg, missing, _counting(work, "bytes looked at", total))
     _refuse_altered(work, digests)
     unfit = _Unfit(work)
-    files, names = unfit.named(unfit.closed(unfit.decodable(digests)))
+    files, names = unfit.named(unfit.closed(unfit.decodable(unfit.texts(digests), digests)))
     columns = _settled_columns(work, {one.file.key for one in unfit.aside})
     groups = stage(
         files,
@@ -78,6 +79,8 @@ def ingest_job(work: Work, prepared: Prepared) -> IngestJob:
 def drift_notes(work: Work, prepared: Prepared, ingested: Ingested | None) -> tuple[str, ...]:
     """For people: what the table's `drift` let pass that `strict` would have refused."""
     notes = list(work.look.evolution.changes) if work.look.evolution is not None else []
+    if work.look.columns is None:  # pinned by this run
+        notes += one_column_note(work.look.config, prepared.columns)
     left_out: Counter[str] = Counter()
     for group in prepared.groups:
         left_out.update(dict.fromkeys(group.ignored, len(group.sources)))
@@ -168,13 +171,28 @@ class _Unfit:
     def add(self, file: FoundFile, error: SourceError, line: int | None = None) -> None:
         self.aside.append(Aside.because(file, error.message, line))
 
-    def decodable(self, digests: dict[str, Digest]) -> list[FoundFile]:
+    def texts(self, digests: dict[str, Digest]) -> list[FoundFile]:
+        """Those that can be read to their end and are what the table's format says, by their first bytes."""
+        cfg = self._work.look.config
         fine = []
         for file in self._work.look.plan.read:
-            line, broken = digests[file.key].bad_utf8_line, digests[file.key].unreadable
+            broken = digests[file.key].unreadable
             if broken is not None:
                 self.aside.append(Aside.because(file, broken))
                 continue
+            try:
+                if cfg.format != "parquet":
+                    encoding = str(cfg.read_options.get("encoding", "utf-8"))
+                    refuse_what_is_no_text(file.key, file.path, cfg.format, encoding)
+                fine.append(file)
+            except SourceError as error:
+                self._refuse(file, error)
+        return fine
+
+    def decodable(self, files: list[FoundFile], digests: dict[str, Digest]) -> list[FoundFile]:
+        fine = []
+        for file in files:
+            line = digests[file.key].bad_utf8_line
             if line is None:
                 fine.append(file)
                 continue

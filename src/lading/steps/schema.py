@@ -142,6 +142,25 @@ def repin(
         save_schema(path, new)
 
 
+def one_column_note(cfg: TableConfig, columns: Sequence[Column]) -> list[str]:
+    """For people: delimited text that looks as if another character stood between its values."""
+    plain = [column.name for column in columns if column.name not in name_columns(cfg.columns_from_name)]
+    if cfg.format not in ("csv", "tsv") or len(plain) != 1 or cfg.read_options.get("header") is False:
+        return []
+    used = cfg.read_options.get("delimiter", "\t" if cfg.format == "tsv" else ",")
+    other = next((one for one in (";", "\t", "|", ",") if one != used and one in plain[0]), None)
+    if other is None:
+        return []
+    return [
+        f"the only column is called {plain[0]!r}: if {other!r} stands between the values, set "
+        f'read_options: {{delimiter: "{_as_yaml(other)}"}} and delete schema/{cfg.name}.yaml'
+    ]
+
+
+def _as_yaml(char: str) -> str:
+    return "\\t" if char == "\t" else char
+
+
 def found_hash(found: Sequence[FoundFile]) -> str:
     return combined_hash(file.hash for file in found)
 
