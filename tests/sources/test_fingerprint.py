@@ -14,6 +14,7 @@ from lading.errors import SourceError
 from lading.model import FoundFile
 from lading.sources import fingerprint
 from lading.sources.fingerprint import digest, digest_all, unmoved
+from lading.sources.opening import open_plain
 
 
 def _found(path: Path) -> FoundFile:
@@ -106,3 +107,16 @@ def test_a_file_that_moved_is_noticed(tmp_path: Path) -> None:
     assert not unmoved(found)
     path.unlink()
     assert not unmoved(found)
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [(".csv.gz", gzip.compress), (".csv.bz2", bz2.compress)])
+def test_what_stands_behind_compressed_data_is_more_of_it_or_an_error(tmp_path, suffix, pack):
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(pack(b"id\n1\n" * 50_000) + pack(b"2\n"))
+    assert digest(str(path), utf8=True).bad_utf8_line is None
+    with open_plain(str(path)) as plain:
+        assert plain.read() == b"id\n1\n" * 50_000 + b"2\n"
+    for wrong in (pack(b"id\n") + b"3\n", pack(b"id\n1\n")[:-3], pack(b"id\n") + pack(b"1\n")[:-3]):
+        path.write_bytes(wrong)
+        with pytest.raises(SourceError, match="can't be read"):
+            digest(str(path), utf8=True)

@@ -13,6 +13,7 @@ from support.checked import Checked
 from support.machines import KillAt, Killed
 
 from lading.catalog.table import Table
+from lading.cli.main import invoke
 from lading.errors import BadRows, NotFound
 from lading.pipeline.parts import is_part_of
 from lading.steps.quarantine import drop_aside, list_aside
@@ -260,6 +261,31 @@ def test_max_bad_stops_the_run_before_anything_is_committed(spark, tmp_path, lim
         assert "1 rows that don't fit the schema, 1 rows that fail 'not_null port'" in report.error.message
         assert Table.open(ships.table).state.sequence == 0
         assert ships.aside_files() == [] and not list(ships.table.glob("bucket=*/*"))
+
+
+def test_a_share_of_max_bad_is_of_all_that_the_table_has_read(spark, tmp_path, capsys):
+    ships = Checked(tmp_path / "p", ASIDE + "max_bad: 5%")
+    ships.put("a.csv", *(f"{n},1,oslo" for n in range(50)))
+    ships.good()
+    ships.put("b.csv", "50,1,oslo", "x,1,oslo")  # half of the run, two of a hundred of the table
+    ships.good()
+    assert ships.good().tables[0].verdicts["unchanged"] == 2
+    ships.put("c.csv", "y,1,oslo", "z,1,oslo", "z,1,oslo")
+    message = str(ships.run().error)
+    assert "max_bad allows (5%): 3 rows that don't fit the schema, 1 rows set aside before" in message
+    ships.put("c.csv", "y,1,oslo", "z,1,oslo")  # 3 of 54
+    assert "max_bad allows" in str(ships.run().error)
+    ships.put("c.csv", "y,1,oslo", *(f"{n},1,oslo" for n in range(60, 70)))
+    ships.good()
+    assert len(ships.aside()) == 2
+    capsys.readouterr()
+    assert invoke(["-C", str(ships.folder), "explain", "data/c.csv"]) == 0
+    assert ": 10 rows, 1 set aside, success" in capsys.readouterr().out
+    assert invoke(["-C", str(ships.folder), "explain", "data/c.csv", "--json"]) == 0
+    [answer] = json.loads(capsys.readouterr().out)["tables"]
+    assert (answer["recorded"]["rows"], answer["recorded"]["rows_rejected"]) == (10, 1)
+    assert invoke(["-C", str(ships.folder), "explain", "data/a.csv"]) == 0
+    assert ": 50 rows, success" in capsys.readouterr().out
 
 
 def test_max_bad_counts_whole_files_too(spark, tmp_path):

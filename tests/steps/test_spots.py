@@ -166,4 +166,4 @@ def test_devices_that_are_numbered_by_mount_and_inodes_that_are_made_up_do_not_c
     assert spots.folder("/d", disk) != spots.folder("/d", os.makedev(8, 2))
     told = {"0:50": "overlay", "0:51": "fuse.sshfs", "8:1": "vfat"}
     monkeypatch.setattr("lading.sources.spots._file_systems", lambda: told)
-    assert [Spots().folder("/d", one)[1] for one in (overlay, other, disk)] == [-1, 0, 0]
+    assert [Spots().folder("/d", one)[1] for one in (overlay, other, disk)] == [True, False, False]

@@ -98,7 +98,8 @@ def _answer(config: Config, table: TableConfig, keys: list[str]) -> _Answer:
     recorded = None
     if entry is not None:
         when = {"status": entry.status, "last_processed": entry.last_processed}
-        recorded = {**when, "hash": entry.hash, "rows": entry.row_count, "error": entry.error}
+        counts = {"rows": entry.row_count, "rows_rejected": entry.rows_rejected}
+        recorded = {**when, "hash": entry.hash, **counts, "error": entry.error}
     return _Answer(table.name, verdict.key, verdict.verdict, verdict.reason, recorded)
 
 
@@ -140,7 +141,7 @@ def _answer_object(answer: _Answer) -> dict[str, Any]:
 
 
 def _show(answer: _Answer) -> None:
-    from lading.cli.screen import say
+    from lading.cli.screen import count_words, say
 
     where = f"{answer.table}: " if answer.table else ""
     if answer.verdict is None:
@@ -149,5 +150,6 @@ def _show(answer: _Answer) -> None:
     say(f"{where}{answer.key} is {answer.verdict}: {answer.reason}. {_CONSEQUENCE[answer.verdict]}")
     if answer.recorded:
         last = answer.recorded
-        rows = f"{last['rows']:,} rows, " if last["rows"] is not None else ""
-        say(f"  last read {last['last_processed']}: {rows}{last['error'] or last['status']}")
+        rows = f"{count_words(last['rows'], 'row')}, " if last["rows"] is not None else ""
+        aside = f"{last['rows_rejected']:,} set aside, " if last["rows_rejected"] else ""
+        say(f"  last read {last['last_processed']}: {rows}{aside}{last['error'] or last['status']}")

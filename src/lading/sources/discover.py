@@ -16,7 +16,7 @@ from stat import S_ISDIR, S_ISREG
 
 from lading.errors import SourceError
 from lading.model import FoundFile
-from lading.sources.fingerprint import FIRST_NS, LAST_NS, time_ns
+from lading.sources.fingerprint import FIRST_NS, time_ns
 from lading.sources.glob import ANY_FOLDERS, compile_segment, glob_segments, plain_suffix
 from lading.sources.spots import Spots
 
@@ -100,14 +100,14 @@ class _Walk:
         prefix: str,
         states: frozenset[int],
         above: tuple[str, ...],
-        spot: tuple[int, int],
+        spot: tuple[int, bool],
     ) -> list[_Folder]:
         matches = self._tests[self._last] if self._last in states else None
         folders: list[_Folder] = []
         found: list[FoundFile] = []
         # Locals, not attributes: this loop runs once a file.
         take, racy_after, suffix = found.append, self._racy_after, self._suffix
-        here, inode = spot
+        here, inodes = spot
         root = folder if folder.endswith("/") else folder + "/"
         for entry in entries:
             name = entry.name
@@ -119,9 +119,9 @@ class _Walk:
                 stat = entry.stat()
                 at = stat.st_mtime_ns
                 racy = at > racy_after
-                if not FIRST_NS < at < LAST_NS:
+                if racy or at < FIRST_NS:
                     at, racy = time_ns(stat), True
-                lies = here ^ (stat.st_ino & inode)
+                lies = here ^ stat.st_ino if inodes else here
                 take(FoundFile(prefix + name, root + name, stat.st_size, at, racy, None, None, lies))
             elif entry.is_dir(follow_symlinks=False):
                 below = self._below(states, name)
@@ -174,7 +174,7 @@ class _Walk:
 
     def _file(self, key: str, path: str, real: str, stat: os.stat_result) -> FoundFile:
         at = time_ns(stat)
-        racy = at > self._racy_after or at == FIRST_NS
+        racy = at > self._racy_after or stat.st_mtime_ns < FIRST_NS
         return FoundFile(key, path, stat.st_size, at, racy, spot=self._spots.file(real, stat))
 
     def _inside(self, path: str) -> str:

@@ -27,19 +27,19 @@ class Spots:
     def __init__(self) -> None:
         self._types: dict[str, str] | None = None
 
-    def folder(self, real: str, device: int) -> tuple[int, int]:
-        """What the inodes of a folder's files are combined with: `spot = first ^ (inode & second)`."""
+    def folder(self, real: str, device: int) -> tuple[int, bool]:
+        """The spot of a folder, and whether those of its files are told apart by it ^ inode."""
         mounted = os.major(device) != 0
         shown = f"{os.major(device)}:{os.minor(device)}"
-        first = xxhash.xxh3_64_intdigest(
+        folder = xxhash.xxh3_64_intdigest(
             f"{real}\0{shown if mounted else ''}".encode(errors="surrogateescape")
         )
-        return first, 0 if self._type(shown).startswith(_NO_INODES) else -1
+        return folder, not self._type(shown).startswith(_NO_INODES)
 
     def file(self, real: str, stat: os.stat_result) -> int:
         """The spot of a single file."""
-        first, second = self.folder(os.path.dirname(real), stat.st_dev)
-        return first ^ (stat.st_ino & second)
+        folder, inodes = self.folder(os.path.dirname(real), stat.st_dev)
+        return folder ^ stat.st_ino if inodes else folder
 
     def _type(self, device: str) -> str:
         if self._types is None:

@@ -32,26 +32,58 @@ _TEXT = 1 << 16  # characters kept of a line of a file that was set aside whole
 def refuse_too_many(
     work: Work, whole: Sequence[Aside], rows: Mapping[str, int], bad: int, total: int
 ) -> None:
-    """`max_bad`: a number counts rows and files alike, a share holds for rows and for files."""
+    """`max_bad`: a number counts the rows and files of this run, together; a share is one of all rows, and
+    one of all files, that the table has read, those of earlier runs included."""
     limit = work.look.config.max_bad
-    if limit is None:
-        return
     archives = {one.key: one.reason for one in work.look.refused if one.fresh}
     lost = {one.file.key: one.reason for one in whole} | archives
-    if limit.share is None:
-        over = limit.exceeded(bad + len(lost), 0)
-    else:
-        tried = len(work.look.plan.read) + len(archives)
-        over = limit.exceeded(bad, total) or limit.exceeded(len(lost), tried)
-    if not over:
-        return
+    if limit is None or not (bad or lost):
+        return  # what was let in before stops no run
     said = [f"{count:,} {what}" for what, count in rows.items()]
     first = next(iter(lost), None)
     said += [f"{len(lost):,} whole files ({first}: {lost[first]})"] if first is not None else []
+    if limit.share is None:
+        over = limit.exceeded(bad + len(lost), 0)
+    else:
+        before = _before(work)
+        files_read = len(work.look.plan.read) + len(archives) + before.files
+        over = limit.exceeded(bad + before.lost_rows, total + before.rows)
+        over = over or limit.exceeded(len(lost) + before.lost_files, files_read)
+        said += before.words()
+    if not over:
+        return
     raise BadRows(
         f"more is bad than max_bad allows ({limit}): {', '.join(said)}",
         hint="mend the files or the rules, or raise max_bad in lading.yaml; nothing was committed",
         table=work.name,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What the table has read in earlier runs, and this one leaves as it is."""
+
+    rows: int
+    lost_rows: int
+    files: int
+    lost_files: int
+
+    def words(self) -> list[str]:
+        rows = [f"{self.lost_rows:,} rows set aside before"] if self.lost_rows else []
+        return rows + ([f"{self.lost_files:,} files set aside before"] if self.lost_files else [])
+
+
+def _before(work: Work) -> _Before:
+    look = work.look
+    leaving = {file.key for file in look.plan.read} | {one.key for one in look.plan.vanished}
+    known = look.ledger.known.items()
+    stay = [one.source for key, one in known if one.source is not None and key not in leaving]
+    archives = sum(not one.fresh for one in look.refused)
+    return _Before(
+        rows=sum(one.rows + one.rejected for one in stay),
+        lost_rows=sum(one.rejected for one in stay),
+        files=len(stay) + archives,
+        lost_files=sum(one.aside is not None for one in stay) + archives,
     )
 
 
