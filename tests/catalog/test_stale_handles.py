@@ -54,6 +54,7 @@ def handles(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Handles]
     yield Handles(f"{server.bucket('handles')}/{uuid.uuid4().hex}", server.options())
 
 
+@pytest.mark.acceptance("T22")
 def test_a_file_that_somebody_else_removed_is_added_again(handles: Handles) -> None:
     file = handles.put("a.parquet", [1, 2])
     first = handles.open()
@@ -63,6 +64,7 @@ def test_a_file_that_somebody_else_removed_is_added_again(handles: Handles) -> N
     assert handles.seen() == ["a.parquet"]
 
 
+@pytest.mark.acceptance("T22")
 def test_a_member_that_somebody_else_added_can_be_removed_and_tiered(handles: Handles) -> None:
     first = handles.open()
     first.add(handles.put("a.parquet", [1]))
@@ -145,6 +147,7 @@ class ManyHandles(RuleBasedStateMachine):
     top = ""
 
 
+@pytest.mark.acceptance("T22")
 def test_any_number_of_handles_answer_as_one(tmp_path: Path) -> None:
     ManyHandles.top = str(tmp_path)
     run_machine(ManyHandles, examples=40, steps=20, soak=(2000, 40))
