@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lading.cli.logfile import LogFile, log_exception
@@ -41,6 +41,7 @@ SECRETS = st.text(string.ascii_letters + string.digits + "-._~%+/!*,", min_size=
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)
+@settings(deadline=None, max_examples=25)
 @given(secret=SECRETS, around=st.sampled_from(["{}", "at {!r}: refused", "could not reach {} (tried twice)"]))
 def test_no_secret_gets_through(carrier: str, secret: str, around: str) -> None:
     text = around.format(carrier.format(secret, secret))

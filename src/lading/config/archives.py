@@ -11,8 +11,10 @@ from typing import Any, Literal, cast
 from lading.config.lines import Line
 from lading.config.section import Section
 
-LIMIT_KEYS = ("max_members", "max_bytes", "max_ratio", "max_nesting")
+LIMIT_KEYS = ("max_members", "max_bytes", "max_ratio", "max_nesting", "max_line")
 ARCHIVE_KEYS = (*LIMIT_KEYS, "self_extracting")
+RATIO_FLOOR = 10_000_000  # below this a ratio says nothing: a log of one repeated line is no bomb
+_SIZES = ("max_bytes", "max_line")
 PREPROCESS_KEYS = ("action", "scope", "where", "options")
 UNZIP = "unzip"
 
@@ -23,12 +25,13 @@ _SCRIPT = re.compile(r"(?P<file>[^:]+\.py):(?P<function>[A-Za-z_][A-Za-z0-9_]*)"
 
 @dataclass(frozen=True, slots=True)
 class ArchiveLimits:
-    """What an archive may hold, all its nested archives included."""
+    """What an archive may hold, all its nested archives included, and a compressed file."""
 
     max_members: int = 100_000
     max_bytes: int = 100_000_000_000
     max_ratio: int = 200
     max_nesting: int = 1
+    max_line: int = 256_000_000  # of a compressed file: whoever reads a line holds it whole
     self_extracting: bool = False  # whether a zip may have a program in front
 
 
@@ -85,10 +88,10 @@ def _limit(section: Section, name: str) -> int | None:
         return None
     if isinstance(line.value, int) and not isinstance(line.value, bool) and line.value > 0:
         return line.value
-    size = _SIZE.fullmatch(line.value) if name == "max_bytes" and isinstance(line.value, str) else None
+    size = _SIZE.fullmatch(line.value) if name in _SIZES and isinstance(line.value, str) else None
     if size is not None:
         return int(size[1]) * _UNITS[size[2]]
-    more = " or a size such as 20GB" if name == "max_bytes" else ""
+    more = " or a size such as 20GB" if name in _SIZES else ""
     section.complain(name, f"must be a number above 0{more}")
     return None
 

@@ -12,6 +12,7 @@ from lading.config.checks import checks_of, max_bad_of, on_bad_of, refuse_unplac
 from lading.config.gate import gate
 from lading.config.lines import Line
 from lading.config.options import format_of, read_options, spec_of
+from lading.config.patterns import names_of, re2_of
 from lading.config.project import CACHE_NAME, Drift, Format, TableConfig
 from lading.config.section import Section
 from lading.config.serve import serve
@@ -130,12 +131,13 @@ def _glob_problem(text: str) -> str | None:
 
 def _name_pattern_problem(text: str) -> str | None:
     try:
-        pattern = re.compile(text)
-    except re.error as error:
-        return f"not a regular expression: {error}"
-    if not pattern.groupindex:
+        names = names_of(text)
+        re2_of(text)
+    except ValueError as error:
+        return str(error)
+    if not names:
         return "has no named group; write (?P<port>[a-z]+) for a column called port"
-    if "_source" in pattern.groupindex:
+    if "_source" in names:
         return "_source is lading's own column; choose another name"
     return None
 

@@ -19,14 +19,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Literal
 
-from lading.config.archives import ArchiveLimits
+from lading.config.archives import RATIO_FLOOR, ArchiveLimits
 from lading.errors import ArchiveRefused, SourceError
 from lading.sources.extract_names import BadName, safe_name, same_name
 
 Kind = Literal["zip", "tar", "tar.gz", "gz"]
 
-# Below this a ratio says nothing: a log of one repeated line is no bomb.
-RATIO_FLOOR = 10_000_000
 CHUNK = 1 << 16
 
 _SUFFIXES: tuple[tuple[str, Kind], ...] = (

@@ -38,18 +38,21 @@ def fast_fingerprint(st: os.stat_result) -> str:
     return f"mtime:{st.st_mtime}_size:{st.st_size}"
 
 
-def digest(path: str, *, utf8: bool) -> Digest:
+def digest(path: str, *, utf8: bool, text: bool = False) -> Digest:
     """SHA-256 of the file's bytes and, on request, the line of the first byte that isn't UTF-8.
 
-    A compressed file is hashed as it lies there and checked as it reads.
+    A compressed file is hashed as it lies there and, if it is `text`, read to its end: whether it can be,
+    and within bounds, is known before Spark tries.
     """
     try:
         packed = compression(path) is not None
         with open(path, "rb", buffering=0) as file:
             sha256, size, bad = _hashed(file, utf8=utf8 and not packed)
-        if utf8 and packed:
+        if packed and (utf8 or text):
             with open_plain(path) as plain:
-                bad = _first_bad_byte(plain)
+                bad = _first_bad_byte(plain) if utf8 else None
+                while plain.read(CHUNK):
+                    pass
         line = None if bad is None else _line_of(path, bad)
     except READ_ERRORS as error:
         raise unreadable(path, error) from error
@@ -60,6 +63,7 @@ def digest_all(
     files: Sequence[FoundFile],
     *,
     utf8: bool,
+    text: bool = False,
     threads: int = 4,
     tick: Callable[[int], None] | None = None,
 ) -> dict[str, Digest]:
@@ -68,7 +72,8 @@ def digest_all(
     with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="lading-digest") as pool:
         for start in range(0, len(files), _BATCH):
             batch = files[start : start + _BATCH]
-            for found, value in zip(batch, pool.map(lambda f: digest(f.path, utf8=utf8), batch), strict=True):
+            values = pool.map(lambda f: digest(f.path, utf8=utf8, text=text), batch)
+            for found, value in zip(batch, values, strict=True):
                 digests[found.key] = value
                 if tick is not None:
                     tick(value.size)

@@ -50,27 +50,43 @@ def plain_suffix(segment: str) -> str | None:
 def compile_glob(pattern: str) -> re.Pattern[str]:
     """A regular expression for whole keys; it is anchored at both ends."""
     *folders, name = glob_segments(pattern)
-    steps = [r"(?:[^/]+/)*" if step == ANY_FOLDERS else _segment_regex(step) + "/" for step in folders]
-    return re.compile(rf"\A{''.join(steps)}{_segment_regex(name)}\Z", re.DOTALL)
+    pieces = [""]  # between one `**` and the next
+    for step in folders:
+        if step == ANY_FOLDERS:
+            pieces.append("")
+        else:
+            pieces[-1] += _segment_regex(step) + "/"
+    pieces[-1] += _segment_regex(name)
+    return re.compile(rf"\A{_with_gaps(pieces, '[^/]+/')}\Z", re.DOTALL)
 
 
 def _segment_regex(segment: str) -> str:
-    out = []
+    out = [""]  # between one star and the next
     at = 0
     while at < len(segment):
         char = segment[at]
         at += 1
         if char == "*":
-            out.append("[^/]*")
+            out.append("")
         elif char == "?":
-            out.append("[^/]")
+            out[-1] += "[^/]"
         elif char == "[" and (end := _class_end(segment, at)) is not None:
-            out.append(_class_regex(segment[at:end]))
+            out[-1] += _class_regex(segment[at:end])
             at = end + 1
         else:
-            out.append(re.escape(char))
-    # Two stars in a row mean one: without this a hostile pattern makes matching exponential.
-    return re.sub(r"(?:\[\^/\]\*){2,}", lambda _: "[^/]*", "".join(out))
+            out[-1] += re.escape(char)
+    return _with_gaps(out, "[^/]")
+
+
+def _with_gaps(pieces: list[str], gap: str) -> str:
+    """The pieces one after the other, with any number of gaps in between. Where a piece first fits, it may
+    stay: trying its other places as well would let a long name take longer than anybody waits."""
+    first, *others = pieces
+    if not others:
+        return first
+    *between, last = others
+    found = "".join(f"(?>(?:{gap})*?{piece})" for piece in between if piece)
+    return f"{first}{found}(?:{gap})*{last}"
 
 
 def _class_end(segment: str, start: int) -> int | None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
+from lading.config.patterns import names_of, re2_of
 from lading.errors import ConfigError, SourceError
 from lading.model import Column, FoundFile
+
+T = TypeVar("T")
 
 
 def name_columns(pattern: str | None) -> tuple[str, ...]:
     """The columns a pattern gives, in the order of its groups."""
-    return tuple(_compiled(pattern).groupindex) if pattern is not None else ()
+    return _checked(names_of, pattern) if pattern is not None else ()
 
 
 def columns_from_name(
@@ -22,19 +25,18 @@ def columns_from_name(
 
     A group that took no part, or matched nothing, is null: Spark's folders can't tell them apart.
     """
-    regex = _compiled(pattern)
-    typed = [column for column in columns if column.name in regex.groupindex and column.type != "string"]
+    files = list(files)
+    names = name_columns(pattern)
+    typed = [column for column in columns if column.name in names and column.type != "string"]
     values: dict[str, dict[str, str | None]] = {}
-    for found in files:
-        name = found.key.rpartition("/")[2]
-        match = regex.fullmatch(name)
+    for found, match in zip(files, _matches(pattern, [one.key for one in files]), strict=True):
         if match is None:
             raise SourceError(
                 f"the name of {found.key} does not match columns_from_name {pattern!r}",
                 hint="rename the file, let the table's `path` leave it out, or widen the pattern",
                 file=found.key,
             )
-        values[found.key] = {column: value or None for column, value in match.groupdict().items()}
+        values[found.key] = {column: value or None for column, value in match.items()}
         for column in typed:
             _check(found, column, values[found.key][column.name])
     return values
@@ -54,11 +56,29 @@ def _check(found: FoundFile, column: Column, value: str | None) -> None:
         )
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _matches(pattern: str, keys: list[str]) -> list[dict[str, str] | None]:
+    """The groups of each file's name, or None; in time that grows with the names' lengths only."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = name_columns(pattern)
+    names = pa.array([key.rpartition("/")[2] for key in keys], pa.string())
     try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise ConfigError(
-            f"columns_from_name {pattern!r} is not a regular expression: {error}",
-            hint="write it as for Python's `re`, with named groups: (?P<port>[a-z]+)",
-        ) from error
+        found = pc.extract_regex(names, _checked(re2_of, pattern)).to_pylist()
+    except pa.ArrowInvalid as error:
+        raise _refused(pattern, str(error)) from error
+    return [None if groups is None else dict(zip(columns, groups.values(), strict=True)) for groups in found]
+
+
+def _checked(ask: Callable[[str], T], pattern: str) -> T:
+    try:
+        return ask(pattern)
+    except ValueError as error:
+        raise _refused(pattern, str(error)) from error
+
+
+def _refused(pattern: str, why: str) -> ConfigError:
+    return ConfigError(
+        f"columns_from_name {pattern!r}: {why}",
+        hint="write it as for Python's `re`, with named groups: (?P<port>[a-z]+)",
+    )

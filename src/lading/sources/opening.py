@@ -1,6 +1,7 @@
 """The bytes that a reader of a source file sees: compressed text is text.
 
-Spark chooses a codec by the file's suffix; every look that lading takes itself has to agree with it.
+Spark chooses a codec by the file's suffix; every look that lading takes itself has to agree with it. A few
+bytes may stand for more than a machine can hold, so a compressed file is read within bounds.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import zlib
 from typing import IO, Any, cast
 
+from lading.config.archives import RATIO_FLOOR, ArchiveLimits
 from lading.errors import SourceError
 
 COMPRESSED = (".gz", ".bz2", ".zst")
@@ -20,6 +22,18 @@ _PACKED = 1 << 16  # bytes of a compressed file that are read at once
 
 # What reading a file that is gone, forbidden or cut off raises.
 READ_ERRORS = (OSError, EOFError, zlib.error)
+
+_BUFFER = 1 << 16
+_bounds: dict[str, ArchiveLimits] = {}  # by the folder that files lie below
+
+
+class BeyondBounds(OSError):
+    """A compressed file that holds more than `archives:` allows."""
+
+
+def bound_below(folder: str, limits: ArchiveLimits) -> None:
+    """Compressed files below `folder` are read within `limits` from now on, others within the defaults."""
+    _bounds[os.path.join(folder, "")] = limits
 
 
 def compression(path: str) -> str | None:
@@ -31,15 +45,57 @@ def compression(path: str) -> str | None:
 def open_plain(path: str) -> IO[bytes]:
     """Open for reading, decompressed when the suffix says so."""
     suffix = compression(path)
+    if suffix is None:
+        return open(path, "rb")
+    return cast(IO[bytes], io.BufferedReader(_Bounded(path, suffix), _BUFFER))
+
+
+def _unpacked(path: str, suffix: str) -> IO[bytes]:
     if suffix == ".gz":
         return cast(IO[bytes], gzip.open(path, "rb"))
     if suffix == ".bz2":
         return cast(IO[bytes], io.BufferedReader(_Bz2(path)))
-    if suffix == ".zst":
-        import pyarrow as pa
+    import pyarrow as pa
 
-        return cast(IO[bytes], io.BufferedReader(pa.input_stream(path, compression="zstd")))
-    return open(path, "rb")
+    return cast(IO[bytes], pa.input_stream(path, compression="zstd"))
+
+
+class _Bounded(io.RawIOBase):
+    """The text of a compressed file, for as long as it stays within bounds."""
+
+    def __init__(self, path: str, suffix: str) -> None:
+        below = [folder for folder in tuple(_bounds) if path.startswith(folder)]
+        self._limits = _bounds[max(below, key=len)] if below else ArchiveLimits()
+        self._packed = os.path.getsize(path)
+        self._seen = 0
+        self._line = 0  # bytes since the last line end
+        self._plain = _unpacked(path, suffix)  # last: a file that isn't open can't be closed
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._plain.read(len(buffer))
+        buffer[: len(data)] = data
+        self._count(data)
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed and hasattr(self, "_plain"):
+            self._plain.close()
+        super().close()
+
+    def _count(self, data: bytes) -> None:
+        self._seen += len(data)
+        if self._seen > RATIO_FLOOR and self._seen > self._packed * self._limits.max_ratio:
+            raise BeyondBounds(
+                f"it unpacks to more than {self._limits.max_ratio:,} times its size (max_ratio)"
+            )
+        ends = [at for end in (b"\n", b"\r") if (at := data.rfind(end)) >= 0]
+        first = min(at for end in (b"\n", b"\r") if (at := data.find(end)) >= 0) if ends else len(data)
+        if self._line + first > self._limits.max_line:
+            raise BeyondBounds(f"it has a line of more than {self._limits.max_line:,} bytes (max_line)")
+        self._line = len(data) - 1 - max(ends) if ends else self._line + len(data)
 
 
 class _Bz2(io.RawIOBase):
@@ -97,6 +153,13 @@ def undecodable(key: str, path: str, encoding: str) -> SourceError:
 
 
 def unreadable(path: str, error: Exception) -> SourceError:
+    if isinstance(error, BeyondBounds):
+        limit = str(error).rpartition("(")[2].rstrip(")")
+        return SourceError(
+            f"{path} can't be read: {error}",
+            hint=f"if you trust the file, raise {limit} under `archives:` in lading.yaml",
+            file=path,
+        )
     return SourceError(
         f"{path} can't be read: {getattr(error, 'strerror', None) or error}",
         hint="make the file readable and whole, or take it out of the table's `path`, then run again",

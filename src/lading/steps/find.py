@@ -13,6 +13,7 @@ from lading.model import Digest, FoundFile
 from lading.sources.discover import discover
 from lading.sources.fingerprint import digest, digest_all
 from lading.sources.objects import Objects
+from lading.sources.opening import bound_below
 from lading.storage.objects import ObjectStorage
 
 
@@ -22,6 +23,8 @@ def objects_of(config: Config, cfg: TableConfig) -> Objects | None:
 
 
 def discover_files(config: Config, cfg: TableConfig, objects: Objects | None) -> list[FoundFile]:
+    for folder in (config.project, cfg.root):
+        bound_below(str(folder), config.archives)
     if objects is not None:
         found = objects.discover(cfg.path)
         _refuse_own_files(config, ((file.key, f"{objects.url}/{file.key}") for file in found))
@@ -52,19 +55,20 @@ def _refuse_own_files(config: Config, found: Iterable[tuple[str, str]]) -> None:
 def digests_of(
     cfg: TableConfig, files: Sequence[FoundFile], tick: Callable[[int], None] | None = None
 ) -> dict[str, Digest]:
+    text = cfg.format != "parquet"
     encoding = str(cfg.read_options.get("encoding") or "utf-8").lower()
-    utf8 = cfg.format != "parquet" and encoding in ("utf-8", "utf8", "utf_8")
+    utf8 = text and encoding in ("utf-8", "utf8", "utf_8")
     try:
-        return digest_all(files, utf8=utf8, tick=tick)
+        return digest_all(files, utf8=utf8, text=text, tick=tick)
     except SourceError:
         if cfg.on_bad != "quarantine":
             raise
-    return {file.key: _tolerant_digest(file, utf8) for file in files}
+    return {file.key: _tolerant_digest(file, utf8, text) for file in files}
 
 
-def _tolerant_digest(file: FoundFile, utf8: bool) -> Digest:
+def _tolerant_digest(file: FoundFile, utf8: bool, text: bool) -> Digest:
     """A file that can't be decompressed still has bytes, and so a fingerprint to be set aside under."""
     try:
-        return digest(file.path, utf8=utf8)
+        return digest(file.path, utf8=utf8, text=text)
     except SourceError as error:
-        return replace(digest(file.path, utf8=False), unreadable=error.message)
+        return replace(digest(file.path, utf8=False, text=False), unreadable=error.message)

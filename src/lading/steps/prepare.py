@@ -240,7 +240,10 @@ class _Unfit:
         pattern = self._work.look.config.columns_from_name
         if pattern is None:
             return files, {}
-        values: dict[str, dict[str, str | None]] = {}
+        try:
+            return files, columns_from_name(pattern, files)
+        except SourceError:
+            values: dict[str, dict[str, str | None]] = {}  # some don't match: which ones?
         for file in files:
             try:
                 values |= columns_from_name(pattern, [file], self._work.look.columns or ())
