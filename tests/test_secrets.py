@@ -47,8 +47,11 @@ def test_no_secret_gets_through(carrier: str, secret: str, around: str) -> None:
     text = around.format(carrier.format(secret, secret))
     assert "S3CR3T" not in hide(text) and "***" in hide(text)
     assert hide(hide(text)) == hide(text)
-    error = LadingError(text, hint=text, file=text)
-    assert "S3CR3T" not in f"{error} {error!r} {error.args} {error.message} {error.hint} {error.file}"
+    error = LadingError(text, hint=text, table=text, file=text)
+    assert (
+        "S3CR3T"
+        not in f"{error} {error!r} {error.args} {error.message} {error.hint} {error.file} {error.table}"
+    )
 
 
 @pytest.mark.parametrize(

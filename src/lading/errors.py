@@ -27,7 +27,7 @@ class LadingError(Exception):
     ) -> None:
         self.message = hide(message)
         self.hint = hide(hint)
-        self.table = table
+        self.table = hide(table) if table is not None else None
         self.file = hide(file) if file is not None else None
         super().__init__(self.message)
 

@@ -32,6 +32,7 @@ from lading.snapshots.stores.local import LocalStore
 
 try:
     from lading.pipeline.datasource import FORMAT, Door, TableSource
+    from lading.pipeline.session import check_workers
 except ImportError as missing:
     raise MissingExtra(
         "lading.spark needs pyspark, which is not installed", hint="pip install 'lading[spark]'"
@@ -51,6 +52,7 @@ class LadingSource(TableSource):
 
 def register(spark: Any) -> None:
     """Teach a session the format `lading`. Once is enough, more often does no harm."""
+    check_workers(spark)
     spark.dataSource.register(LadingSource)
 
 

@@ -57,6 +57,11 @@ def explain(ctx: typer.Context, file: File, json: Json = False) -> None:
 
 
 def _answers(config: Config, file: str) -> list[_Answer]:
+    if not os.fsencode(file).isascii() and os.fsencode(file).decode(errors="replace") != file:
+        raise NotFound(
+            f"the name {os.fsencode(file)!r} is not valid UTF-8, and no table reads a file of such a name",
+            hint="rename the file",
+        )
     keys = {table.name: _keys(config, table, file) for table in config.tables.values()}
     there = {name: [key for key in keys[name] if (config.table(name).root / key).exists()] for name in keys}
     # A file that is there concerns the tables whose root it lies in; one that is gone may be any table's.

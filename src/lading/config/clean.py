@@ -45,7 +45,7 @@ def parse_span(text: str) -> timedelta | None:
     match = _SPAN.fullmatch(text.strip())
     try:
         return timedelta(seconds=int(match[1]) * _UNITS[match[2]]) if match is not None else None
-    except OverflowError:
+    except (OverflowError, ValueError):  # a number of 5,000 digits
         return None
 
 

@@ -25,6 +25,7 @@ FILE_NAME = "lading.yaml"
 PROJECT_KEYS = ("warehouse", "store", "s3", "postgres", "archives", "checks", "clean", "spark", "tables")
 SPARK_KEYS = ("master", "conf")
 _TABLE_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_LONGEST_NAME = 100  # it is part of the names of folders, of files beside others, and of tables in PostgreSQL
 
 
 def load(project: Path) -> Config:
@@ -99,6 +100,8 @@ def _tables(project: Path, section: Section) -> dict[str, TableConfig]:
     for name in tables.lines:
         if not _TABLE_NAME.fullmatch(name):
             tables.complain(name, "a table's name is lower case letters, digits and '_', a letter first")
+        elif len(name) > _LONGEST_NAME:
+            tables.complain(name, f"a table's name has at most {_LONGEST_NAME} characters")
         found[name] = table_config(project, name, tables.section(name, TABLE_KEYS), defaults)
     return found
 

@@ -47,7 +47,7 @@ def store_url(project: Path, section: Section) -> str | None:
     text = section.checked("store", url_problem)
     if text is None or scheme_of(text) not in ("", "file"):
         return text
-    return os.path.abspath(project / Path(local_path(text)).expanduser())
+    return _folder(project, local_path(text), "store", section)
 
 
 def warehouse(project: Path, section: Section, s3: dict[str, str], cache: Path) -> Path | Place:
@@ -55,7 +55,14 @@ def warehouse(project: Path, section: Section, s3: dict[str, str], cache: Path) 
     text = section.checked("warehouse", _warehouse_problem) or "warehouse"
     if scheme_of(text) == "s3":
         return Place(text.rstrip("/"), tuple(sorted(s3.items())), str(cache))
-    return Path(os.path.abspath(project / Path(text).expanduser()))
+    return Path(_folder(project, text, "warehouse", section))
+
+
+def _folder(project: Path, text: str, key: str, section: Section) -> str:
+    folder = os.path.abspath(project / Path(text).expanduser())
+    if os.path.isfile(folder):
+        section.complain(key, "is a file; name a folder, or move the file out of the way")
+    return folder
 
 
 def _warehouse_problem(text: str) -> str | None:

@@ -25,7 +25,7 @@ def bucket_ticks(size: int | str | None, type: st.DataType, column: str, table: 
         return None
     if isinstance(type, _INTS):
         if isinstance(size, int):
-            return size
+            return _within(size, size, type, column, table)
         raise _misfit(size, type, column, table, "give a number, such as 100")
     if not isinstance(type, (st.DateType, st.TimestampType, st.TimestampNTZType)):
         raise _misfit(size, type, column, table, "leave it out: only ints, dates and timestamps have buckets")
@@ -33,10 +33,16 @@ def bucket_ticks(size: int | str | None, type: st.DataType, column: str, table: 
     if seconds is None:
         raise _misfit(size, type, column, table, "give a span of time, such as 7d")
     if not isinstance(type, st.DateType):
-        return seconds * 1_000_000
+        return _within(seconds * 1_000_000, size, type, column, table)
     if seconds % _DAY:
         raise _misfit(size, type, column, table, "give whole days, such as 1d or 30d")
-    return seconds // _DAY
+    return _within(seconds // _DAY, size, type, column, table)
+
+
+def _within(ticks: int, size: int | str, type: st.DataType, column: str, table: str) -> int:
+    if ticks < 2**63:
+        return ticks
+    raise _misfit(size, type, column, table, "leave it out to have one bucket for all rows")
 
 
 def bucket_column(column: str, type: st.DataType, ticks: int) -> Column:

@@ -19,7 +19,8 @@ from pyspark.sql import types as st
 from lading.errors import ConfigError
 from lading.model import Check, IngestJob
 from lading.pipeline.determinism import nondeterministic
-from lading.pipeline.gateway import raise_interrupt
+from lading.pipeline.failures import first_line
+from lading.pipeline.gateway import Py4JError, raise_interrupt
 from lading.pipeline.parts import SOURCE
 from lading.pipeline.read_values import quoted
 
@@ -80,7 +81,11 @@ def _sql(frame: DataFrame, check: Check, table: str) -> Column:
     if not isinstance(chosen.schema["held"].dataType, st.BooleanType):
         found = chosen.schema["held"].dataType.simpleString()
         raise _wrong(check, table, f"gives {found}, not true or false", "compare it with something")
-    chance = nondeterministic(chosen)
+    try:
+        chance = nondeterministic(chosen)
+    except (PySparkException, Py4JError) as error:  # Spark works constants out when it explains its plan
+        raise_interrupt(error)
+        raise _wrong(check, table, first_line(str(error)), "write it with smaller values") from error
     if chance is not None:
         raise _wrong(
             check, table, f"uses {chance}, so it would differ each time", "use the row's own columns"
@@ -92,9 +97,9 @@ def _parses(frame: DataFrame, check: Check, table: str) -> bool:
     """Spark's own word on the expression, as a condition on rows: sums and windows have no place there."""
     try:
         _ = frame.where(F.expr(check.text)).schema
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         raise_interrupt(error)
-        said = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        said = first_line(str(error)) or type(error).__name__
         columns = ", ".join(name for name in frame.columns if name != SOURCE)
         raise _wrong(
             check, table, said, f"a condition on one row, in Spark SQL; columns: {columns}"
@@ -137,9 +142,9 @@ def _whole(spark: SparkSession, check: Check, table: str) -> str:
     whole = rf"\A(?:{check.text})\z"
     try:
         spark.range(1).select(F.lit("").rlike(whole)).collect()
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         raise_interrupt(error)
-        said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+        said = first_line(str(error))
         raise _wrong(check, table, said, "write it so that Java understands it too") from error
     return whole
 

@@ -25,6 +25,7 @@ from lading.pipeline.blame import misfit, missing_key
 from lading.pipeline.buckets import bucket_column, bucket_ticks
 from lading.pipeline.checks import failed_checks
 from lading.pipeline.cutting import Limits
+from lading.pipeline.failures import failure_of, worker_failure
 from lading.pipeline.gateway import Py4JError, raise_interrupt
 from lading.pipeline.job_settings import held_settings, ingest_settings
 from lading.pipeline.parts import SOURCE, Origin
@@ -193,7 +194,8 @@ def explained(error: Exception, job: IngestJob) -> LadingError:
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
     path = job.transform.rpartition(":")[0] if job.transform else None
     in_values = isinstance(error, (ArithmeticException, DateTimeException, NumberFormatException))
-    if path and (f'"{path}"' in text or in_values):
+    known = worker_failure(text)
+    if path and (f'"{path}"' in text or in_values) and known is None:
         line = re.search(rf'"{re.escape(path)}", line (\d+)', text)
         return TransformError(
             f"{path}, line {line[1]}: {lines[-1]}" if line else f"{path}: {lines[0]}",
@@ -211,11 +213,7 @@ def explained(error: Exception, job: IngestJob) -> LadingError:
             table=job.table,
             file=real,
         )
-    # The gateway's own first line only says which call failed; Java's follows a colon.
-    said = next((line[1:].strip() for line in lines if line.startswith(": ")), lines[0])
-    return PipelineError(
-        f"Spark could not build {job.table}: {said}",
-        hint="Spark's own messages are in spark/spark.log in the cache folder",
-        table=job.table,
-        file=os.path.realpath(link[0]) if link else None,
-    )
+    failure = failure_of(error, f"build {job.table}", table=job.table)
+    if isinstance(failure, PipelineError) and link:
+        failure.file = os.path.realpath(link[0])
+    return failure

@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from lading.errors import PipelineError
 from lading.model import Member
+from lading.pipeline.failures import failure_of
 from lading.pipeline.gateway import Py4JError, raise_interrupt
 from lading.pipeline.merge import Fold, FoldSpec, fold_parts
 from lading.pipeline.session import quiet_pandas
@@ -28,8 +28,9 @@ def fold_on_spark(spark: SparkSession, folds: Sequence[Fold], spec: FoldSpec) ->
             written = frame.mapInArrow(lambda batches: _folded(batches, spec), _RESULT).collect()
     except (PySparkException, Py4JError) as error:
         raise_interrupt(error)
-        raise PipelineError(
-            f"Spark could not merge the parts: {str(error).strip().splitlines()[-1]}",
+        raise failure_of(
+            error,
+            "merge the parts",
             hint="nothing was merged; Spark's own messages are in spark/spark.log in the cache folder",
         ) from error
     for row in written:

@@ -14,7 +14,8 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from lading.errors import LadingError, PipelineError
+from lading.errors import LadingError
+from lading.pipeline.failures import failure_of
 from lading.pipeline.gateway import Py4JError, raise_interrupt
 
 _Task = TypeVar("_Task")
@@ -35,8 +36,9 @@ def on_cluster(
         answers = frame.mapInArrow(run, "number bigint, ok boolean, answer binary").collect()
     except (PySparkException, Py4JError) as error:
         raise_interrupt(error)
-        raise PipelineError(
-            f"preprocessing in Spark tasks failed: {(str(error).strip() or 'no message').splitlines()[0]}",
+        raise failure_of(
+            error,
+            "run the script in its tasks",
             hint="try `where: driver`; Spark's own log says more",
         ) from error
     ordered = sorted(answers, key=lambda one: one.number)

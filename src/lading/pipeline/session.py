@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import warnings
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from lading.errors import ConfigError, MissingExtra, PipelineError
+from lading.pipeline.failures import no_package
 from lading.pipeline.gateway import Py4JError, raise_interrupt
 from lading.pipeline.java import LOG_VARIABLE, java_home
 from lading.secrets import holds_secret
@@ -144,10 +147,25 @@ def _started(master: str, conf: dict[str, str], cache: Path, app: str) -> SparkS
         ) from error
 
 
+def check_workers(spark: SparkSession) -> None:
+    """PipelineError if the Python workers of somebody's local session can't import lading. A session that
+    was made without PYSPARK_PYTHON runs them with the first `python3` of the PATH, whichever that is."""
+    context = getattr(spark, "_sc", None)  # a Spark Connect client has none
+    if context is None or not str(context.master).startswith("local"):
+        return
+    python = shutil.which(str(context.pythonExec))
+    if python is None or os.path.abspath(python) == os.path.abspath(sys.executable):
+        return
+    asked = subprocess.run([python, "-c", "import lading.spark"], capture_output=True, text=True)
+    if asked.returncode:
+        raise no_package(f"{python} says {(asked.stderr.strip().splitlines() or ['nothing'])[-1]}")
+
+
 def _beside(existing: SparkSession) -> SparkSession:
     """A session of our own on a context that somebody else started: their settings stay theirs."""
     from pyspark.errors import PySparkNotImplementedError
 
+    check_workers(existing)
     try:
         ours = existing.newSession()
     except PySparkNotImplementedError as error:

@@ -6,7 +6,6 @@ result with a hole in it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,12 +14,12 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-import lading.errors as errors
-from lading.errors import LadingError, PipelineError, ShardCoverageError
+from lading.errors import ShardCoverageError
 from lading.format.routing import Router
 from lading.format.shard_winners import select_winners
 from lading.format.snapshot import ShardMeta
 from lading.model import Root
+from lading.pipeline.failures import failure_of
 from lading.pipeline.gateway import Py4JError, raise_interrupt
 from lading.pipeline.job_settings import held_settings
 from lading.pipeline.progress import reported
@@ -29,7 +28,6 @@ from lading.pipeline.shards_packets import AT_ONCE, DDL
 from lading.pipeline.shards_rows import PartRows, shards_touched
 from lading.pipeline.shards_task import RESULT, BuiltShard, ShardJob, build_shards, route_parts
 
-_RAISED = re.compile(r"lading\.errors\.(\w+): (.*?)(?:\n  hint: ([^\n]*))?(?:\n|$)", re.DOTALL)
 _LOOKERS = 64  # tasks that look for touched shards
 # Spark counts rows, not bytes, when it hands them to Python, and each of ours is a whole packet.
 _FEW_AT_ONCE = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(AT_ONCE)}
@@ -55,7 +53,7 @@ def build_on_spark(
             rows = _routed(spark, job).mapInArrow(lambda it: build_shards(it, building), RESULT).collect()
     except (PySparkException, Py4JError) as error:
         raise_interrupt(error)
-        raise _explained(error) from error
+        raise failure_of(error, "build the shards") from error
     built = [msgspec.msgpack.decode(bytes(row["shard"]), type=BuiltShard) for row in rows]
     winners = select_winners((one.meta for one in built), job.shards)
     counted = [next(one for one in built if one.meta is winner) for winner in winners]
@@ -82,7 +80,7 @@ def touched_on_spark(
             return {row["db"] for row in frame.distinct().collect()}
     except (PySparkException, Py4JError) as error:
         raise_interrupt(error)
-        raise _explained(error) from error
+        raise failure_of(error, "build the shards") from error
 
 
 def check_rows(built: BuiltShards, expected: int) -> None:
@@ -103,18 +101,3 @@ def _routed(spark: SparkSession, job: ShardJob) -> DataFrame:
     else:  # before Spark 4.1: by hash, so that some tasks get several slots
         spread = packets.repartition(job.tasks, "slot")
     return spread.sortWithinPartitions("db")
-
-
-def _explained(error: Exception) -> LadingError:
-    """What a task raised on purpose, as it was; anything else by Spark's own words."""
-    text = str(error)
-    raised = _RAISED.search(text)
-    kind = getattr(errors, raised[1], None) if raised else None
-    if raised and isinstance(kind, type) and issubclass(kind, LadingError):
-        return kind(raised[2].strip(), hint=(raised[3] or "").strip())
-    lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
-    said = next((line[1:].strip() for line in lines if line.startswith(": ")), lines[-1])
-    return PipelineError(
-        f"Spark could not build the shards: {said}",
-        hint="Spark's own messages are in spark/spark.log in the cache folder",
-    )

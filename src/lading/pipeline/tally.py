@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lading.model import Check, Tally
 from lading.pipeline.parts import SOURCE
-from lading.pipeline.task import TaskSpec, write_parts
+from lading.pipeline.task import TaskSpec, with_sources, write_parts
 
 FAILED = "__lading_failed"  # the column that carries the number, the last one
 CHECKED = "member binary, tally binary"  # what such a task returns, as Spark DDL
@@ -46,9 +46,9 @@ def write_checked(
     batches: Iterator[pa.RecordBatch], spec: TaskSpec, checks: CheckSpec
 ) -> Iterator[pa.RecordBatch]:
     """`write_parts`, with the checks counted on the way."""
-    names = pa.ipc.read_schema(pa.py_buffer(spec.schema)).names
-    counting = _Counting(names, checks)
-    for written in write_parts(counting.passed(batches), spec):
+    schema = pa.ipc.read_schema(pa.py_buffer(spec.schema))
+    counting = _Counting(schema.names, checks)
+    for written in write_parts(counting.passed(with_sources(batches, schema)), spec):
         nothing = pa.nulls(written.num_rows, pa.binary())
         yield pa.RecordBatch.from_arrays([written.column(0), nothing], names=["member", "tally"])
     encoded = pa.array([msgspec.msgpack.encode(counting.tally)], pa.binary())

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import msgspec
 import pyarrow as pa
 
+from lading.errors import TransformError
 from lading.model import Member, Root
 from lading.pipeline.cutting import Cutter, Limits
-from lading.pipeline.parts import Origin
+from lading.pipeline.parts import SOURCE, Origin
 from lading.pipeline.sorting import TIE, Runs, in_order, merged, sort_keys, value_ends
 
 RESULT = "member binary"  # the schema of what a task returns, as Spark DDL
@@ -50,7 +51,7 @@ def write_parts(batches: Iterator[pa.RecordBatch], spec: TaskSpec) -> Iterator[p
         replaces=spec.replaces,
     )
     try:
-        for table in _sorted_rows(batches, spec):
+        for table in _sorted_rows(with_sources(batches, _schema(spec)), spec):
             cutter.add(table)
         members = cutter.finish()
     except BaseException:
@@ -59,6 +60,18 @@ def write_parts(batches: Iterator[pa.RecordBatch], spec: TaskSpec) -> Iterator[p
     if members:
         encoded = [msgspec.msgpack.encode(member) for member in members]
         yield pa.RecordBatch.from_arrays([pa.array(encoded, pa.binary())], names=["member"])
+
+
+def with_sources(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The batches, every row of which says where it comes from: without that it could never be replaced."""
+    at = schema.get_field_index(SOURCE)
+    for batch in batches:
+        if at >= 0 and batch.column(at).null_count:
+            raise TransformError(
+                f"the transform returned a row whose {SOURCE!r} is null",
+                hint=f"keep {SOURCE!r} as it is in every row; an outer join or a union adds rows without one",
+            )
+        yield batch
 
 
 def decoded(row: bytes) -> Member:

@@ -13,9 +13,10 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 
-from lading.errors import ConfigError, PipelineError
+from lading.errors import ConfigError, LadingError
 from lading.model import Member, Place, Root
 from lading.pipeline.datasource import spark_schema
+from lading.pipeline.failures import failure_of
 from lading.pipeline.gateway import Py4JError, raise_interrupt
 from lading.pipeline.merge import live_batches
 from lading.pipeline.session import quiet_pandas
@@ -104,9 +105,10 @@ def repeats(frame: DataFrame, columns: Sequence[str], shown: int) -> tuple[int, 
     return int(total[0] or 0) if total is not None else 0, texts
 
 
-def _failed(error: Exception) -> PipelineError:
-    return PipelineError(
-        f"Spark could not check the whole table: {_first_line(error)}",
+def _failed(error: Exception) -> LadingError:
+    return failure_of(
+        error,
+        "check the whole table",
         hint="nothing was published; Spark's own messages are in spark/spark.log in the cache folder",
     )
 

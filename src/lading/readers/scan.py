@@ -6,6 +6,7 @@ predicate itself which rows come out. So a statistic may be missing or coarse; i
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from copy import copy
 
@@ -45,7 +46,7 @@ class Scan:
         self._wanted = Wanted(table, names, bound)
         self._root = members.root
         self._members = members.candidates(bound)
-        self._limit = limit
+        self._limit = None if limit is None else min(limit, sys.maxsize)
         self._ended = False
 
     @property

@@ -125,11 +125,11 @@ def parse_time(text: str) -> datetime:
     """ISO-8601; a time without a zone is UTC, a date is its first moment."""
     try:
         at = datetime.fromisoformat(text.strip())
-    except ValueError:
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError):  # in UTC it may be the year 0, or 10,000
         raise ConfigError(
             f"{text!r} is not a time", hint="write it as 2024-03-01 or 2024-03-01T06:30:00+01:00"
         ) from None
-    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
 
 
 def _entry(store: ManifestStore, listed: SnapshotRef, current: SnapshotRef | None) -> Entry:

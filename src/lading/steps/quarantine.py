@@ -6,6 +6,7 @@ they are replaced and retracted by the very commit that replaces or retracts the
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -119,7 +120,9 @@ def show_aside(
     sources = [] if key is not None and archives else _aside(table, key, name)
     kept = [one for one in sources if one.quarantine is not None]
     rows = (row for source in kept for row in _rows(table, source))
-    return islice(chain(map(_archive_row, archives), rows), limit)
+    return islice(
+        chain(map(_archive_row, archives), rows), None if limit is None else min(limit, sys.maxsize)
+    )
 
 
 def drop_aside(config: Config, name: str, key: str | None = None) -> list[SetAside]:

@@ -23,6 +23,10 @@ _NOT_OURS = {
     errno.EACCES: "check whose it is and its permissions",
     errno.EPERM: "check whose it is and its permissions",
     errno.EIO: "check the disk",
+    errno.ENOTDIR: "move the file out of the way, or choose another folder",
+    errno.EISDIR: "move the folder out of the way, or name a file",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.ELOOP: "mend the links, or choose another folder",
     errno.EMFILE: "allow more open files (ulimit -n)",
     errno.ENFILE: "allow more open files",
 }
@@ -125,7 +129,11 @@ def _create_dirs(folder: Path) -> list[Path]:
         missing.append(step)
         step = step.parent
     for step in reversed(missing):
-        step.mkdir(exist_ok=True)
+        try:
+            step.mkdir(exist_ok=True)
+        except FileExistsError:
+            wanted = "a file where a folder should be"
+            raise NotADirectoryError(errno.ENOTDIR, wanted, str(step)) from None
     return missing
 
 
