@@ -63,7 +63,7 @@ def _feather() -> bytes:
     [
         (_zip(), "Excel workbook (xlsx)", "save a workbook as CSV"),
         (lzma.compress(TEXT), "compressed with xz", "unpack it"),
-        (gzip.compress(TEXT), "compressed with gzip", "suffix .gz"),
+        (gzip.compress(TEXT, mtime=0), "compressed with gzip", "suffix .gz"),
         (bz2.compress(TEXT), "compressed with bzip2", "suffix .bz2"),
         (pa.compress(TEXT, codec="zstd", asbytes=True), "compressed with zstd", "suffix .zst"),
         (_tar(), "a tar archive", ".tar"),

@@ -11,7 +11,6 @@ from lading.catalog.state import TableState
 from lading.catalog.table import Table
 from lading.config.project import Config
 from lading.model import FoundFile, Source
-from lading.plan import is_same
 from lading.sources.manifest import FileEntry, SourceManifest, save
 from lading.sources.manifest import load as load_source_manifest
 from lading.sources.schema import load_schema
@@ -47,8 +46,7 @@ def record_sources(config: Config, look: Look, state: TableState, failures: Mapp
     if there is None and look.manifest is not None:
         return
     if there is not None and not there.as_written:
-        asked = make_ledger(there, state, f"manifest/{look.config.name}.json").known
-        failures = {key: one.again for key, one in asked.items() if one.again is not None} | dict(failures)
+        failures = _asked_since(there, look, state) | dict(failures)
     sources = look.ledger.sources(state)
     failed = {file.key: file for file in look.found if file.key in failures} if failures else {}
     keys = sorted(sources.keys() | failed.keys() if failed else sources)
@@ -78,6 +76,13 @@ def record_sources(config: Config, look: Look, state: TableState, failures: Mapp
     save(path, new, entries())
 
 
+def _asked_since(there: SourceManifest, look: Look, state: TableState) -> dict[str, str]:
+    """Requests that the file makes, and that this run hasn't met by reading."""
+    asked = make_ledger(there, state, f"manifest/{look.config.name}.json").known
+    met = {file.key for file in look.plan.read}
+    return {key: one.again for key, one in asked.items() if one.again is not None and key not in met}
+
+
 def _spots(look: Look, sources: Sources, keys: Sequence[str]) -> list[int]:
     """Where each file lay that the log has: those found, if the log has what was found of them."""
     if not look.settled:
@@ -89,10 +94,14 @@ def _spots(look: Look, sources: Sources, keys: Sequence[str]) -> list[int]:
     for key in keys:
         while file is not None and file.key < key:
             file = next(found, None)
-        source = sources[key][0] if key in sources else None
-        # Another process may have committed the file since the look, as another one.
-        same = file is not None and source is not None and file.key == key and is_same(file, source)
-        spots.append(file.spot if file is not None and same else 0)
+        spot = 0
+        if file is not None and file.key == key and key in sources:
+            source = sources[key][0]
+            # As `plan.is_same`, without a call for each file: another process may have committed it since the
+            # look, as another one.
+            if file.mtime_ns == source.mtime_ns and file.size == source.size:
+                spot = file.spot
+        spots.append(spot)
     return spots
 
 

@@ -162,7 +162,7 @@ def _as_yaml(char: str) -> str:
 
 
 def found_hash(found: Sequence[FoundFile]) -> str:
-    return combined_hash(file.hash for file in found)
+    return combined_hash([file.hash for file in found])
 
 
 def is_stale(schema: TableSchema, found: Sequence[FoundFile], known: str | None = None) -> bool:

@@ -63,7 +63,8 @@ def verify_deep(config: Config, seen: Look, found: Verified, session: Session, *
 
 
 def _unchanged(seen: Look) -> list[FoundFile]:
-    keys = {one.key for one in seen.plan.files if one.verdict == "unchanged"}
+    """Those whose bytes are what was read, as far as a plan can tell."""
+    keys = {one.key for one in seen.plan.files if one.verdict in ("unchanged", "touched")}
     return [file for file in seen.found if file.key in keys]
 
 
