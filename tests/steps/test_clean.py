@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -32,18 +31,6 @@ from lading.steps.store import store_of
 from lading.storage.objects import ObjectStorage
 
 NO_GRACE = timedelta(0)
-
-
-@pytest.fixture(params=["folder", "bucket"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    """A table in each kind of place: cleaning is one and the same."""
-    if request.param == "folder":
-        yield World(tmp_path / "project")
-        return
-    server: S3Server = request.getfixturevalue("s3_server")
-    made = BucketWorld(tmp_path / "project", f"{server.bucket('clean')}/{uuid.uuid4().hex}", server)
-    yield made
-    made.close()
 
 
 @pytest.fixture

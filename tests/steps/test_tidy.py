@@ -4,14 +4,13 @@ may have. Real runs, with somebody else at work between the commit and the tidyi
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from support.project import Project
-from support.servers import S3Server
-from support.world import BucketWorld, World
+from support.world import World
 
 import lading
 from lading.catalog.table import Table
@@ -30,17 +29,6 @@ from lading.steps.store import store_of
 from lading.steps.tidy import tidy
 from lading.steps.work import Work
 from lading.watch import Watch
-
-
-@pytest.fixture(params=["folder", "bucket"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    if request.param == "folder":
-        yield World(tmp_path / "project")
-        return
-    server: S3Server = request.getfixturevalue("s3_server")
-    made = BucketWorld(tmp_path / "project", f"{server.bucket('tidy')}/{uuid.uuid4().hex}", server)
-    yield made
-    made.close()
 
 
 @pytest.fixture
