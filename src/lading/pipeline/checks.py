@@ -22,7 +22,7 @@ from pyspark.sql import types as st
 from lading.config.sql import is_moment, sql_problem
 from lading.errors import ConfigError
 from lading.model import Check, IngestJob
-from lading.pipeline.failures import first_line
+from lading.pipeline.failures import said_first
 from lading.pipeline.gateway import Py4JError, raise_interrupt
 from lading.pipeline.parts import SOURCE
 from lading.pipeline.read_values import quoted
@@ -152,7 +152,7 @@ def _sql(frame: DataFrame, check: Check, table: str) -> Column:
         problem = refused(chosen, check.text)
     except (PySparkException, Py4JError) as error:  # Spark works constants out when it explains its plan
         raise_interrupt(error)
-        raise _wrong(check, table, first_line(str(error)), "write it with smaller values") from error
+        raise _wrong(check, table, said_first(error), "write it with smaller values") from error
     if problem is not None:
         raise _wrong(check, table, problem, "use the row's own columns")
     return held
@@ -164,7 +164,7 @@ def _parses(frame: DataFrame, check: Check, table: str) -> bool:
         _ = frame.where(F.expr(check.text)).schema
     except (PySparkException, Py4JError) as error:
         raise_interrupt(error)
-        said = first_line(str(error)) or type(error).__name__
+        said = said_first(error) or type(error).__name__
         columns = ", ".join(name for name in frame.columns if name != SOURCE)
         raise _wrong(
             check, table, said, f"a condition on one row, in Spark SQL; columns: {columns}"
@@ -218,7 +218,7 @@ def _whole(spark: SparkSession, check: Check, table: str) -> str:
         spark.range(1).select(F.lit("").rlike(whole)).collect()
     except (PySparkException, Py4JError) as error:
         raise_interrupt(error)
-        said = first_line(str(error))
+        said = said_first(error)
         raise _wrong(check, table, said, "write it so that Java understands it too") from error
     return whole
 

@@ -71,6 +71,10 @@ def cause_of(text: str) -> str | None:
     return "\n".join(lines[first:]).strip() if first is not None else None
 
 
+def said_first(error: BaseException) -> str:
+    return first_line(str(error)) or type(error).__name__
+
+
 def first_line(text: str) -> str:
     """What Spark or Java says first. The gateway's own first line only says which call failed; Java's
     follows a colon."""

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from lading.errors import ConfigError, MissingExtra, PipelineError
-from lading.pipeline.failures import first_line, no_package
+from lading.pipeline.failures import no_package, said_first
 from lading.pipeline.gateway import Py4JError, raise_interrupt
 from lading.pipeline.java import LOG_VARIABLE, java_home
 from lading.secrets import holds_secret
@@ -142,7 +142,7 @@ def _started(master: str, conf: dict[str, str], cache: Path, app: str) -> SparkS
     except (PySparkException, Py4JError, OSError, RuntimeError) as error:
         raise_interrupt(error)
         raise PipelineError(
-            f"Spark could not start on {master!r}: {first_line(str(error)) or type(error).__name__}",
+            f"Spark could not start on {master!r}: {said_first(error)}",
             hint=f"its own messages are in {log}",
         ) from error
 
@@ -194,13 +194,13 @@ def _connected(url: str, conf: dict[str, str], app: str) -> SparkSession:
             session.conf.set(name, value)
     except ImportError as error:
         raise MissingExtra(
-            f"connecting to {url!r} needs Spark's client, which is not installed: {first_line(str(error)) or type(error).__name__}",
+            f"connecting to {url!r} needs Spark's client, which is not installed: {said_first(error)}",
             hint="pip install 'pyspark[connect]'",
         ) from error
     except (PySparkException, OSError) as error:
         raise_interrupt(error)
         raise PipelineError(
-            f"Spark could not be reached at {url!r}: {first_line(str(error)) or type(error).__name__}",
+            f"Spark could not be reached at {url!r}: {said_first(error)}",
             hint="is the Spark Connect server running there, and of the same version as pyspark here?",
         ) from (None if holds_secret(str(error)) else error)
     return session

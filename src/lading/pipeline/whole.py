@@ -17,7 +17,7 @@ from lading.config.sql import sql_problem
 from lading.errors import ConfigError, LadingError
 from lading.model import Member, Place, Root
 from lading.pipeline.datasource import spark_schema
-from lading.pipeline.failures import failure_of, first_line
+from lading.pipeline.failures import failure_of, said_first
 from lading.pipeline.gateway import Py4JError, raise_interrupt
 from lading.pipeline.merge import live_batches
 from lading.pipeline.session import quiet_pandas
@@ -120,7 +120,7 @@ def _settled(frame: DataFrame, expression: str) -> tuple[Column, bool]:
             _ = chosen.schema
     except AnalysisException as error:
         raise_interrupt(error)
-        raise _wrong(expression, f"can't be worked out: {first_line(str(error))}") from error
+        raise _wrong(expression, f"can't be worked out: {said_first(error)}") from error
     problem = refused(chosen, expression)
     if problem is not None:
         raise _wrong(expression, problem)
