@@ -79,7 +79,7 @@ READ_AT_TWO = [[source("other")], [source("a")], []]  # sequences 1 to 3
         pytest.param(2, None, Known(source("a"), REMOVED), id="an entry that somebody removed"),
         pytest.param(2, entry(OTHER), Known(source("a"), EDITED), id="a hash that somebody changed"),
         pytest.param(2, entry(""), Known(source("a"), EDITED), id="a hash that somebody emptied"),
-        pytest.param(2, entry(SHA), Known(source("a"), EDITED), id="another kind of hash, in a file of lading's"),
+        pytest.param(2, entry(SHA), Known(source("a"), EDITED), id="another kind, in lading's own file"),
         pytest.param(
             2, entry(status="failed", error="torn"), Known(source("a"), "tried again: torn", failed=True),
             id="its last attempt failed",

@@ -19,6 +19,9 @@ def refuse_conflicts(commit: Commit, since: Iterable[Commit], recipe: str) -> No
             continue  # it touches nothing else
         if other.recipe != recipe or commit.recipe != recipe:
             raise _conflict(other, "changed the recipe, or this one does")
+        if commit.schema is not None and other.schema is not None:
+            # Each is made of the base's: the later one would drop what the earlier one brought.
+            raise _conflict(other, "changed the columns or the key, as this one does")
         if sources & _sources(other):
             raise _conflict(other, "read or retracted one of the same source files")
         if paths & _paths(other):
