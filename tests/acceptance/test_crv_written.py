@@ -17,6 +17,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from support.crv import SeedPartMeta
+from support.statistics import statistics_of
 
 import lading
 from lading import catalog
@@ -160,6 +161,18 @@ def test_a_buckets_figures_are_those_of_its_parquet_files(port: Port) -> None:
         assert bucket["row_count"] == sum(pq.read_metadata(file).num_rows for file in files) == len(KEYS[key])
         assert bucket["byte_size"] == sum(file.stat().st_size for file in files)
         assert (bucket["tick_min"], bucket["tick_max"]) == (KEYS[key][0], KEYS[key][-1])
+
+
+@pytest.mark.acceptance("T4")
+def test_the_log_carries_the_key_range_and_the_statistics_of_every_part(port: Port) -> None:
+    members = lading.Collection(port.table).members()
+    assert sorted(port.table / member.path for member in members) == port.files()
+    for member in members:
+        file = port.table / member.path
+        assert (member.key_min, member.key_max) == (min(at_of(file)), max(at_of(file)))
+        statistics = statistics_of(file)
+        assert {"at", "ship"} <= member.zones.keys()
+        assert member.zones == {name: statistics[name] for name in member.zones}
 
 
 @pytest.mark.acceptance("C11")
