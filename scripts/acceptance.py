@@ -1,8 +1,8 @@
 """Prints what the seeds promise and whether it holds: one line an id, then `pass` or `fail`, then its tests.
 
 Tests say which ids they show with `@pytest.mark.acceptance("C1", "C2")`; only those are run. An id
-passes when it has a test and every one of its tests passed. pytest's own report goes to stderr.
-Exit code 1 when a test failed; ids that no test shows yet are listed as `fail` but don't change it.
+passes when it has a test and every one of its tests passed. pytest's own report goes to stderr, and the ids
+that don't pass come last there. Exit code 1 unless every id passes: one without a test has not been shown.
 """
 
 from __future__ import annotations
@@ -53,12 +53,15 @@ class AcceptancePlugin:
         elif report.when == "call":
             self._passed.setdefault(name, True)
 
+    def passes(self, one: str) -> bool:
+        names = self.tests.get(one, set())
+        return bool(names) and all(self._passed.get(name, False) for name in names)
+
     def line(self, one: str) -> str:
         names = sorted(self.tests.get(one, ()))
         if not names:
             return f"{one} fail (no test)"
-        word = "pass" if all(self._passed.get(name, False) for name in names) else "fail"
-        return " ".join([one, word, *names])
+        return " ".join([one, "pass" if self.passes(one) else "fail", *names])
 
 
 def main() -> int:
@@ -72,7 +75,12 @@ def main() -> int:
         os.dup2(stdout, 1)
     for one in IDS:
         print(plugin.line(one))
-    return 0 if code in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) else 1
+    missing = [one for one in IDS if not plugin.tests.get(one)]
+    failed = [one for one in IDS if one not in missing and not plugin.passes(one)]
+    for what, ids in (("no test", missing), ("fail", failed)):
+        if ids:
+            print(f"{what}: {' '.join(ids)}", file=sys.stderr)
+    return 1 if missing or failed or code != pytest.ExitCode.OK else 0
 
 
 if __name__ == "__main__":

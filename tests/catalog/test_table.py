@@ -70,7 +70,6 @@ def test_replay_gives_the_live_members_and_their_tiers(table):
     assert again.state.count() == 2
 
 
-@pytest.mark.acceptance("T4")
 def test_an_add_carries_key_range_and_zones(table):
     a = member("a", 5, 7, status=404)
     table.commit(commit("1", add=(a,)))

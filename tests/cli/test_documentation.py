@@ -1,5 +1,7 @@
 """The pages say what the commands do, and `make acceptance` says what the tests show."""
 
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -41,15 +43,28 @@ def test_every_command_is_in_the_guide():
         assert f"lading {command}" in guide
 
 
-@pytest.fixture
-def acceptance(tmp_path):
-    """`make acceptance` over three small tests."""
-    (tmp_path / "scripts").mkdir()
-    (tmp_path / "tests").mkdir()
-    (tmp_path / "scripts" / "acceptance.py").write_bytes((ROOT / "scripts" / "acceptance.py").read_bytes())
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    acceptance(*ids): x\n")
-    (tmp_path / "tests" / "test_it.py").write_text(
-        "import pytest\n"
+IDS = [
+    f"{letter}{n}"
+    for letter, count in {"F": 28, "C": 28, "M": 24, "S": 27, "T": 22}.items()
+    for n in range(1, count + 1)
+]
+
+
+def acceptance(folder: Path, tests: str) -> subprocess.CompletedProcess[str]:
+    """`make acceptance` over these tests."""
+    (folder / "scripts").mkdir()
+    (folder / "tests").mkdir()
+    (folder / "scripts" / "acceptance.py").write_bytes((ROOT / "scripts" / "acceptance.py").read_bytes())
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    acceptance(*ids): x\n")
+    (folder / "tests" / "test_it.py").write_text("import pytest\n" + tests)
+    command = [sys.executable, str(folder / "scripts" / "acceptance.py"), "-p", "no:cacheprovider"]
+    quick = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=quick, timeout=60)
+
+
+def test_acceptance_prints_one_line_an_id(tmp_path):
+    found = acceptance(
+        tmp_path,
         "@pytest.mark.acceptance('C1', 'C2')\n"
         "def test_a(): print('noise')\n"
         "@pytest.mark.acceptance('C2')\n"
@@ -57,17 +72,40 @@ def acceptance(tmp_path):
         "def test_b(n): assert n == 1\n"
         "@pytest.mark.acceptance('C3')\n"
         "def test_c(): pytest.skip('later')\n"
-        "def test_not_marked(): raise AssertionError\n"
+        "def test_not_marked(): raise AssertionError\n",
     )
-    command = [sys.executable, str(tmp_path / "scripts" / "acceptance.py"), "-p", "no:cacheprovider"]
-    return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
-
-
-def test_acceptance_prints_one_line_an_id(acceptance):
-    lines = dict(line.split(" ", 1) for line in acceptance.stdout.splitlines())
-    assert len(lines) == 28 + 28 + 24 + 27 + 22
+    lines = dict(line.split(" ", 1) for line in found.stdout.splitlines())
+    assert list(lines) == IDS
     assert lines["C1"] == "pass test_a"
     assert lines["C2"] == "fail test_a test_b"
     assert lines["C3"] == "fail test_c"
     assert lines["T20"] == "fail (no test)"
-    assert acceptance.returncode == 1
+    assert found.returncode == 1
+    assert found.stderr.splitlines()[-1] == "fail: C2 C3"
+
+
+@pytest.mark.parametrize(
+    ("left_out", "skipped", "said"),
+    [(None, None, ""), ("T20", None, "no test: T20"), (None, "M3", "fail: M3")],
+    ids=["all shown", "no test", "skipped"],
+)
+def test_acceptance_fails_and_names_the_id_that_no_test_shows(tmp_path, left_out, skipped, said):
+    shown = [one for one in IDS if one not in (left_out, skipped)]
+    tests = f"@pytest.mark.acceptance(*{shown!r})\ndef test_a(): pass\n"
+    if skipped:
+        tests += f"@pytest.mark.acceptance({skipped!r})\ndef test_b(): pytest.skip('later')\n"
+    found = acceptance(tmp_path, tests)
+    assert found.returncode == (1 if said else 0), found.stderr
+    assert not said or found.stderr.splitlines()[-1] == said
+    assert found.stdout.count(" pass ") == len(shown)
+
+
+def test_every_id_has_a_test():
+    """Here too, where every change is tested: `make acceptance` itself runs for minutes."""
+    marks = [
+        mark
+        for file in (ROOT / "tests").rglob("test_*.py")
+        for mark in re.findall(r"mark\.acceptance\(([^)]*)\)", file.read_text(encoding="utf-8"))
+    ]
+    shown = set(re.findall(r"[FCMST][0-9]+", " ".join(marks)))
+    assert [one for one in IDS if one not in shown] == []
