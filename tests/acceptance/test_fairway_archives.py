@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from support.archives import zip_of
+from support.opened import opened_among
 
 import lading
 from lading.config.file import load as load_config
@@ -62,10 +64,16 @@ class Shop:
     def extractions(self) -> dict:
         return self.manifest("_global")["extractions"]
 
-    def inodes(self) -> dict[str, int]:
-        """Which folder is which: an extraction made again is another one."""
+    def inodes(self) -> dict[str, tuple[int, int]]:
+        """Which folder is which: an extraction made again is another one, though it may have got the number
+        of one that is gone."""
         made = (self.folder / ".lading_cache" / "archives").iterdir()
-        return {path.name: path.stat().st_ino for path in made if path.is_dir()}
+        return {path.name: (path.stat().st_ino, path.stat().st_ctime_ns) for path in made if path.is_dir()}
+
+    def parts(self) -> set[str]:
+        """The files that hold the rows of all tables."""
+        tables = (self.folder / "warehouse").iterdir()
+        return {member.path for table in tables for member in lading.Collection(table).members()}
 
     def rows(self, table: str) -> list[dict]:
         with lading.open(self.folder / "warehouse" / table) as reader:
@@ -167,13 +175,20 @@ def test_the_global_manifest_has_the_seeds_keys_and_one_extraction_for_both_tabl
 
 
 @pytest.mark.acceptance("F21")
-def test_removing_all_manifests_reads_every_file_and_extracts_every_archive_again(shop):
-    before = shop.inodes()
-    for path in (shop.folder / "manifest").iterdir():
-        path.unlink()
-    (shop.folder / "manifest").rmdir()
-    assert shop.read() == {"sales": 1, "customers": 1}
-    assert shop.inodes() != before and len(shop.extractions()) == 1
+def test_removing_all_manifests_extracts_every_archive_and_reads_every_file_again(shop):
+    shop.zip("more.zip", {"sales_more.csv": "id,price\n7,7.5\n"})
+    shop.run()
+    archives = sorted((shop.folder / "data" / "drops").iterdir())
+    folders, parts, rows = shop.inodes(), shop.parts(), shop.rows("sales")
+    shutil.rmtree(shop.folder / "manifest")
+    with opened_among(archives) as opened:
+        shop.run()
+    assert sorted(opened) == archives and len(archives) == 2
+    assert shop.inodes().keys() == folders.keys()
+    assert all(shop.inodes()[name] != folder for name, folder in folders.items())
+    assert len(shop.extractions()) == 2
+    # The members lie in folders that weren't there before the run; that they were read shows in the tables.
+    assert not parts & shop.parts() and shop.rows("sales") == rows
 
 
 @pytest.mark.acceptance("F22")
