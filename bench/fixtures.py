@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import lading
-from lading.catalog.table import Table
+from lading.log.table import Table
 from lading.model import Commit, Member, Zone
 
 ROWS = 1_000  # of each member

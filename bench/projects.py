@@ -16,8 +16,8 @@ from typing import Any
 
 from lading.config.file import load
 from lading.config.project import Config
-from lading.pipeline.session import spark_session
 from lading.run import RunReport, run
+from lading.spark.session import spark_session
 from lading.watch import Watch
 
 TABLE = "t"

@@ -19,7 +19,7 @@ from bench import report
 from bench.case import Kit, Level, NoSuchSize
 from bench.harness import reason
 from bench.registry import JOBS
-from lading.pipeline.session import is_started, stop_session
+from lading.spark.session import is_started, stop_session
 
 HERE = Path(__file__).resolve().parent
 DATA = HERE / ".data"

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from bench import projects
 from bench.fixtures import AT, code_of, kept
-from lading.catalog.table import Table
 from lading.config.file import load
 from lading.config.project import Config
+from lading.ingest.look import look
+from lading.log.table import Table
 from lading.model import Commit, FoundFile, Member, Source, Zone
 from lading.run import RunReport
 from lading.sources.ids import source_id
-from lading.steps.look import look
 from lading.watch import Watch
 
 FOLDERS = 1_000

@@ -23,7 +23,7 @@ from rich.table import Table
 import lading
 from lading.cli.main import invoke
 from lading.config.file import load
-from lading.plan import TablePlan
+from lading.ingest.plan import TablePlan
 from lading.run import RunReport, TableReport, plan_tables, run
 
 DEMO = Path("demo")

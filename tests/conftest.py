@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The process's session, the one that product code finds when it asks for its own."""
-    from lading.pipeline.session import spark_session, stop_session
+    from lading.spark.session import spark_session, stop_session
 
     conf = {
         "spark.sql.shuffle.partitions": "2",

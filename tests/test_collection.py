@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import lading
-from lading.catalog.table import Table
 from lading.errors import ConfigError, Conflict, NotFound, PartError, SchemaDrift
+from lading.log.table import Table
 
 
 def write(path: Path, rows: dict[str, object] | pa.Table, **options: object) -> Path:
@@ -306,7 +306,7 @@ class TestMerge:
     def test_a_merge_whose_input_somebody_removed_meanwhile_conflicts_and_leaves_nothing(
         self, collection, folder, monkeypatch
     ):
-        from lading.pipeline import merge
+        from lading.parts import fold as merge
 
         real = merge.merge_files
 

@@ -31,7 +31,7 @@ def test_the_pages_that_the_formats_need_are_there():
 
 
 def test_the_tables_on_the_page_are_the_ones_that_are_written():
-    from lading.format import state_file
+    from lading.state import tables as state_file
 
     page = (PAGES[0].parent / "members.md").read_text(encoding="utf-8")
     shown = re.findall(r"CREATE TABLE .*?;", page, re.DOTALL)

@@ -6,13 +6,13 @@ import pytest
 
 from lading.config.file import load
 from lading.errors import ConfigError, ManifestParseError, SourceError
-from lading.format.pointer import decode_pointer
-from lading.format.table_manifest import decode_manifest
+from lading.formats.infer.columns import infer
+from lading.log.table_manifest_text import decode_manifest
 from lading.model import FoundFile
+from lading.snapshots.pointer import decode_pointer
 from lading.snapshots.runs import last_run, list_runs
 from lading.sources import manifest
 from lading.sources.global_manifest import load_extractions
-from lading.sources.infer import infer
 from lading.sources.schema import load_schema
 
 DEPTHS = (150, 450, 900, 5_000, 100_000)

@@ -24,7 +24,7 @@ from bench.case import Case, Job, Kit, label
 from bench.fixtures import MadeUp
 from bench.harness import Contender, Turn
 from bench.peers import delta, ducklake, iceberg
-from lading.catalog.table import Table
+from lading.log.table import Table
 
 SECONDS = 20.0  # for all commits of one contender onto one table
 

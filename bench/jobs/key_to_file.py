@@ -19,7 +19,7 @@ from bench.bars import at_most, ratio
 from bench.case import Case, Job, Kit, label
 from bench.fixtures import ROWS
 from bench.harness import Contender, Turn, timed
-from lading.catalog.table import Table
+from lading.log.table import Table
 from lading.model import Member
 
 

@@ -21,10 +21,10 @@ from bench import fixtures
 from bench.bars import Clause, at_least_floor
 from bench.case import Case, Job, Kit, label
 from bench.harness import Contender, Turn, timed
-from lading.catalog.table import Table
-from lading.format.snapshot import BuildMeta, ShardMeta, build_snapshot
-from lading.format.state_file import create_tables, write_state
+from lading.log.table import Table
+from lading.snapshots.manifest import BuildMeta, ShardMeta, build_snapshot
 from lading.snapshots.stores.local import LocalStore
+from lading.state.tables import create_tables, write_state
 
 SHARDS = 64
 SMALL = 100

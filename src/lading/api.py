@@ -17,13 +17,13 @@ from lading.errors import LadingError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from lading.format.keys import Key
-    from lading.format.snapshot import ShardMeta
     from lading.model import SnapshotRef, Source
-    from lading.readers.lookup import Hit
-    from lading.readers.scan import Scan
-    from lading.reading.view import Opener, View
+    from lading.read.lookup import Hit
+    from lading.read.scan import Scan
+    from lading.read.view import Opener, View
+    from lading.serve.keys import Key
     from lading.snapshots.history import Wanted
+    from lading.snapshots.manifest import ShardMeta
     from lading.snapshots.stores.protocol import ManifestStore
 
 _T = TypeVar("_T")
@@ -46,7 +46,7 @@ class Reader:
         fallbacks: int | None = None,
         s3: Mapping[str, str] | None = None,
     ) -> None:
-        from lading.reading.opener import opener
+        from lading.read.opener import opener
 
         self._opener: Opener = opener(
             os.fspath(root), store, _wanted(ref, offset, as_of),
@@ -121,7 +121,7 @@ class Reader:
         """Whether answers are to be had and how old they are: `status` is ok, degraded or failing.
 
         `max_age` (seconds) makes an older snapshot degraded; `deep` hashes every shard."""
-        from lading.reading.health import health
+        from lading.read.health import health
 
         return self._using(lambda view: health(self._opener, view, max_age=max_age, deep=deep))
 
@@ -129,14 +129,14 @@ class Reader:
         self, where: str | None = None, columns: Sequence[str] | None = None, limit: int | None = None
     ) -> Scan:
         """The rows that match, as Arrow record batches; files and row groups that can't match aren't read."""
-        from lading.readers.scan import scan
+        from lading.read.scan import scan
 
         self._opener.need_parts(self._view)
         return self._using(lambda view: scan(view.members, where=where, columns=columns, limit=limit))
 
     def lookup(self, key: Any) -> Hit:
         """The rows whose order value is `key`."""
-        from lading.readers.lookup import lookup
+        from lading.read.lookup import lookup
 
         self._opener.need_parts(self._view)
         return self._using(lambda view: lookup(view.members, key))
@@ -149,7 +149,7 @@ class Reader:
         self, where: str | None = None, columns: Sequence[str] | None = None, limit: int | None = None
     ) -> pa.RecordBatchReader:
         """The matching rows as an Arrow stream, read as it is consumed."""
-        from lading.readers.frames import to_arrow
+        from lading.read.frames import to_arrow
 
         return to_arrow(self.scan(where, columns, limit))
 
@@ -157,14 +157,14 @@ class Reader:
         self, where: str | None = None, columns: Sequence[str] | None = None, limit: int | None = None
     ) -> Any:
         """The matching rows as a pandas DataFrame."""
-        from lading.readers.frames import to_pandas
+        from lading.read.frames import to_pandas
 
         return to_pandas(self.scan(where, columns, limit))
 
     def to_polars(self, where: str | None = None, columns: Sequence[str] | None = None) -> Any:
         """The matching rows as a polars LazyFrame: nothing is read before `collect`, and then only the
         columns and rows that the query needs."""
-        from lading.readers.frames import to_polars
+        from lading.read.frames import to_polars
 
         return to_polars(self.scan(where, columns))
 
@@ -177,19 +177,19 @@ class Reader:
         connection: Any = None,
     ) -> Any:
         """The matching rows as a DuckDB relation, read whenever it is evaluated."""
-        from lading.readers.frames import to_duckdb
+        from lading.read.frames import to_duckdb
 
         return to_duckdb(self.scan(where, columns, limit), connection)
 
     def to_spark(self, spark: Any, where: str | None = None, columns: Sequence[str] | None = None) -> Any:
         """The matching rows of this snapshot as a Spark DataFrame, read by its tasks."""
-        from lading.spark import frame_of
+        from lading.read.spark_source import frame_of
 
         self._opener.need_parts(self._view)
         return frame_of(spark, self._opener, self.snapshot.ref, where, columns)
 
     def info(self) -> dict[str, Any]:
-        from lading.reading.health import info
+        from lading.read.health import info
 
         return self._using(info)
 

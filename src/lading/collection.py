@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any
 from lading.errors import ConfigError, Conflict, NotFound
 
 if TYPE_CHECKING:
-    from lading.catalog.check import Problem
-    from lading.catalog.intake import Footer
-    from lading.catalog.restore import Restored
-    from lading.catalog.table import Table
+    from lading.log.check import Problem
+    from lading.log.table import Table
     from lading.model import Commit
-    from lading.pipeline.merge import FoldSpec
-    from lading.readers.lookup import Hit
-    from lading.readers.scan import Scan
+    from lading.parts.fold import FoldSpec
+    from lading.parts.intake import Footer
+    from lading.read.lookup import Hit
+    from lading.read.scan import Scan
     from lading.snapshots.stores.protocol import ManifestStore
     from lading.storage.place import Where
+    from lading.upkeep.rebuild import Restored
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,8 @@ class Collection:
         `s3` is what `s3:` in lading.yaml has; left out, credentials come from the environment or the AWS
         files. What is fetched from a bucket more than once is kept in `cache`, as with `lading.open`.
         """
-        from lading.catalog.table import Table
-        from lading.reading.opener import where_of
+        from lading.log.table import Table
+        from lading.read.opener import where_of
 
         self.where: Where = where_of(folder, s3, cache)
         self._table = Table.open(self.where) if Table.exists(self.where) else None
@@ -93,7 +93,7 @@ class Collection:
 
     def members(self) -> list[Listed]:
         """The live members in key order."""
-        from lading.catalog.listing import listed
+        from lading.log.listing import listed
 
         return [Listed(**fields) for fields in listed(self._opened().state)]
 
@@ -104,10 +104,10 @@ class Collection:
         themselves declare to be sorted by. Of a file that declares nothing this column is read, to see
         whether it is: one that isn't has no key range, and is found by its zones.
         """
-        from lading.catalog.changes import change
-        from lading.catalog.intake import footer_to_add, in_parallel, is_sorted
-        from lading.catalog.names import path_to_add
-        from lading.catalog.table import Table
+        from lading.log.changes import change
+        from lading.log.names import path_to_add
+        from lading.log.table import Table
+        from lading.parts.intake import footer_to_add, in_parallel, is_sorted
 
         paths = dict.fromkeys(path_to_add(self.where, file) for file in files)
         footers = in_parallel(lambda path: footer_to_add(self.where, path), paths)
@@ -130,7 +130,7 @@ class Collection:
 
     def remove(self, *names: str) -> tuple[str, ...]:
         """Members that no longer count; their files stay where they are."""
-        from lading.catalog.changes import change, new_commit
+        from lading.log.changes import change, new_commit
 
         paths: list[str] = []
 
@@ -145,7 +145,7 @@ class Collection:
 
     def tier(self, name: str, tier: int) -> str:
         """Set a member's tier, a number that lading keeps and doesn't interpret."""
-        from lading.catalog.changes import change, new_commit
+        from lading.log.changes import change, new_commit
 
         path = ""
 
@@ -163,13 +163,13 @@ class Collection:
         self, where: str | None = None, columns: Sequence[str] | None = None, limit: int | None = None
     ) -> Scan:
         """The rows that match, as Arrow record batches; files and row groups that can't match aren't read."""
-        from lading.readers.scan import scan
+        from lading.read.scan import scan
 
         return scan(self._opened().state, where=where, columns=columns, limit=limit)
 
     def lookup(self, key: Any) -> Hit:
         """The rows whose key is `key`."""
-        from lading.readers.lookup import lookup
+        from lading.read.lookup import lookup
 
         state = self._opened().state
         if state.order_by is None:
@@ -184,8 +184,8 @@ class Collection:
 
         The merged files stay where they are: they are yours.
         """
-        from lading.catalog.changes import change, new_commit
-        from lading.pipeline.merge import merge_files
+        from lading.log.changes import change, new_commit
+        from lading.parts.fold import merge_files
         from lading.storage.place import drop_file
 
         path = self._new_name(into)
@@ -214,7 +214,7 @@ class Collection:
 
     def log_bytes(self) -> int:
         """How large the log is."""
-        from lading.catalog.table import log_bytes
+        from lading.log.table import log_bytes
 
         return log_bytes(self.where) if self._table is not None else 0
 
@@ -224,7 +224,7 @@ class Collection:
 
     def check(self) -> tuple[int, list[Problem]]:
         """The number of members, and what is wrong with the log or a file; no rows are read."""
-        from lading.catalog.check import check_collection
+        from lading.log.check import check_collection
 
         return check_collection(self.where)
 
@@ -239,9 +239,9 @@ class Collection:
         """Restore the log of a collection or table from whatever is left of it; see the guide.
 
         `store` is where the table's manifests are, if not there: as for `lading.open`."""
-        from lading.catalog.restore import restore
-        from lading.reading.opener import where_of
-        from lading.reading.published import published_at
+        from lading.read.opener import where_of
+        from lading.upkeep.published import published_at
+        from lading.upkeep.rebuild import restore
 
         where = where_of(folder, s3)
         return restore(where, key=key, published=published_at(where, store, s3))
@@ -263,7 +263,7 @@ class Collection:
         self.close()
 
     def _opened(self) -> Table:
-        from lading.catalog.table import Table
+        from lading.log.table import Table
 
         if self._table is None:
             if not Table.exists(self.where):
@@ -277,7 +277,7 @@ class Collection:
         return self._table
 
     def _new_name(self, into: str | None) -> str:
-        from lading.catalog.names import readable
+        from lading.log.names import readable
         from lading.storage.place import has_file
 
         name = readable(into or f"merged-{uuid.uuid4().hex[:16]}.parquet")
@@ -292,7 +292,7 @@ class Collection:
         return name
 
     def _named(self, table: Table, names: Sequence[str]) -> list[str]:
-        from lading.catalog.names import one_member
+        from lading.log.names import one_member
 
         def listed() -> list[str]:
             return [member.path for member in table.state.candidates(None)]
@@ -305,15 +305,15 @@ def check_collection(
     folder: str | os.PathLike[str], *, s3: Mapping[str, str] | None = None
 ) -> tuple[int, list[Problem]]:
     """As `Collection.check`, also where the log can't be opened."""
-    from lading.catalog.check import check_collection as check
-    from lading.reading.opener import where_of
+    from lading.log.check import check_collection as check
+    from lading.read.opener import where_of
 
     return check(where_of(folder, s3))
 
 
 def _fold_spec(table: Table) -> FoldSpec:
-    from lading.pipeline.merge import FoldSpec
-    from lading.pipeline.parts import Origin
+    from lading.parts.fold import FoldSpec
+    from lading.parts.write import Origin
 
     commit_id = uuid.uuid4().hex
     origin = Origin(table.table_id, commit_id, commit_id, table.state.order_by)
@@ -323,8 +323,8 @@ def _fold_spec(table: Table) -> FoldSpec:
 def _adding(
     table: Table, footers: list[Footer], key: str | None, ascends: Callable[[str, str], bool]
 ) -> tuple[Commit | None, Added]:
-    from lading.catalog.adding import adding
-    from lading.catalog.changes import new_commit
+    from lading.log.adding import adding
+    from lading.log.changes import new_commit
 
     plan = adding(table.state, footers, key, ascends)
     done = Added(plan.added, plan.changed, plan.unchanged, table.state.sequence)

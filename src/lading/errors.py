@@ -6,9 +6,9 @@ Exit codes: 1 for work that failed, 3 for a config or usage error.
 
 from __future__ import annotations
 
+import re
 from typing import Any
-
-from lading.secrets import hide
+from urllib.parse import urlsplit
 
 
 class LadingError(Exception):
@@ -168,3 +168,62 @@ class ShardError(LadingError):
 
 class TooManyFiles(ShardError):
     """The process has as many files open as it may: allow it more, or read with fewer threads."""
+
+
+_MASK = "***"
+
+# user:password@ behind `scheme://`, and behind the ways to mistype that. `password` is what hints say.
+_USERINFO = re.compile(
+    r"((?:(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]*+:/{1,3}|//|\b(?:postgres(?:ql)?|s3)[:/])[^\s/:@'\"]*+):"
+    r"(?!password@)\S{0,500}@"
+)
+# `;token=…` of Spark Connect, `?password=…` of a URL, `password = '…'` of libpq, `X-Amz-Signature=…` of S3.
+_KEY = re.compile(r"(?<![\w.-])([\w.-]++)(\s*+)=\s*+")
+_VALUE = re.compile(r"'(?:[^'\\]|\\.)*'|\"[^\"]*\"|[^\s;&'\"]+")
+_SECRET_KEY = re.compile(
+    r"password|passwd|passfile|token|secret|signature|credential|access_?key|api_?key|^pwd$|^sig$|^x-amz-",
+    re.IGNORECASE,
+)
+_BEARER = re.compile(r"(\bBearer\s+)[^\s'\",;]+", re.IGNORECASE)
+
+
+def hide(text: str) -> str:
+    """`text` with every password, token and key in it as `***`; a text without any as it is."""
+    if "@" in text:
+        text = _USERINFO.sub(rf"\1:{_MASK}@", text)
+    if "=" in text:
+        text = _without_values(text)
+    return _BEARER.sub(rf"\1{_MASK}", text)
+
+
+def holds_secret(text: str) -> bool:
+    return hide(text) != text
+
+
+def bare(url: str) -> str:
+    """Scheme, host and path: what is left of a URL when nothing that could be a secret is."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def hide_within(value: Any) -> Any:
+    """The same for all texts in what is to become JSON or YAML."""
+    if isinstance(value, str):
+        return hide(value)
+    if isinstance(value, dict):
+        return {name: hide_within(one) for name, one in value.items()}
+    return [hide_within(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def _without_values(text: str) -> str:
+    pieces, done = [], 0
+    for found in _KEY.finditer(text):
+        # With spaces around it, it is libpq's; other words before ` = ` are likelier to be SQL.
+        key, spaced = found[1], bool(found[2])
+        if found.end() < done or not _SECRET_KEY.search(key) or (spaced and "password" not in key.lower()):
+            continue
+        value = _VALUE.match(text, found.end())
+        if value is not None:
+            pieces += [text[done : found.end()], _MASK]
+            done = value.end()
+    return "".join([*pieces, text[done:]])

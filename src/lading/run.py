@@ -11,27 +11,27 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lading.catalog.table import Table
+from lading.checks.table import as_object
 from lading.config.project import Config
 from lading.errors import BadRows, CommitUnknown, Conflict, LadingError, SourceError, Unexpected
+from lading.ingest.commit import commit_notes, commit_rows, drop_losers
+from lading.ingest.foresee import foreseen
+from lading.ingest.look import Look, look
+from lading.ingest.plan import TablePlan, guard_vanished
+from lading.ingest.prepare import drift_notes, prepare, staging
+from lading.ingest.quarantine import refuse_too_many
+from lading.ingest.read import read_files
+from lading.ingest.record import record_sources, write_table_manifest
+from lading.ingest.release import Released, finish, release, release_of_nothing
+from lading.ingest.schema import extend_evidence
+from lading.ingest.served import with_publish_note
+from lading.ingest.shard import output_of, refuse_unservable
+from lading.ingest.work import Read, Work, new_id, new_run_id
+from lading.log.table import Table
 from lading.model import CheckResult, Commit, FoundFile
-from lading.pipeline.session import spark_session
-from lading.plan import TablePlan, guard_vanished
 from lading.snapshots.runs import start as start_record
-from lading.steps.checks import as_object
-from lading.steps.commit import commit_notes, commit_rows, drop_losers
-from lading.steps.foresee import foreseen
-from lading.steps.gate import Released, finish, release, release_of_nothing
-from lading.steps.look import Look, look
-from lading.steps.prepare import drift_notes, prepare, staging
-from lading.steps.quarantine import refuse_too_many
-from lading.steps.read import read_files
-from lading.steps.record import record_sources, write_table_manifest
-from lading.steps.schema import extend_evidence
-from lading.steps.served import with_publish_note
-from lading.steps.shard import output_of, refuse_unservable
-from lading.steps.work import Read, Work, new_id, new_run_id
-from lading.storage.local import disk_failure
+from lading.spark.session import spark_session
+from lading.storage.folder import disk_failure
 from lading.watch import Watch
 
 _ATTEMPTS = 5  # plans made anew after somebody else committed in between

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from support.crv import SeedPartMeta
 
 from lading import catalog
-from lading.catalog.manifest import load_manifest, write_manifest
 from lading.errors import ManifestParseError
-from lading.format.table_manifest import (
+from lading.log.table_manifest import load_manifest, write_manifest
+from lading.log.table_manifest_text import (
     PartitionMeta,
     PartMeta,
     TableManifest,
@@ -246,8 +246,8 @@ def test_killed_before_the_replace_the_old_manifest_is_intact(tmp_path: Path) ->
     before = (tmp_path / "manifest.json").read_bytes()
     script = (
         "import os, signal, sys, pathlib\n"
-        "from lading.catalog.manifest import write_manifest\n"
-        "from lading.format.table_manifest import new_manifest\n"
+        "from lading.log.table_manifest import write_manifest\n"
+        "from lading.log.table_manifest_text import new_manifest\n"
         "os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         "write_manifest(pathlib.Path(sys.argv[1]), new_manifest('other'))\n"
     )
@@ -396,7 +396,7 @@ def test_rebuild_of_nothing_is_empty_and_writes_nothing(tmp_path: Path) -> None:
 @pytest.mark.acceptance("C27")
 def test_importing_the_module_does_not_import_pyarrow() -> None:
     script = (
-        "import sys, lading.catalog.manifest, lading.format.table_manifest\n"
+        "import sys, lading.log.table_manifest, lading.log.table_manifest_text\n"
         "sys.exit(any(name.split('.')[0] in ('pyarrow', 'numpy', 'pandas') for name in sys.modules))\n"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

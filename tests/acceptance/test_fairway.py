@@ -14,9 +14,9 @@ from support.opened import opened_among
 
 import lading
 from lading.config.file import load as load_config
-from lading.merge import merge_table
 from lading.run import RunReport, plan_tables, run
-from lading.steps.verify import verify
+from lading.upkeep.merge import merge_table
+from lading.upkeep.verify import verify
 from lading.watch import Watch
 
 CONFIG = """\

@@ -25,8 +25,9 @@ from lading.errors import (
     PublishCurrentError,
     PublishManifestError,
 )
-from lading.format.pointer import CONTENT_TYPE, parse_pointer
-from lading.format.snapshot import (
+from lading.model import SnapshotRef
+from lading.snapshots import runs
+from lading.snapshots.manifest import (
     BuildMeta,
     Sharding,
     ShardMeta,
@@ -36,12 +37,11 @@ from lading.format.snapshot import (
     open_snapshot_file,
     parse_snapshot,
 )
-from lading.model import SnapshotRef
-from lading.snapshots import runs
+from lading.snapshots.pointer import CONTENT_TYPE, parse_pointer
 from lading.snapshots.stores import memory
 from lading.snapshots.stores.local import LocalStore
 from lading.snapshots.stores.memory import MemoryStore
-from lading.storage import local
+from lading.storage import folder as local
 
 NOW = datetime(2026, 4, 20, 15, 23, 1, 123456, tzinfo=UTC)
 

@@ -15,17 +15,12 @@ from support.handmade import shard_bytes
 from support.world import InFlight, World
 
 import lading
-from lading.format.snapshot import ShardMeta
 from lading.snapshots.history import Wanted, history
+from lading.snapshots.manifest import ShardMeta
 from lading.snapshots.runs import list_runs
-from lading.steps.clean import (
-    clean,
-    cleanup_losers,
-    cleanup_old_runs,
-    cleanup_stale_attempts,
-)
-from lading.steps.clean_survey import Rules
-from lading.steps.pointer import release_hold, roll_back
+from lading.upkeep.clean.apply import clean, cleanup_losers, cleanup_old_runs, cleanup_stale_attempts
+from lading.upkeep.clean.survey import Rules
+from lading.upkeep.pointer import release_hold, roll_back
 
 NO_GRACE = timedelta(0)
 SHARD = shard_bytes({b"k": b"v"})

@@ -19,11 +19,11 @@ import lading
 from lading.config.file import load as load_config
 from lading.config.stores import PostgresNames
 from lading.errors import PublishManifestError
-from lading.format.snapshot import BuildMeta, ShardMeta, build_snapshot, parse_snapshot
 from lading.run import plan_tables
 from lading.snapshots.history import history
-from lading.snapshots.stores.postgres import PostgresStore
-from lading.steps.pointer import publish_run
+from lading.snapshots.manifest import BuildMeta, ShardMeta, build_snapshot, parse_snapshot
+from lading.snapshots.stores.postgres.store import PostgresStore
+from lading.upkeep.pointer import publish_run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

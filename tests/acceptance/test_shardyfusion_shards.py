@@ -13,8 +13,8 @@ from support.served import SERVE, ServedProject
 
 from lading.config.file import load as load_config
 from lading.errors import ManifestParseError
-from lading.format.shard_file import DDL
-from lading.format.snapshot import (
+from lading.serve.shard_file import DDL
+from lading.snapshots.manifest import (
     ShardMeta,
     build_snapshot,
     load_build_meta,

@@ -22,7 +22,6 @@ from support.places import Place, new_place
 from support.servers import PostgresServer, Proxy, S3Server
 
 import lading
-from lading.catalog.table import Table
 from lading.config.file import load as load_config
 from lading.config.stores import PostgresNames
 from lading.errors import (
@@ -31,16 +30,17 @@ from lading.errors import (
     PublishCurrentError,
     PublishManifestError,
 )
-from lading.format.pointer import parse_pointer
-from lading.format.snapshot import BuildMeta, ShardMeta, build_snapshot, parse_snapshot
-from lading.format.state_file import write_state
+from lading.log.table import Table
 from lading.model import SnapshotRef
-from lading.snapshots.stores.postgres import PostgresStore
+from lading.snapshots.manifest import BuildMeta, ShardMeta, build_snapshot, parse_snapshot
+from lading.snapshots.pointer import parse_pointer
+from lading.snapshots.stores.by_url import store_of
+from lading.snapshots.stores.postgres.store import PostgresStore
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.snapshots.stores.s3 import S3Store
-from lading.steps.store import store_of
-from lading.storage import objects
-from lading.storage.objects import ObjectStorage
+from lading.state.tables import write_state
+from lading.storage import bucket as objects
+from lading.storage.bucket import ObjectStorage
 
 NOW = datetime(2026, 4, 20, 15, 23, 1, 123456, tzinfo=UTC)
 

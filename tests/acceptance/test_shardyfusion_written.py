@@ -21,7 +21,7 @@ from lading.snapshots.history import history
 from lading.snapshots.opening import references
 from lading.snapshots.stores.local import LocalStore
 from lading.snapshots.stores.s3 import S3Store
-from lading.storage.objects import ObjectStorage
+from lading.storage.bucket import ObjectStorage
 
 VALUES = {key: b"value %d" % key for key in range(0, 400, 2)}
 TOKENS = {

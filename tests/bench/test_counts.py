@@ -26,24 +26,24 @@ from bench.jobs.change import RawFiles
 from bench.jobs.ingest import COLUMNS, table_lines
 from bench.jobs.publish import payload_of
 from bench.served import SHARDS, STRIDE
-from lading.catalog.table import Table
-from lading.format.keys import KeySpec
-from lading.format.routing import Router
-from lading.format.shard_spec import ServeSpec
-from lading.format.snapshot import BuildMeta, Sharding, ShardMeta, build_snapshot
+from lading.ingest.look import look
+from lading.ingest.record import record_sources
+from lading.log.table import Table
 from lading.model import Column, IngestJob, StagedGroup
-from lading.pipeline.cutting import Limits
-from lading.pipeline.parts import Origin
-from lading.pipeline.read import read
-from lading.pipeline.shards_place import ShardPlace
-from lading.pipeline.shards_rows import PartRows
-from lading.pipeline.shards_task import ShardJob, build_shards, route_parts
-from lading.pipeline.tally import CheckSpec, write_checked
-from lading.pipeline.task import TaskSpec, write_parts
+from lading.parts.cut import Limits
+from lading.parts.task import TaskSpec, write_parts
+from lading.parts.write import Origin
 from lading.run import run
+from lading.serve.build.place import ShardPlace
+from lading.serve.build.rows import PartRows
+from lading.serve.build.task import ShardJob, build_shards, route_parts
+from lading.serve.keys import KeySpec
+from lading.serve.routing import Router
+from lading.serve.spec import ServeSpec
+from lading.snapshots.manifest import BuildMeta, Sharding, ShardMeta, build_snapshot
 from lading.snapshots.stores.local import LocalStore
-from lading.steps.look import look
-from lading.steps.record import record_sources
+from lading.spark.read.frame import read
+from lading.spark.tally import CheckSpec, write_checked
 from lading.watch import Watch
 
 

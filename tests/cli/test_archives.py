@@ -180,7 +180,7 @@ def test_clearing_the_cache_keeps_everything_of_a_table_whose_root_is_away(proje
 CHILD = """
 import os, signal, sys
 from pathlib import Path
-import lading.sources.extract as extract
+import lading.sources.archives.extract as extract
 from lading.config.file import load as load_config
 from lading.run import run
 

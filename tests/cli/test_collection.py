@@ -140,7 +140,7 @@ def test_an_error_is_one_object_with_a_hint(added, call):
 
 
 def test_a_table_that_runs_write_is_read_but_not_changed(tmp_path, call):
-    from lading.catalog.table import Table
+    from lading.log.table import Table
     from lading.model import Commit, Member
 
     member = Member("bucket=000000/p.parquet", 1, 1, 0, 0, 0, None, None, "2024-01-01", {})

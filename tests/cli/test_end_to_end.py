@@ -285,7 +285,7 @@ def test_a_file_that_moves_while_it_is_read_keeps_its_old_rows(cli, project, mon
     moving = project / "data/voyages/oslo_20240101.csv"
     put(moving, "ship,departed_at,cargo\nDora,2024-01-03 08:00:00,1\n", age=50)
     put(project / "data/voyages/bergen_20240105.csv", "ship,departed_at,cargo\nEva,2024-01-05 10:00:00,3\n")
-    import lading.pipeline.ingest as pipeline
+    import lading.spark.ingest as pipeline
 
     real = pipeline.ingest
 

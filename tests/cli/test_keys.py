@@ -14,8 +14,8 @@ import pytest
 from support.handmade import ServedTable
 
 from lading.cli.main import invoke
-from lading.format.routing import Router
-from lading.format.snapshot import Sharding
+from lading.serve.routing import Router
+from lading.snapshots.manifest import Sharding
 
 CONFIG = """\
 tables:

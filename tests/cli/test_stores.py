@@ -18,9 +18,9 @@ import lading
 from lading.cli.main import invoke
 from lading.config.file import load as load_config
 from lading.errors import LadingError
-from lading.snapshots.stores import postgres_connections
-from lading.steps.store import store_of
-from lading.storage import objects
+from lading.snapshots.stores.by_url import store_of
+from lading.snapshots.stores.postgres import connections as postgres_connections
+from lading.storage import bucket as objects
 
 TABLE = """
 tables:

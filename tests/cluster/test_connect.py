@@ -27,7 +27,7 @@ READ = """
 import json, sys
 from pathlib import Path
 from lading import spark as lading_spark
-from lading.pipeline.session import spark_session
+from lading.spark.session import spark_session
 
 conf = {"spark.driver.memory": "9g", "spark.sql.shuffle.partitions": "2"}
 spark = spark_session(sys.argv[1], conf, Path("."))
@@ -126,7 +126,7 @@ def test_what_a_transform_or_a_row_does_wrong_is_said_as_it_is_elsewhere(
 
 def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from lading.pipeline.session import spark_session\n"
+        "import sys; from pathlib import Path; from lading.spark.session import spark_session\n"
         "from lading.errors import PipelineError\n"
         "try: spark_session('sc://127.0.0.1:1', {}, Path(sys.argv[1]))\n"
         "except PipelineError as error: print(error.message, '|', error.hint)\n"

@@ -20,9 +20,9 @@ import json, os, signal, sys, time
 from pathlib import Path
 sys.path[:0] = [{tests!r}]
 from test_shards import job_of
-from lading.pipeline.session import spark_session, stop_session
-from lading.pipeline.shards import build_on_spark
-from lading.pipeline.shards_place import ShardPlace
+from lading.spark.session import spark_session, stop_session
+from lading.serve.build.on_spark import build_on_spark
+from lading.serve.build.place import ShardPlace
 
 folder = Path({folder!r})
 

@@ -19,8 +19,8 @@ from support.cluster import HOME, Cluster
 from support.served import ServedProject
 
 import lading
-from lading.pipeline.java import java_home
-from lading.pipeline.session import spark_log
+from lading.spark.java import java_home
+from lading.spark.session import spark_log
 
 pytestmark = pytest.mark.skipif(not os.environ.get("LADING_SOAK"), reason="takes minutes: make soak")
 
@@ -42,8 +42,8 @@ spark:
 # hesitate. Killed there, it leaves files behind that nobody will ever list.
 HOOKS = """\
 import os, tempfile, time
-import lading.pipeline.shards_task as shards
-import lading.pipeline.task as task
+import lading.serve.build.task as shards
+import lading.parts.task as task
 
 
 def hesitating(work, stage):
@@ -65,8 +65,8 @@ shards.build_shards = hesitating(shards.build_shards, "shards")
 # Tasks are cut for gigabytes; these few rows are to be several tasks too.
 DRIVER = """\
 import sys
-import lading.pipeline.ingest as ingest
-import lading.steps.shard as shard
+import lading.spark.ingest as ingest
+import lading.ingest.shard as shard
 from lading.cli.main import invoke
 
 ingest._NO_SHUFFLE, ingest._PER_TASK, shard._PER_TASK = 0, 2048, 2048

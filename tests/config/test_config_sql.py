@@ -10,7 +10,7 @@ import pytest
 from lading.config.file import load
 from lading.config.sql import calls, is_moment, sql_problem
 from lading.errors import ConfigError, PredicateError
-from lading.format.predicate import bind, parse
+from lading.where.bind import bind, parse
 
 SCHEMA = pa.schema({"id": pa.int64(), "note": pa.string(), "day": pa.date32(), "at": pa.timestamp("us")})
 

@@ -13,12 +13,13 @@ import pytest
 from support.places import Place
 
 import lading
-from lading.catalog.table import Table
 from lading.errors import LadingError, ManifestParseError
-from lading.format import snapshot_file
-from lading.format.snapshot import BuildMeta, ShardMeta, build_snapshot
-from lading.format.state_file import write_state
-from lading.snapshots.stores import local, postgres, s3
+from lading.log.table import Table
+from lading.snapshots.manifest import BuildMeta, ShardMeta, build_snapshot
+from lading.snapshots.stores import local, s3
+from lading.snapshots.stores.postgres import store as postgres
+from lading.state import sqlite as snapshot_file
+from lading.state.tables import write_state
 
 NOW = datetime(2026, 4, 20, tzinfo=UTC)
 

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import lading
-from lading.catalog.table import Table
 from lading.config.file import load as load_config
-from lading.merge import merge_table
+from lading.log.table import Table
 from lading.model import Commit
-from lading.pipeline.parts import Origin, PartWriter
+from lading.parts.write import Origin, PartWriter
+from lading.upkeep.merge import merge_table
 
 ZYGOTE = Path(__file__).parents[1] / "support" / "zygote.py"
 

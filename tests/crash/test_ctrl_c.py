@@ -13,8 +13,8 @@ import pytest
 from support.project import Project
 
 from lading.errors import PipelineError
-from lading.pipeline.gateway import Py4JError, raise_interrupt
-from lading.pipeline.job_settings import held_settings
+from lading.spark.failures import Py4JError, raise_interrupt
+from lading.spark.job_settings import held_settings
 
 TRANSFORM = """
 import time

@@ -18,11 +18,11 @@ from support.servers import PostgresServer, Proxy, S3Server
 
 from lading.config.stores import PostgresNames
 from lading.errors import LadingError, ManifestStoreError, PublishCurrentError, PublishManifestError
-from lading.snapshots.stores import postgres_connections
-from lading.snapshots.stores.postgres import PostgresStore
+from lading.snapshots.stores.postgres import connections as postgres_connections
+from lading.snapshots.stores.postgres.store import PostgresStore
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.snapshots.stores.s3 import S3Store
-from lading.storage import objects
+from lading.storage import bucket as objects
 
 
 class Cut:
@@ -206,7 +206,7 @@ from lading.snapshots.stores.by_url import store_for
 from lading.config.stores import PostgresNames
 from lading.snapshots import publish
 from lading.snapshots.stores import postgres_sql, s3
-from lading.storage.objects import ObjectStorage
+from lading.storage.bucket import ObjectStorage
 
 url, options, prefix, moment = json.loads(sys.argv[1])
 kill = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)

@@ -16,7 +16,7 @@ from lading.cli.main import invoke
 from lading.config.file import load as load_config
 from lading.errors import StorageError
 from lading.run import run
-from lading.storage import local
+from lading.storage import folder as local
 from lading.watch import Watch
 
 if TYPE_CHECKING:

@@ -27,13 +27,13 @@ import lading
 from lading.config.file import load as load_config
 from lading.config.project import Config
 from lading.errors import Conflict, NotFound
-from lading.merge import merge_table
 from lading.run import run
 from lading.snapshots.history import Wanted
-from lading.steps.clean import clean
-from lading.steps.clean_survey import Rules
-from lading.steps.pointer import release_hold, roll_back
-from lading.steps.store import store_of
+from lading.snapshots.stores.by_url import store_of
+from lading.upkeep.clean.apply import clean
+from lading.upkeep.clean.survey import Rules
+from lading.upkeep.merge import merge_table
+from lading.upkeep.pointer import release_hold, roll_back
 
 SECONDS = 120 if os.environ.get("LADING_SOAK") else 20
 GRACE = timedelta(seconds=10)

@@ -9,7 +9,7 @@ import sys
 
 from support.checked import Checked
 
-from lading.steps.quarantine import list_aside
+from lading.ingest.quarantine import list_aside
 
 CHILD = """
 import os, signal, sys

@@ -48,7 +48,7 @@ def table(folder: Path) -> list[list[object]]:
         for number, key in enumerate(["a.csv", "b.csv", "sub/c.csv"]):
             project.put(key, [(i, 1 + number, "x") for i in range(number, 40, 7)], age=1000)
         project.run()
-        from lading.catalog.table import Table
+        from lading.log.table import Table
 
         Table.open(project.table).checkpoint()
         project.put("a.csv", [(3, 9, "edited"), (33, 9, "edited")], age=500)

@@ -11,7 +11,7 @@ import pytest
 
 import lading
 from lading import catalog
-from lading.catalog.table import Table
+from lading.log.table import Table
 from lading.model import Commit
 
 VERSIONS = sorted(path for path in Path(__file__).parent.iterdir() if path.name[0].isdigit())

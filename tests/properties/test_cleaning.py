@@ -24,13 +24,13 @@ from support.servers import S3Server
 from support.world import SCHEMA, BucketWorld, InFlight, World
 
 from lading.errors import Conflict, NotFound
-from lading.format.snapshot import read_snapshot
 from lading.snapshots.history import Wanted
+from lading.snapshots.manifest import read_snapshot
 from lading.snapshots.opening import open_manifest, references
-from lading.steps.clean import clean
-from lading.steps.clean_survey import Rules
-from lading.steps.pointer import release_hold, roll_back
-from lading.storage.objects import ObjectStorage
+from lading.storage.bucket import ObjectStorage
+from lading.upkeep.clean.apply import clean
+from lading.upkeep.clean.survey import Rules
+from lading.upkeep.pointer import release_hold, roll_back
 
 GRACE = timedelta(hours=24)
 

@@ -23,9 +23,9 @@ from hypothesis.stateful import (
 from support.machines import KillAt, Killed, killing, run_machine
 from support.project import Project
 
-from lading import plan
 from lading.config.file import load as load_config
-from lading.merge import merge_table
+from lading.ingest import plan
+from lading.upkeep.merge import merge_table
 
 REWRITE_PART = plan.REWRITE_PART
 

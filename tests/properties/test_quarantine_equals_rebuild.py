@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from support.checked import HEADER, Checked
 from support.machines import KillAt, Killed, run_machine
 
-from lading.steps.quarantine import drop_aside, list_aside
+from lading.ingest.quarantine import drop_aside, list_aside
 
 KEYS = ["a.csv", "b.csv", "c.csv"]
 LINES = st.lists(

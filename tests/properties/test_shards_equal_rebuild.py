@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.served import SERVE, ServedProject, Ship
 
-from lading.format.routing import Router
+from lading.serve.routing import Router
 
 pytestmark = pytest.mark.usefixtures("spark")
 

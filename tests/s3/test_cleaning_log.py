@@ -10,16 +10,16 @@ import pytest
 from support.servers import S3Server
 from support.world import BucketWorld
 
-from lading.catalog.object_log import ObjectLog
 from lading.errors import Conflict, LadingError
-from lading.format.frame import encode_commit
+from lading.log.objects import ObjectLog
 from lading.model import Commit
-from lading.snapshots.cleaning import LogReach
-from lading.snapshots.cleaning_files import files_of
-from lading.snapshots.cleaning_names import FoundFile
-from lading.steps import clean as step
-from lading.steps.clean import CleanReport, clean
-from lading.steps.clean_survey import Rules
+from lading.state.frame import encode_commit
+from lading.upkeep.clean import apply as step
+from lading.upkeep.clean.apply import CleanReport, clean
+from lading.upkeep.clean.files import files_of
+from lading.upkeep.clean.names import FoundFile
+from lading.upkeep.clean.rules import LogReach
+from lading.upkeep.clean.survey import Rules
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ import lading
 from lading.cli.main import invoke
 from lading.errors import ConfigError, Conflict, NotFound, PartError
 from lading.model import Place
-from lading.storage.objects import ObjectStorage
+from lading.storage.bucket import ObjectStorage
 from lading.storage.place import storage_of
 
 
@@ -186,7 +186,7 @@ def test_a_name_that_is_taken_is_never_overwritten(collection: Any, bucket: Obje
 def test_a_merge_that_lost_its_input_leaves_nothing(
     collection: Any, open_: Any, bucket: ObjectStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lading.pipeline import merge
+    from lading.parts import fold as merge
 
     real = merge.merge_files
 

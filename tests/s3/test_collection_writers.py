@@ -18,9 +18,9 @@ from support.faults import FaultyHttp, Weather
 from support.servers import S3Server
 
 import lading
-from lading.catalog.table import Table
+from lading.log.table import Table
 from lading.model import Place
-from lading.storage.local import write_new
+from lading.storage.folder import write_new
 from lading.storage.place import Where, storage_of
 
 WRITERS = 8

@@ -9,8 +9,8 @@ import pytest
 from support.faults import FaultyHttp
 from support.servers import S3Server
 
-from lading.catalog.table import Table
 from lading.errors import CommitUnknown, Conflict, LogCorrupt, NotFound
+from lading.log.table import Table
 from lading.model import Commit, Member, Place, Zone
 from lading.storage.place import place, storage_of
 
@@ -206,7 +206,7 @@ def test_a_lost_answer_is_told_from_a_lost_race(there: Place, faulty: FaultyHttp
 def test_a_commit_whose_fate_is_unknown_says_so(
     there: Place, faulty: FaultyHttp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lading.storage import objects
+    from lading.storage import bucket as objects
 
     monkeypatch.setitem(objects.RETRY, "max_retries", 0)
     table = Table.create(through(there, faulty), "t")

@@ -13,7 +13,7 @@ from pathlib import Path
 from support.faults import FaultyHttp, Weather
 from support.servers import S3Server
 
-from lading.catalog.table import Table
+from lading.log.table import Table
 from lading.model import Commit, Place
 
 WRITERS = 8
@@ -23,7 +23,7 @@ CHILD = """
 import json
 import sys
 from pathlib import Path
-from lading.catalog.table import Table
+from lading.log.table import Table
 from lading.errors import Conflict, StorageError
 from lading.model import Commit, Member
 from lading.storage.place import place

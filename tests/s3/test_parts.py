@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 from support.faults import FaultyHttp
 
-from lading.catalog.table import Table
 from lading.errors import PartError, StorageError
+from lading.log.table import Table
 from lading.model import Commit, Member, Place
-from lading.pipeline.parts import Origin, PartWriter
-from lading.pipeline.rewrite import rewrite_members
-from lading.readers.lookup import lookup
-from lading.readers.scan import scan
+from lading.parts.rewrite import rewrite_members
+from lading.parts.write import Origin, PartWriter
+from lading.read.lookup import lookup
+from lading.read.scan import scan
 from lading.storage.place import storage_of
 
 SCHEMA = pa.schema(
@@ -71,7 +71,7 @@ def test_a_part_is_there_under_its_name_and_nowhere_else(
 def test_a_part_that_can_not_be_uploaded_leaves_nothing(
     there: Place, faulty: FaultyHttp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lading.storage import objects
+    from lading.storage import bucket as objects
 
     monkeypatch.setitem(objects.RETRY, "max_retries", 0)
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "spark"))

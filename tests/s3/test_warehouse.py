@@ -14,13 +14,13 @@ from support.machines import KillAt, Killed
 from support.servers import S3Server
 
 import lading
-from lading.catalog.table import Table
 from lading.config.file import load as load_config
 from lading.errors import CommitUnknown, ConfigError, LadingError, StorageError
-from lading.merge import merge_table
+from lading.log.table import Table
 from lading.snapshots.runs import last_run, list_runs
-from lading.status import status
-from lading.storage.objects import ObjectStorage
+from lading.storage.bucket import ObjectStorage
+from lading.upkeep.merge import merge_table
+from lading.upkeep.status import status
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -216,7 +216,7 @@ def test_a_bad_network_costs_time_and_nothing_else(project: BucketProject, fault
 def test_a_commit_of_unknown_fate_keeps_its_parts(
     project: BucketProject, faulty: FaultyHttp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lading.storage import objects
+    from lading.storage import bucket as objects
 
     project.put("a.csv", [(1, 1, "x")])
     project.run()
@@ -275,7 +275,7 @@ def test_credentials_are_in_nothing_that_is_written(
 def test_sparks_data_source_reads_parts_by_their_url(
     project: BucketProject, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lading.spark import TableDoor
+    from lading.read.spark_source import TableDoor
 
     project.put("a.csv", [(i, 1, "x") for i in range(25)])
     project.run()

@@ -15,9 +15,9 @@ from support.servers import PostgresServer
 
 from lading.config.stores import PostgresNames
 from lading.errors import ConfigError, ManifestStoreError, PublishManifestError
-from lading.snapshots.stores import postgres_connections
-from lading.snapshots.stores.postgres import PostgresStore
-from lading.snapshots.stores.postgres_connections import Connections, connections_to
+from lading.snapshots.stores.postgres import connections as postgres_connections
+from lading.snapshots.stores.postgres.connections import Connections, connections_to
+from lading.snapshots.stores.postgres.store import PostgresStore
 
 NOW = datetime(2026, 4, 20, 15, 23, 1, 123456, tzinfo=UTC)
 
@@ -163,7 +163,7 @@ def test_a_writer_that_stops_in_the_middle_does_not_block_for_ever(
         for setting in ("idle_in_transaction_session_timeout", "lock_timeout"):
             seen.append(connection.execute(f"SHOW {setting}").fetchone())
 
-    monkeypatch.setattr("lading.snapshots.stores.postgres_tables.create_tables", look)
+    monkeypatch.setattr("lading.snapshots.stores.postgres.tables.create_tables", look)
     with pytest.raises(PublishManifestError):
         store.publish(b"1", "r1", sequence=1)
     assert seen == [("30s",), ("1min",)]

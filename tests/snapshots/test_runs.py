@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from lading.errors import ConfigError, ManifestParseError
-from lading.snapshots import run_files, runs
+from lading.snapshots import runs
+from lading.snapshots import runs as run_files
 
 NOW = datetime(2026, 4, 20, 15, 23, 1, 123456, tzinfo=UTC)
 

@@ -9,10 +9,10 @@ import pytest
 from support.servers import S3Server
 
 from lading.errors import ConfigError, ManifestParseError, ManifestStoreError, PublishCurrentError
-from lading.format.pointer import POINTER_LIMIT, encode_pointer
+from lading.snapshots.pointer import POINTER_LIMIT, encode_pointer
 from lading.snapshots.stores import s3
 from lading.snapshots.stores.s3 import S3Store
-from lading.storage.objects import ObjectStorage
+from lading.storage.bucket import ObjectStorage
 
 
 @pytest.fixture

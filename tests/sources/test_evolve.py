@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lading.formats.infer.fits import Fits
+from lading.formats.infer.kinds import Kinds
 from lading.model import Column, FoundFile
 from lading.sources.evolve import Evolution, evolve, grown
-from lading.sources.infer_fits import Fits
-from lading.sources.kinds import Kinds
 
 
 def _columns(text: str) -> tuple[Column, ...]:

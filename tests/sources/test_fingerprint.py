@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lading.errors import SourceError
+from lading.formats.opening import open_plain
 from lading.model import FoundFile
 from lading.sources import fingerprint
 from lading.sources.fingerprint import digest, digest_all, unmoved
-from lading.sources.opening import open_plain
 
 
 def _found(path: Path) -> FoundFile:

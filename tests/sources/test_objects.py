@@ -16,7 +16,7 @@ from lading.config.file import load as load_config
 from lading.errors import LadingError, SourceError
 from lading.run import RunReport, plan_tables, run
 from lading.sources.objects import Objects
-from lading.storage.objects import ObjectStorage
+from lading.storage.bucket import ObjectStorage
 
 CONFIG = """\
 s3: {s3}

@@ -216,7 +216,7 @@ def test_unzip_may_be_spelled_out_and_may_run_in_spark_tasks(tmp_path, spark):
 
 
 def test_what_nobody_needs_of_a_script_can_be_cleared(tmp_path, spark):
-    from lading.sources.archives_cache import clear_cache
+    from lading.sources.archives.cache import clear_cache
 
     raw = Raw(tmp_path, ACTION)
     raw.run()

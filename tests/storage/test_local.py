@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lading.storage import local
+from lading.storage import folder as local
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from support.project import Project, Row
 
 import lading
 from lading.model import Place
-from lading.storage.objects import ObjectStorage
+from lading.storage.bucket import ObjectStorage
 from lading.storage.place import place
 
 

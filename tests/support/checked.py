@@ -74,7 +74,7 @@ class Checked:
         return Counter((r["id"], r["tonnes"], r["port"], keys[r["_source"]]) for r in table.to_pylist())
 
     def aside(self, key: str | None = None) -> list[dict[str, Any]]:
-        from lading.steps.quarantine import show_aside
+        from lading.ingest.quarantine import show_aside
 
         return list(show_aside(self.config, "ships", key))
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyspark
 
-from lading.pipeline.java import java_home
+from lading.spark.java import java_home
 
 HOME = Path(pyspark.__file__).parent
 _PATIENCE = 60.0  # seconds for a daemon to come up

@@ -12,8 +12,8 @@ import yaml
 import lading
 from lading.config.file import load as load_config
 from lading.errors import LadingError
+from lading.ingest.quarantine import show_aside
 from lading.run import run
-from lading.steps.quarantine import show_aside
 
 
 @dataclass

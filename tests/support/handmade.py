@@ -17,13 +17,13 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
-from lading.format.routing import Router
-from lading.format.snapshot import BuildMeta, ShardMeta, build_snapshot
-from lading.format.source_lists import SourceLists
-from lading.format.state_file import StateColumns, StateMeta, write_state
+from lading.serve.routing import Router
+from lading.snapshots.manifest import BuildMeta, ShardMeta, build_snapshot
 from lading.snapshots.stores.local import LocalStore
 from lading.snapshots.stores.protocol import ManifestStore, Published
-from lading.storage.objects import ObjectStorage
+from lading.state.source_lists import SourceLists
+from lading.state.tables import StateColumns, StateMeta, write_state
+from lading.storage.bucket import ObjectStorage
 
 SCHEMA = pa.schema([("imo", pa.int64()), ("_source", pa.int64())])
 KINDS = {"u64be": "int", "u32be": "int", "utf8": "str", "raw": "bytes"}

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from lading.config.file import load as load_config
-from lading.format.routing import Router
-from lading.format.shard_file import FILE_NAME
-from lading.format.snapshot import ParsedSnapshot, ShardMeta, read_snapshot
 from lading.run import RunReport, run
+from lading.serve.routing import Router
+from lading.serve.shard_file import FILE_NAME
+from lading.snapshots.manifest import ParsedSnapshot, ShardMeta, read_snapshot
 from lading.snapshots.opening import open_manifest
-from lading.steps.store import store_of
+from lading.snapshots.stores.by_url import store_of
 
 CONFIG = """\
 {head}tables:

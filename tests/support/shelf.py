@@ -8,17 +8,17 @@ from pathlib import Path
 
 import yaml
 
-from lading.catalog.table import Table
 from lading.config.file import load as load_config
+from lading.ingest.look import Look, look
+from lading.ingest.recipe import recipe_of
+from lading.ingest.record import record_sources
+from lading.ingest.schema import pinned_columns
+from lading.ingest.work import new_id
+from lading.log.table import Table
 from lading.model import Commit, Member, Source
 from lading.sources.discover import discover
 from lading.sources.fingerprint import digest
 from lading.sources.ids import source_id
-from lading.steps.look import Look, look
-from lading.steps.recipe import recipe_of
-from lading.steps.record import record_sources
-from lading.steps.schema import pinned_columns
-from lading.steps.work import new_id
 from lading.watch import Watch
 
 OLD = 1_600_000_000

@@ -19,16 +19,16 @@ from support.handmade import shard_bytes
 from support.servers import S3Server
 
 import lading
-from lading.catalog.table import Table
 from lading.config.project import Config, SparkConfig, TableConfig
-from lading.format.snapshot import BuildMeta, ShardMeta, build_snapshot
-from lading.format.state_file import write_state
+from lading.log.table import Table
 from lading.model import Commit, Member, Place, Source
-from lading.pipeline.parts import Origin, PartWriter
+from lading.parts.write import Origin, PartWriter
+from lading.snapshots.manifest import BuildMeta, ShardMeta, build_snapshot
 from lading.snapshots.runs import RunHandle, start
+from lading.snapshots.stores.by_url import store_of
 from lading.snapshots.stores.local import LocalStore
 from lading.snapshots.stores.protocol import ManifestStore, Published
-from lading.steps.store import store_of
+from lading.state.tables import write_state
 from lading.storage.place import Where, place, root_of, storage_of
 
 SHARD = shard_bytes({(1).to_bytes(8, "big"): b"v"})

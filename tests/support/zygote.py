@@ -17,11 +17,13 @@ from pathlib import Path
 import pyarrow.parquet  # noqa: F401  (before the first fork)
 
 import lading
-import lading.merge  # before the first fork, like the others
-from lading.catalog import adding, check, intake, listing, names, restore, state, table  # noqa: F401
+import lading.upkeep.merge
 from lading.config.file import load as load_config
-from lading.pipeline import merge  # noqa: F401
-from lading.readers import lookup, scan  # noqa: F401
+from lading.log import adding, check, listing, names, state, table  # noqa: F401
+from lading.parts import fold as merge  # noqa: F401
+from lading.parts import intake  # noqa: F401
+from lading.read import lookup, scan  # noqa: F401
+from lading.upkeep import rebuild as restore  # noqa: F401
 
 STEPS = ("fsync", "replace", "rename", "link", "unlink", "pwrite", "ftruncate", "sendfile")
 
@@ -89,7 +91,7 @@ OPERATIONS = {
     "checkpoint": lambda folder: table.Table.open(Path(folder)).checkpoint(),
     "add": lambda folder: lading.Collection(folder).add(Path(folder) / "f3.parquet"),
     "rebuild": lambda folder: lading.Collection.rebuild(folder),
-    "table": lambda folder: lading.merge.merge_table(load_config(Path(folder)), "events"),
+    "table": lambda folder: lading.upkeep.merge.merge_table(load_config(Path(folder)), "events"),
 }
 
 

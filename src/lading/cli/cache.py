@@ -9,7 +9,7 @@ import typer
 from lading.cli.session import Json, config_of
 
 if TYPE_CHECKING:
-    from lading.sources.archives_cache import Cached
+    from lading.sources.archives.cache import Cached
 
 
 def cache_status(ctx: typer.Context, json: Json = False) -> None:
@@ -23,7 +23,7 @@ def cache_status(ctx: typer.Context, json: Json = False) -> None:
     """
     config = config_of(ctx)
     from lading.cli.screen import byte_words, count_words, print_json, say, show_table
-    from lading.sources.archives_cache import cache_contents
+    from lading.sources.archives.cache import cache_contents
 
     found = cache_contents(config)
     if json:
@@ -64,7 +64,7 @@ def cache_clear(ctx: typer.Context, json: Json = False) -> None:
     """
     config = config_of(ctx)
     from lading.cli.screen import byte_words, count_words, print_json, say
-    from lading.sources.archives_cache import clear_cache
+    from lading.sources.archives.cache import clear_cache
 
     removed = clear_cache(config)
     if json:

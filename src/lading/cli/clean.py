@@ -12,7 +12,7 @@ from lading.cli.session import Json, Tables, config_of
 from lading.errors import ConfigError
 
 if TYPE_CHECKING:
-    from lading.steps.clean import CleanReport
+    from lading.upkeep.clean.apply import CleanReport
 
 _SHOWN = 20  # files a table; --json lists all
 
@@ -58,9 +58,9 @@ def clean(
       lading clean voyages --keep-runs 30 --older-than 7d --apply
     """
     from lading.cli.screen import print_json
-    from lading.steps.clean import clean as clean_table
-    from lading.steps.clean import tables_to_clean
-    from lading.steps.clean_survey import Rules
+    from lading.upkeep.clean.apply import clean as clean_table
+    from lading.upkeep.clean.apply import tables_to_clean
+    from lading.upkeep.clean.survey import Rules
 
     config = config_of(ctx)
     kept = config.clean

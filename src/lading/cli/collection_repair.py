@@ -106,7 +106,7 @@ def _store(ctx: typer.Context, dir: str) -> ManifestStore | None:
     """Where the manifests of DIR are, if it is a table of the project and lading.yaml says so."""
     if not session_of(ctx).is_project:
         return None
-    from lading.steps.store import store_of
+    from lading.snapshots.stores.by_url import store_of
 
     config = config_of(ctx)
     name = dir.rstrip("/").rsplit("/", 1)[-1]

@@ -32,7 +32,7 @@ def diff(ctx: typer.Context, table: Table, before: Before, after: After, json: J
     from lading.snapshots.diff import diff as difference
     from lading.snapshots.history import find
     from lading.snapshots.opening import open_members
-    from lading.steps.store import store_of
+    from lading.snapshots.stores.by_url import store_of
 
     config = known_table(ctx, table)
     store, folder = store_of(config, table), config.place(table)

@@ -9,7 +9,7 @@ import typer
 from lading.cli.session import Json, Tables, config_of
 
 if TYPE_CHECKING:
-    from lading.steps.discover_schema import SchemaReport
+    from lading.ingest.discover_schema import SchemaReport
 
 STALE_EXIT = 2
 
@@ -41,8 +41,8 @@ def discover_schema(
     from lading.cli.failures import error_object, print_error
     from lading.cli.progress import terminal_watch
     from lading.cli.screen import print_json
-    from lading.pipeline.session import spark_session
-    from lading.steps.discover_schema import discover_schemas
+    from lading.ingest.discover_schema import discover_schemas
+    from lading.spark.session import spark_session
 
     with terminal_watch() as watch:
         reports = discover_schemas(

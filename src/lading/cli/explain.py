@@ -15,7 +15,7 @@ from lading.config.project import Config, TableConfig
 from lading.errors import NotFound
 
 if TYPE_CHECKING:
-    from lading.plan import TablePlan
+    from lading.ingest.plan import TablePlan
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="A path, or a key as `lading plan` shows it.")]
 
@@ -111,7 +111,7 @@ def _answer(config: Config, table: TableConfig, keys: list[str]) -> _Answer:
 def _archive(config: Config, table: TableConfig, key: str, plan: TablePlan) -> _Answer | None:
     """An archive, or what a script works on: what becomes of the files that come out of it."""
     from lading.cli.screen import count_words, verdict_words
-    from lading.sources.archives import made_name, relative_path
+    from lading.sources.archives.extractions import made_name, relative_path
 
     start = made_name(key, relative_path(config.project, table.root, key, table.url)) + "/"
     verdicts: Counter[str] = Counter(one.verdict for one in plan.files if one.key.startswith(start))

@@ -12,9 +12,8 @@ from typing import Any
 from lading.cli.logfile import log_exception
 from lading.cli.screen import note, print_json
 from lading.cli.session import Session
-from lading.errors import ConfigError, LadingError, Unexpected
-from lading.secrets import hide
-from lading.storage.local import disk_failure
+from lading.errors import ConfigError, LadingError, Unexpected, hide
+from lading.storage.folder import disk_failure
 
 
 def error_object(error: LadingError) -> dict[str, Any]:

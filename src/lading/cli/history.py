@@ -31,7 +31,7 @@ def history(ctx: typer.Context, table: Table, limit: Limit = _SHOWN, json: Json 
     """
     from lading.cli.screen import note, print_json, say, show_table
     from lading.snapshots.history import history as snapshots_of
-    from lading.steps.store import store_of
+    from lading.snapshots.stores.by_url import store_of
 
     config = known_table(ctx, table)
     found = snapshots_of(store_of(config, table), limit=limit)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from lading.secrets import hide_within
+from lading.errors import hide_within
 from lading.watch import Watch
 
 LOG_PATH = Path("logs") / "lading.jsonl"

@@ -9,7 +9,7 @@ import typer
 from lading.cli.session import AsOf, Json, Offset, Ref, Table, config_of, open_published
 
 if TYPE_CHECKING:
-    from lading.readers.lookup import Hit
+    from lading.read.lookup import Hit
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="A value of the table's order column.")]
 

@@ -9,7 +9,7 @@ import typer
 from lading.cli.session import Json, Table, config_of
 
 if TYPE_CHECKING:
-    from lading.merge import MergeReport
+    from lading.upkeep.merge import MergeReport
 
 TargetSize = Annotated[
     str, typer.Option("--target-size", metavar="SIZE", help="How large a part should be: 64MB, 1GB.")
@@ -38,7 +38,7 @@ def merge(
     from lading.cli.progress import terminal_watch
     from lading.cli.screen import print_json
     from lading.cli.sizes import byte_count
-    from lading.merge import merge_table
+    from lading.upkeep.merge import merge_table
 
     config = config_of(ctx, [table])
     size = byte_count(target_size, "--target-size")
@@ -73,7 +73,7 @@ def _report_object(report: MergeReport, dry_run: bool) -> dict[str, Any]:
 
 def _show(report: MergeReport, dry_run: bool) -> None:
     from lading.cli.screen import byte_words, count_words, say, show_table
-    from lading.format.table_manifest import bucket_key
+    from lading.log.table_manifest_text import bucket_key
 
     if not report.folds:
         say("Nothing to merge: no bucket has small parts that would become fewer, or rows taken out.")

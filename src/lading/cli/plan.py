@@ -9,7 +9,7 @@ import typer
 from lading.cli.session import Json, Tables, config_of
 
 if TYPE_CHECKING:
-    from lading.plan import TablePlan
+    from lading.ingest.plan import TablePlan
 
 _SHOWN = 40  # files listed for a person; a script asks for JSON and gets all
 WORK_EXIT = 2

@@ -33,7 +33,7 @@ def publish(
       lading publish voyages --run 20240301-063000-1f2e3d4c --force
       lading publish voyages --release
     """
-    from lading.steps.pointer import publish_run, release_hold
+    from lading.upkeep.pointer import publish_run, release_hold
 
     if (run is None) == (not release) or (force and run is None):
         raise ConfigError(

@@ -26,9 +26,9 @@ def quarantine_list(ctx: typer.Context, tables: Tables = None, json: Json = Fals
       lading quarantine list voyages --json
     """
     config = config_of(ctx, tables)
-    from lading.catalog.table import Table as LogTable
     from lading.cli.screen import print_json, say, show_table
-    from lading.steps.quarantine import list_aside
+    from lading.ingest.quarantine import list_aside
+    from lading.log.table import Table as LogTable
 
     names = [name for name in tables or config.tables if LogTable.exists(config.place(name))]
     found = [(name, one) for name in names for one in list_aside(config, name)]
@@ -80,7 +80,7 @@ def quarantine_show(
     """
     config = config_of(ctx)
     from lading.cli.screen import print_json, say, show_table
-    from lading.steps.quarantine import show_aside
+    from lading.ingest.quarantine import show_aside
 
     most = limit if limit is not None or json else _SHOWN + 1
     rows = list(show_aside(config, table, file, limit=most))
@@ -139,7 +139,7 @@ def quarantine_drop(ctx: typer.Context, table: Table, file: File = None, json: J
     """
     config = config_of(ctx)
     from lading.cli.screen import count_words, print_json, say
-    from lading.steps.quarantine import drop_aside
+    from lading.ingest.quarantine import drop_aside
 
     dropped = drop_aside(config, table, file)
     if json:

@@ -23,8 +23,8 @@ def repair(ctx: typer.Context, tables: Tables = None, json: Json = False) -> Non
     """
     from lading.cli.progress import terminal_watch
     from lading.cli.screen import print_json, say
-    from lading.steps.clean import tables_to_clean
-    from lading.steps.repair import repair as repair_table
+    from lading.upkeep.clean.apply import tables_to_clean
+    from lading.upkeep.repair import repair as repair_table
 
     config = config_of(ctx)
     with terminal_watch() as watch:

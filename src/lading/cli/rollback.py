@@ -10,7 +10,7 @@ from lading.cli.session import Json, Table, known_table
 from lading.errors import ConfigError
 
 if TYPE_CHECKING:
-    from lading.steps.pointer import Moved
+    from lading.upkeep.pointer import Moved
 
 Offset = Annotated[
     int | None,
@@ -39,7 +39,7 @@ def rollback(
       lading rollback voyages --run-id 20240301-063000-1f2e3d4c
     """
     from lading.snapshots.history import Wanted
-    from lading.steps.pointer import roll_back
+    from lading.upkeep.pointer import roll_back
 
     if sum(one is not None for one in (offset, run_id, ref)) != 1:
         raise ConfigError(

@@ -18,7 +18,7 @@ import pyarrow.types as pt
 from lading.cli.screen import show_table
 
 if TYPE_CHECKING:
-    from lading.readers.scan import Scan
+    from lading.read.scan import Scan
 
 _ENCODER = msgspec.json.Encoder(enc_hook=str)
 

@@ -103,8 +103,8 @@ def _report_object(report: RunReport) -> dict[str, Any]:
 
 
 def _table_object(table: TableReport) -> dict[str, Any]:
+    from lading.checks.table import as_object
     from lading.cli.failures import error_object
-    from lading.steps.checks import as_object
 
     found = {
         "table": table.table,

@@ -13,7 +13,7 @@ import typer
 from lading.cli.session import AsOf, Offset, Ref, Table, config_of, open_published
 
 if TYPE_CHECKING:
-    from lading.readers.scan import Scan
+    from lading.read.scan import Scan
 
 _TABLE_ROWS = 50  # a person's screenful; the other formats give every row
 

@@ -57,7 +57,7 @@ def open_published(
 ) -> Reader:
     """A reader of `name`; a table that lading.yaml no longer has can still be read."""
     from lading.api import open as open_table
-    from lading.steps.store import store_of
+    from lading.snapshots.stores.by_url import store_of
 
     place = config.place(name)
     store = store_of(config, name) if name in config.tables or _can_be_table(config, name) else None
@@ -70,7 +70,7 @@ def open_published(
 
 
 def _is_in_warehouse(config: Config, name: str) -> bool:
-    from lading.catalog.table import Table as LogTable
+    from lading.log.table import Table as LogTable
 
     place = config.place(name)
     return name.isidentifier() and (place.is_dir() if isinstance(place, Path) else LogTable.exists(place))
@@ -84,7 +84,7 @@ def _can_be_table(config: Config, name: str) -> bool:
 
 
 def _is_published(config: Config, name: str) -> bool:
-    from lading.steps.store import store_of
+    from lading.snapshots.stores.by_url import store_of
 
     return _can_be_table(config, name) and store_of(config, name).load_current() is not None
 

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from lading.cli.session import AsOf, Json, Offset, Ref, Table, config_of, open_published
-from lading.format.snapshot import ShardMeta
+from lading.snapshots.manifest import ShardMeta
 
 
 def shards(

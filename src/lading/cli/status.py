@@ -9,7 +9,7 @@ import typer
 from lading.cli.session import Json, Tables, config_of
 
 if TYPE_CHECKING:
-    from lading.status import TableStatus
+    from lading.upkeep.status import TableStatus
 
 
 def status(ctx: typer.Context, tables: Tables = None, json: Json = False) -> None:
@@ -24,7 +24,7 @@ def status(ctx: typer.Context, tables: Tables = None, json: Json = False) -> Non
     """
     config = config_of(ctx)
     from lading.cli.screen import print_json
-    from lading.status import status as table_status
+    from lading.upkeep.status import status as table_status
 
     found = table_status(config, tables or ())
     if json:

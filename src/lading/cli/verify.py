@@ -11,7 +11,7 @@ from lading.cli.session import Json, Tables, config_of
 
 if TYPE_CHECKING:
     from lading.config.project import Config
-    from lading.steps.verify import Verified
+    from lading.upkeep.verify import Verified
 
 Deep = Annotated[
     bool, typer.Option("--deep", help="Also read every byte, and some files again alone on Spark.")
@@ -31,7 +31,7 @@ def verify(ctx: typer.Context, tables: Tables = None, deep: Deep = False, json: 
     """
     from lading.cli.progress import terminal_watch
     from lading.cli.screen import print_json
-    from lading.steps.clean import tables_to_clean
+    from lading.upkeep.clean.apply import tables_to_clean
 
     config = config_of(ctx)
     with terminal_watch() as watch:
@@ -47,12 +47,12 @@ def verify(ctx: typer.Context, tables: Tables = None, deep: Deep = False, json: 
 
 
 def _verified(config: Config, name: str, deep: bool, watch: Any) -> Verified:
-    from lading.steps.verify import verify as verify_table
+    from lading.upkeep.verify import verify as verify_table
 
     found, seen = verify_table(config, name, watch=watch)
     if deep and seen is not None:
-        from lading.pipeline.session import spark_session
-        from lading.steps.verify_deep import verify_deep
+        from lading.spark.session import spark_session
+        from lading.upkeep.verify_deep import verify_deep
 
         spark = config.spark
         verify_deep(

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from lading.format.members import MemberStore
 from lading.model import Member, Source
+from lading.state.members import MemberStore
 
 Kind = Literal["added", "removed", "replaced"]
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from lading.errors import NotFound
-from lading.format.members import MemberStore
-from lading.format.snapshot import STATE_TABLES, BuildMeta, is_foreign, load_build_meta, read_snapshot
-from lading.format.snapshot_file import open_snapshot, open_snapshot_file, require_plain_tables
 from lading.model import Root
+from lading.snapshots.manifest import STATE_TABLES, BuildMeta, is_foreign, load_build_meta, read_snapshot
 from lading.snapshots.stores.local import LocalStore
 from lading.snapshots.stores.protocol import ManifestStore
+from lading.state.members import MemberStore
+from lading.state.sqlite import open_snapshot, open_snapshot_file, require_plain_tables
 
 
 def open_manifest(store: ManifestStore, ref: str, *, check: bool = False) -> sqlite3.Connection:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import stat
 import threading
 import uuid
 from collections.abc import Sequence
@@ -23,12 +24,11 @@ import yaml
 
 from lading.config.bounded_yaml import BoundedLoader
 from lading.config.serve import DEFAULT_PREFIX, DEFAULT_TEMPLATE
-from lading.errors import ConfigError, ManifestParseError, StorageError
+from lading.errors import ConfigError, ManifestParseError, ManifestStoreError, StorageError, hide_within
 from lading.model import Place
-from lading.secrets import hide_within
-from lading.snapshots.run_files import RecordFile, record_files
 from lading.snapshots.stores.protocol import is_run_id, timestamp
-from lading.storage.place import Where
+from lading.storage.folder import write_atomic
+from lading.storage.place import Where, folder_of, storage_of
 
 LEASE = timedelta(minutes=5)
 FORMAT_VERSION = 1  # of shardyfusion's records
@@ -326,3 +326,58 @@ def _clock(now: datetime | None) -> datetime:
 
 def _iso(at: datetime) -> str:
     return at.isoformat(timespec="microseconds")
+
+
+RUNS = "runs"
+_NAME = "run.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFile:
+    """One record's file."""
+
+    where: Where
+    folder: str  # its name
+
+    @property
+    def path(self) -> Path:
+        """Of a record on disk."""
+        return folder_of(self.where) / RUNS / self.folder / _NAME
+
+    def __str__(self) -> str:
+        return f"{self.where}/{self._name}"
+
+    def write(self, data: bytes) -> None:
+        if isinstance(self.where, Place):
+            storage_of(self.where).put(self._name, data, content_type="application/x-yaml")
+        else:
+            write_atomic(self.path, data)
+
+    def read(self) -> bytes | None:
+        """None for the folder of a run that was killed before its first write, or that isn't a run's."""
+        try:
+            if isinstance(self.where, Place):
+                return storage_of(self.where).get(self._name)
+            return self.path.read_bytes() if stat.S_ISREG(self.path.lstat().st_mode) else None
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise ManifestStoreError(
+                f"{self} can't be read: {error.strerror}", hint="check its permissions", file=str(self)
+            ) from error
+
+    @property
+    def _name(self) -> str:
+        return f"{RUNS}/{self.folder}/{_NAME}"
+
+
+def record_files(where: Where) -> list[RecordFile]:
+    """The records below a table, newest first."""
+    if isinstance(where, Place):
+        names = {one.name.split("/")[1] for one in storage_of(where).list(RUNS) if one.name.count("/") == 2}
+        return [RecordFile(where, folder) for folder in sorted(names, reverse=True)]
+    try:
+        folders = sorted(os.listdir(where / RUNS), reverse=True)
+    except FileNotFoundError:
+        return []
+    return [RecordFile(where, folder) for folder in folders]

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from lading.errors import SourceError
+from lading.formats.heads import RESERVED, Dialect, parquet_columns
+from lading.formats.infer.columns import THREADS, infer, tried
+from lading.formats.infer.delimited import DelimitedLook
+from lading.formats.infer.json import JsonSeen, json_look
+from lading.formats.infer.parquet import exact_as_double
+from lading.formats.types import VOID, inner_types, is_nested, joined, nested_type, settled
 from lading.model import Column, FoundFile
-from lading.sources.heads import RESERVED, Dialect, parquet_columns
-from lading.sources.infer import THREADS, infer, tried
-from lading.sources.infer_delimited import DelimitedLook
-from lading.sources.infer_json import JsonSeen, json_look
-from lading.sources.infer_parquet import exact_as_double
-from lading.sources.spark_types import VOID, inner_types, is_nested, joined, nested_type, settled
 
 _NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double"})
 

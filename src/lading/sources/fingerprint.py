@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import IO
 
 from lading.errors import SourceError
+from lading.formats.opening import READ_ERRORS, compression, open_plain, unreadable
 from lading.model import Digest, FoundFile
-from lading.sources.opening import READ_ERRORS, compression, open_plain, unreadable
 
 CHUNK = 1 << 20
 

@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 
 from lading.errors import SourceError
-from lading.format.bounded_json import refuse_deep
-from lading.sources.extract_input import Proof
-from lading.storage.local import locked, write_atomic
+from lading.sources.archives.input import Proof
+from lading.state.bounded_json import refuse_deep
+from lading.storage.folder import locked, write_atomic
 
 VERSION = "3.0"
 NAME = "_global.json"

@@ -19,8 +19,8 @@ import msgspec
 import xxhash
 
 from lading.errors import NotFound, SourceError
-from lading.format.bounded_json import refuse_deep
-from lading.storage.local import write_atomic
+from lading.state.bounded_json import refuse_deep
+from lading.storage.folder import write_atomic
 
 VERSION = "3.0"
 

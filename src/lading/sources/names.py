@@ -45,8 +45,8 @@ def columns_from_name(
 def _check(found: FoundFile, column: Column, value: str | None) -> None:
     import pyarrow as pa  # here: most tables take only text from names
 
-    from lading.sources.infer_fits import Fits
-    from lading.sources.kinds import Kinds
+    from lading.formats.infer.fits import Fits
+    from lading.formats.infer.kinds import Kinds
 
     if value is not None and not Fits(Kinds()).all_fit(pa.array([value]), column):
         raise SourceError(

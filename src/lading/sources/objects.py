@@ -20,8 +20,8 @@ from lading.model import FoundFile
 from lading.sources.fingerprint import FIRST_NS, LAST_NS
 from lading.sources.glob import compile_glob
 from lading.sources.spots import place_spot
-from lading.storage.local import make_dirs
-from lading.storage.named import Named, Storage
+from lading.storage.folder import make_dirs
+from lading.storage.protocol import Named, Storage
 
 _THREADS = 4
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,10}")

@@ -23,11 +23,11 @@ import msgspec
 
 from lading.config.archives import Preprocess
 from lading.errors import LadingError, PreprocessError
-from lading.sources.archives import made_name
-from lading.sources.extract import Output
-from lading.sources.extract_index import Index, fill_fresh, is_whole, put_in_place, read_index, sweep
-from lading.sources.extract_input import Input, Proof, proof_of
-from lading.sources.extract_names import BadName, safe_name
+from lading.sources.archives.extract import Output
+from lading.sources.archives.extractions import made_name
+from lading.sources.archives.index import Index, fill_fresh, is_whole, put_in_place, read_index, sweep
+from lading.sources.archives.input import Input, Proof, proof_of
+from lading.sources.archives.names import BadName, safe_name
 from lading.sources.fingerprint import digest, time_ns, unmoved
 from lading.sources.recipe import project_code
 

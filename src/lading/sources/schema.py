@@ -18,10 +18,10 @@ import yaml
 
 from lading.config.bounded_yaml import BoundedLoader
 from lading.errors import ConfigError
+from lading.formats.heads import RESERVED
+from lading.formats.types import canonical_type
 from lading.model import Column
-from lading.sources.heads import RESERVED
-from lading.sources.spark_types import canonical_type
-from lading.storage.local import write_atomic
+from lading.storage.folder import write_atomic
 
 _KEYS = ("generated_at", "combined_hash", "looked_at", "columns")
 _COLUMN_KEYS = ("name", "type", "because")

@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from lading.errors import SchemaDrift, SourceError, StorageError
+from lading.formats.copies import Copying, has_blank_records, write_copy
+from lading.formats.heads import Dialect, check_columns, delimited_header, first_record, parquet_columns
+from lading.formats.magic import refuse_what_is_no_text
+from lading.formats.opening import compression
+from lading.formats.types import widens
 from lading.model import Column, FoundFile, StagedGroup
-from lading.sources.copies import Copying, has_blank_records, write_copy
-from lading.sources.heads import Dialect, check_columns, delimited_header, first_record, parquet_columns
 from lading.sources.ids import source_id
-from lading.sources.magic import refuse_what_is_no_text
 from lading.sources.names import columns_from_name as values_in_name
 from lading.sources.names import name_columns
-from lading.sources.opening import compression
-from lading.sources.spark_types import widens
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lading.errors import ConfigError
 from lading.model import Place, Root
-from lading.storage.objects import ObjectStorage
+from lading.storage.bucket import ObjectStorage
 
 Where = Path | Place
 

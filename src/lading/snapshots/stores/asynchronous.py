@@ -10,12 +10,12 @@ import asyncio
 from collections.abc import Mapping
 
 from lading.errors import StorageError
-from lading.format.pointer import MALFORMED, POINTER_LIMIT
-from lading.format.snapshot_file import SNAPSHOT_LIMIT
 from lading.model import SnapshotRef
+from lading.snapshots.pointer import MALFORMED, POINTER_LIMIT
 from lading.snapshots.stores.protocol import CURRENT, MANIFEST_NAME, MANIFESTS, ManifestStore
 from lading.snapshots.stores.s3 import Names, unreadable
-from lading.storage.objects import ObjectStorage
+from lading.state.sqlite import SNAPSHOT_LIMIT
+from lading.storage.bucket import ObjectStorage
 
 
 class AsyncS3Store:

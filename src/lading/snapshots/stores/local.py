@@ -16,9 +16,8 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 from lading.errors import LadingError, ManifestParseError, ManifestStoreError, PublishCurrentError
-from lading.format.pointer import MALFORMED, POINTER_LIMIT, encode_pointer, new_swap_id, parse_pointer
-from lading.format.snapshot_file import HINT, SNAPSHOT_LIMIT
 from lading.model import SnapshotRef
+from lading.snapshots.pointer import MALFORMED, POINTER_LIMIT, encode_pointer, new_swap_id, parse_pointer
 from lading.snapshots.publish import publish_in_two_phases, refuse_moved, same_pointer
 from lading.snapshots.stores.protocol import (
     CURRENT,
@@ -29,7 +28,8 @@ from lading.snapshots.stores.protocol import (
     manifest_folder,
     parse_folder,
 )
-from lading.storage import local
+from lading.state.sqlite import HINT, SNAPSHOT_LIMIT
+from lading.storage import folder as local
 
 
 class LocalStore:

@@ -6,8 +6,8 @@ import threading
 from datetime import datetime
 
 from lading.errors import ManifestStoreError
-from lading.format.pointer import new_swap_id
 from lading.model import SnapshotRef
+from lading.snapshots.pointer import new_swap_id
 from lading.snapshots.publish import publish_in_two_phases, refuse_moved, same_pointer
 from lading.snapshots.stores.protocol import (
     MANIFEST_NAME,

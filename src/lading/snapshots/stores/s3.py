@@ -19,7 +19,8 @@ from lading.errors import (
     PublishCurrentError,
     StorageError,
 )
-from lading.format.pointer import (
+from lading.model import SnapshotRef
+from lading.snapshots.pointer import (
     CONTENT_TYPE,
     MALFORMED,
     POINTER_CONTENT_TYPE,
@@ -28,8 +29,6 @@ from lading.format.pointer import (
     new_swap_id,
     parse_pointer,
 )
-from lading.format.snapshot_file import HINT, SNAPSHOT_LIMIT
-from lading.model import SnapshotRef
 from lading.snapshots.publish import publish_in_two_phases, refuse_moved, same_pointer
 from lading.snapshots.stores.protocol import (
     CURRENT,
@@ -41,8 +40,9 @@ from lading.snapshots.stores.protocol import (
     parse_folder,
     timestamp,
 )
-from lading.storage.named import Named, SwapLost
-from lading.storage.objects import ObjectStorage, TooLarge
+from lading.state.sqlite import HINT, SNAPSHOT_LIMIT
+from lading.storage.bucket import ObjectStorage, TooLarge
+from lading.storage.protocol import Named, SwapLost
 
 _ATTEMPTS = 1_000  # each lost race means that somebody else got through
 

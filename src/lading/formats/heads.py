@@ -1,0 +1,279 @@
+"""What the head of a file says about its columns, and whether that fits the pinned schema.
+
+Spark takes the columns of a CSV by position and fills what it doesn't find with nulls. So lading
+looks at every header itself: names must be the schema's, in any order, and a file that differs
+is refused with the column named.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any, Protocol
+
+from lading.errors import SchemaDrift, SourceError
+from lading.formats.opening import READ_ERRORS, open_plain, unreadable
+from lading.formats.types import joined, widens
+from lading.model import Column, FoundFile
+
+# The row's lineage; no source may bring a column of that name.
+RESERVED = frozenset({"_source"})
+
+
+class Records(Protocol):
+    """What `csv.reader` gives."""
+
+    line_num: int  # physical lines taken so far
+
+    def __iter__(self) -> Iterator[list[str]]: ...
+    def __next__(self) -> list[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How delimited text is to be read, with lading's defaults filled in."""
+
+    delimiter: str
+    quote: str
+    escape: str | None  # None: a quote inside quotes is doubled
+    encoding: str
+    comment: str | None
+    header: bool
+    multiline: bool
+    trim: bool
+    skip: int = 0  # lines before the header, or before the first record
+
+    @classmethod
+    def of(cls, read_options: Mapping[str, Any], format: str) -> Dialect:
+        quote = read_options.get("quote", '"')
+        escape = read_options.get("escape")
+        encoding = str(read_options.get("encoding", "utf-8"))
+        return cls(
+            delimiter=read_options.get("delimiter", "\t" if format == "tsv" else ","),
+            quote=quote,
+            escape=None if escape == quote else escape,
+            encoding="utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else encoding,
+            comment=read_options.get("comment"),
+            header=read_options.get("header", True),
+            multiline=read_options.get("multiline", False),
+            trim=read_options.get("trim", False),
+            skip=read_options.get("skip", 0),
+        )
+
+    @property
+    def reads_whole(self) -> bool:
+        """Whether Spark reads files whole. It finds line ends by bytes, which wide encodings don't bear."""
+        return self.multiline or codecs.lookup(self.encoding).name.startswith(("utf-16", "utf-32"))
+
+    def reader(self, lines: Iterator[str]) -> Records:
+        return csv.reader(
+            lines,
+            delimiter=self.delimiter,
+            quotechar=self.quote,
+            escapechar=self.escape,
+            doublequote=self.escape is None,
+        )
+
+
+_limit_lock = threading.Lock()
+_limit_users = 0
+_limit_before = 0
+
+
+@contextmanager
+def long_fields() -> Iterator[None]:
+    """Fields of any length for Python's csv module, whose limit of 128 kB is the whole process's."""
+    global _limit_users, _limit_before
+    with _limit_lock:
+        if not _limit_users:
+            _limit_before = csv.field_size_limit(1 << 31)
+        _limit_users += 1
+    try:
+        yield
+    finally:
+        with _limit_lock:
+            _limit_users -= 1
+            if not _limit_users:
+                csv.field_size_limit(_limit_before)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRecord:
+    fields: tuple[str, ...]
+    last_line: int  # physical lines up to and including it
+
+
+def first_record(path: str, dialect: Dialect) -> FirstRecord | None:
+    """The first line that is neither empty nor a comment, as a record; None when there is none."""
+    try:
+        with (
+            open_plain(path) as plain,
+            # Undecodable bytes further down are the digest's to report, with their line.
+            io.TextIOWrapper(plain, dialect.encoding, errors="surrogateescape", newline="") as text,
+            long_fields(),
+        ):
+            record = _first_record(text, dialect)
+        if record is not None:
+            "".join(record.fields).encode()
+        return record
+    except UnicodeError as error:
+        raise SourceError(
+            f"the first record of {path} is not valid {dialect.encoding.removesuffix('-sig')}",
+            hint="set `encoding` in the table's read_options (for example latin-1), or convert the file",
+            file=path,
+        ) from error
+    except csv.Error as error:
+        raise SourceError(
+            f"the head of {path} can't be read as delimited text: {error}",
+            hint="check `delimiter`, `quote` and `escape` in the table's read_options",
+            file=path,
+        ) from error
+    except READ_ERRORS as error:
+        raise unreadable(path, error) from error
+
+
+def delimited_header(path: str, read_options: Mapping[str, Any], format: str) -> tuple[str, ...] | None:
+    """The column names in file order; None for a file without a single record."""
+    dialect = Dialect.of(read_options, format)
+    record = first_record(path, dialect)
+    if record is None:
+        return None
+    names = tuple(name.strip() for name in record.fields) if dialect.trim else record.fields
+    for position, name in enumerate(names, start=1):
+        if not name.strip():
+            raise SourceError(
+                f"{path}: column {position} of the header has no name",
+                hint="name it; or, if the file has no header, set read_options: {header: false}",
+                file=path,
+            )
+        if name in names[: position - 1]:
+            raise SourceError(
+                f"{path}: the header has two columns called {name!r}",
+                hint="rename one of them: columns are told apart by name",
+                file=path,
+            )
+    return names
+
+
+def parquet_columns(path: str) -> dict[str, str]:
+    """Names and Spark types from the footer."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from lading.formats.parquet_types import from_arrow
+
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowException, OSError) as error:
+        raise SourceError(
+            f"{path} can't be read as Parquet: {error}",
+            hint="check that the file is whole and that the table's `format` is right",
+            file=path,
+        ) from error
+    columns: dict[str, str] = {}
+    for field in schema:
+        if field.name in columns:
+            raise SourceError(
+                f"{path} has two columns called {field.name!r}", hint="rename one of them", file=path
+            )
+        try:
+            columns[field.name] = from_arrow(field.type)
+        except ValueError as error:
+            raise SourceError(
+                f"{path}: column {field.name!r} can't be read: {error}",
+                hint="write it with another type: timestamps in microseconds, decimals of up to 38 digits",
+                file=path,
+            ) from error
+    return columns
+
+
+def check_columns(
+    found: FoundFile,
+    have: Sequence[str] | Mapping[str, str],
+    columns: Sequence[Column],
+    name_columns: Sequence[str] = (),
+    *,
+    drift: str = "strict",
+) -> tuple[str, ...]:
+    """Refuse a file whose columns (or types, when `have` maps names to them) the policy doesn't allow.
+    Returns those that it holds and the table leaves out."""
+    _refuse_taken(found, have, name_columns)
+    wanted = {column.name: column.type for column in columns if column.name not in name_columns}
+    missing = [name for name in wanted if name not in have] if drift != "evolve" else []
+    new = tuple(name for name in have if name not in wanted)
+    if missing or (new and drift != "ignore_new"):
+        said = [f"column {name!r} is missing{_nearest(name, have)}" for name in missing]
+        said += [f"column {name!r} is new{'' if missing else _nearest(name, wanted)}" for name in new]
+        raise _drift(found, "; ".join(said))
+    if isinstance(have, Mapping):
+        for name in wanted.keys() & have.keys():
+            if not _reads_as(have[name], wanted[name], drift):
+                raise _drift(found, f"column {name!r} is {have[name]}, the schema says {wanted[name]}")
+    return new
+
+
+def _reads_as(kind: str, wanted: str, drift: str) -> bool:
+    return widens(kind, wanted) or (drift == "evolve" and joined(wanted, kind) == wanted)
+
+
+def _refuse_taken(
+    found: FoundFile, have: Sequence[str] | Mapping[str, str], name_columns: Sequence[str]
+) -> None:
+    for name in have:
+        if not name.strip():
+            raise SchemaDrift(
+                f"{found.key}: a column has no name: it is called {name!r}",
+                hint="name it in the file",
+                file=found.key,
+            )
+        if name in RESERVED:
+            raise SchemaDrift(
+                f"{found.key}: the column name {name!r} is lading's own",
+                hint="rename the column in the file",
+                file=found.key,
+            )
+        if name in name_columns:
+            raise SchemaDrift(
+                f"{found.key}: column {name!r} is in the file and in columns_from_name",
+                hint="rename the group in `columns_from_name`",
+                file=found.key,
+            )
+
+
+def _drift(found: FoundFile, what: str) -> SchemaDrift:
+    return SchemaDrift(
+        f"{found.key}: {what}",
+        hint="fix the file; or run `lading discover-schema`; or set `drift` for the table",
+        file=found.key,
+    )
+
+
+def _nearest(name: str, others: Sequence[str] | Mapping[str, str]) -> str:
+    for other in others:
+        if other != name and other.strip().casefold() == name.strip().casefold():
+            how = "case" if other.casefold() == name.casefold() else "spaces around it"
+            return f" (there is {other!r}, which differs only in {how})"
+    return ""
+
+
+def _first_record(text: io.TextIOWrapper, dialect: Dialect) -> FirstRecord | None:
+    skipped = sum(1 for _ in islice(text, dialect.skip))
+    # Spark passes over blanks in search of a header, unless it reads files whole. A blank record is one.
+    blanks = None if dialect.header and not dialect.reads_whole else "\r\n"
+    for line in text:
+        blank = not line.strip(blanks)
+        if blank or (dialect.comment is not None and line.lstrip().startswith(dialect.comment)):
+            skipped += 1
+            continue
+        # Without `multiline` a record is a line, whatever its quotes say: Spark splits first.
+        lines = chain([line], text) if dialect.multiline else iter([line.rstrip("\r\n")])
+        records = dialect.reader(lines)
+        fields = next(records)
+        return FirstRecord(tuple(fields), skipped + records.line_num)
+    return None

@@ -1,0 +1,182 @@
+"""A table's columns when nobody has written them down: from all its files, not from the first.
+
+Whole files are looked at up to a total budget; beyond it, an equal head of each, unless everything is
+asked for. What comes out is pinned in `schema/<table>.yaml` with the evidence, so a wrong guess is an
+edit, not a surprise in the next run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from lading.errors import ConfigError, SourceError
+from lading.formats.heads import RESERVED, Dialect, parquet_columns
+from lading.formats.infer.delimited import DelimitedLook
+from lading.formats.infer.json import json_look
+from lading.formats.infer.kinds import Kinds, spark_type
+from lading.formats.infer.parquet import parquet_look
+from lading.formats.infer.trail import Evidence
+from lading.formats.magic import refuse_what_is_no_text
+from lading.model import Column, FoundFile
+
+T = TypeVar("T")
+
+BUDGET = 512 << 20
+THREADS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """Columns and the evidence for them."""
+
+    columns: tuple[Column, ...]
+    because: dict[str, str] = field(default_factory=dict)  # by column
+    files: int = 0
+    rows: int | None = None  # looked at; None when they weren't counted
+    whole: bool = True  # whether all of each file was looked at
+    problem: SourceError | None = None  # the first thing that could not be read, and was passed over
+
+
+def infer(
+    files: Sequence[FoundFile],
+    *,
+    format: str,
+    read_options: Mapping[str, Any],
+    name_columns: Sequence[str] = (),
+    names: tuple[str, ...] | None = None,
+    full_scan: bool = False,
+    join_types: bool = False,
+    tolerant: bool = False,
+) -> Inferred:
+    """The columns of all files, in order of first appearance; those from file names come last, as strings.
+
+    `names` are the columns of delimited files without a header. `join_types` lets Parquet files differ.
+    `tolerant` passes over files that can't be read, which are refused or set aside when they are.
+    """
+    limit = None if full_scan else limit_of(files)
+    odd: SourceError | None = None
+    if format != "parquet":
+        files, odd = _texts(files, format, read_options, tolerant)
+    if format == "parquet":
+        inferred = _parquet(files, join_types, tolerant)
+    elif format == "json":
+        seen = json_look(files, read_options, limit=limit, tolerant=tolerant)
+        looked = len(files) - seen.unread
+        inferred = Inferred(
+            _columns(seen.types()), seen.because(), looked, seen.rows, limit is None, seen.problem
+        )
+    else:
+        inferred = _delimited(files, read_options, format, names, limit, tolerant)
+    if not inferred.columns:
+        raise odd or inferred.problem or _no_columns(files)
+    _refuse_taken(inferred.columns, name_columns)
+    from_names = tuple(Column(name, "string", inferred=True) for name in name_columns)
+    because = inferred.because | dict.fromkeys(name_columns, "string: from the files' names")
+    return Inferred(inferred.columns + from_names, because, inferred.files, inferred.rows, inferred.whole)
+
+
+def _texts(
+    files: Sequence[FoundFile], format: str, read_options: Mapping[str, Any], tolerant: bool
+) -> tuple[list[FoundFile], SourceError | None]:
+    """Those that are text, and what the first of the others is."""
+    encoding = str(read_options.get("encoding", "utf-8"))
+    texts, odd = [], None
+    for found in files:
+        try:
+            refuse_what_is_no_text(found.key, found.path, format, encoding)
+            texts.append(found)
+        except SourceError as error:
+            if not tolerant:
+                raise
+            odd = odd or error
+    return texts, odd
+
+
+def _no_columns(files: Sequence[FoundFile]) -> SourceError:
+    which = f"none of its {len(files):,} files has" if len(files) != 1 else f"{files[0].key} does not have"
+    return SourceError(
+        f"no columns can be inferred: {which} a record in it",
+        hint="add a file with records, or write the table's schema file by hand",
+        file=files[0].key if files else None,
+    )
+
+
+def _parquet(files: Sequence[FoundFile], join_types: bool, tolerant: bool) -> Inferred:
+    problem = None
+    if tolerant:
+        tries = [(found, tried(lambda one: parquet_columns(one.path), found)) for found in files]
+        files = [found for found, got in tries if not isinstance(got, SourceError)]
+        problem = next((got for _, got in tries if isinstance(got, SourceError)), None)
+    seen = parquet_look(files, join_types=join_types)
+    return Inferred(_columns(seen.types), seen.because, len(files), seen.rows, problem=problem)
+
+
+def tried(look: Callable[[FoundFile], T], found: FoundFile) -> T | SourceError:
+    """What a look at a file gives, or why there is none."""
+    try:
+        return look(found)
+    except SourceError as error:
+        return error
+
+
+def limit_of(files: Sequence[FoundFile]) -> int | None:
+    """Bytes to look at in each file; None for all of it."""
+    if sum(found.size for found in files) <= BUDGET:
+        return None
+    return max(BUDGET // len(files), 1 << 12)
+
+
+def _columns(types: Mapping[str, str]) -> tuple[Column, ...]:
+    return tuple(Column(name, kind, inferred=True) for name, kind in types.items())
+
+
+def _refuse_taken(columns: Sequence[Column], name_columns: Sequence[str]) -> None:
+    for column in columns:
+        if not column.name.strip():
+            raise SourceError(
+                f"a column found in the files has no name: it is called {column.name!r}",
+                hint="name it: a key of JSON and a column of Parquet need a name like any other",
+            )
+        if column.name in RESERVED or column.name in name_columns:
+            own = column.name in RESERVED
+            whose = "lading's own" if own else "taken by a group of columns_from_name"
+            raise SourceError(
+                f"the column name {column.name!r}, found in the files, is {whose}",
+                hint="rename the column in the files, or the group",
+            )
+
+
+def _delimited(
+    files: Sequence[FoundFile],
+    read_options: Mapping[str, Any],
+    format: str,
+    names: tuple[str, ...] | None,
+    limit: int | None,
+    tolerant: bool,
+) -> Inferred:
+    if not Dialect.of(read_options, format).header and names is None:
+        raise ConfigError(
+            "columns can't be inferred from files without a header",
+            hint="write the table's schema file: under `columns:` one `- {name: …, type: …}` for each",
+        )
+    kinds = Kinds.of(read_options)
+    look = DelimitedLook(read_options, format, names=names, limit=limit)
+    seen: dict[str, Evidence] = {}
+    rows, looked, problem = 0, 0, None
+    with ThreadPoolExecutor(THREADS) as pool:
+        for found, one in zip(files, pool.map(lambda file: tried(look.at, file), files), strict=True):
+            if isinstance(one, SourceError):
+                if not tolerant:
+                    raise one
+                problem = problem or one
+                continue
+            rows += one.rows
+            looked += 1
+            for name, trail in one.trails.items():
+                seen.setdefault(name, Evidence()).add(kinds, found.key, trail)
+    types = {name: spark_type(one.kind) for name, one in seen.items()}
+    because = {name: one.because() for name, one in seen.items()}
+    return Inferred(_columns(types), because, looked, rows, limit is None, problem)

@@ -1,0 +1,82 @@
+"""What a file is that was given as text and is none, by its first bytes.
+
+Such bytes are not of another encoding, and a hint to set one would make a schema of garbage.
+"""
+
+from __future__ import annotations
+
+import codecs
+
+from lading.errors import SourceError
+from lading.formats.opening import READ_ERRORS, open_plain, unreadable
+
+_HEAD = 512
+_UNPACK = "unpack it; compressed text is read by its suffix: .gz, .bz2 or .zst"
+_EXPORT = "export it as CSV or Parquet, and let the table's `path` name that"
+
+# First bytes, what has them, what to do. None of them begins a text.
+_SIGNS: tuple[tuple[bytes, str, str], ...] = (
+    (
+        b"PK\x03\x04",
+        "a zip archive or an Excel workbook (xlsx)",
+        "save a workbook as CSV; name an archive .zip, and the table reads its members",
+    ),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Office file, such as an Excel workbook (xls)", _EXPORT),
+    (b"\x1f\x8b\x08", "compressed with gzip", "give its name the suffix .gz"),
+    (b"\x28\xb5\x2f\xfd", "compressed with zstd", "give its name the suffix .zst"),
+    (b"\xfd7zXZ\x00", "compressed with xz", _UNPACK),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive", _UNPACK),
+    (b"Rar!\x1a\x07", "a rar archive", _UNPACK),
+    (b"Obj\x01", "an Avro file", _EXPORT),
+    (b"ARROW1\x00\x00", "an Arrow file", _EXPORT),
+    (b"SQLite format 3\x00", "an SQLite database", _EXPORT),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", _EXPORT),
+    (b"%PDF-", "a PDF document", _EXPORT),
+)
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+
+def refuse_what_is_no_text(key: str, path: str, format: str, encoding: str = "utf-8") -> None:
+    """SourceError for a file of text that begins like something else, saying what it is and what to do."""
+    try:
+        with open_plain(path) as plain:
+            head = plain.read(_HEAD)
+    except READ_ERRORS as error:
+        raise unreadable(path, error) from error
+    found = _sign(head) or _mark(head, format, encoding)
+    if found is not None:
+        what, remedy = found
+        raise SourceError(f"{key} is {what}, not {format}", hint=remedy, file=key)
+
+
+def _sign(head: bytes) -> tuple[str, str] | None:
+    for sign, what, remedy in _SIGNS:
+        if head.startswith(sign):
+            return what, remedy
+    if head[:3] == b"BZh" and head[4:10] == b"1AY&SY":
+        return "compressed with bzip2", "give its name the suffix .bz2"
+    if head[257:262] == b"ustar":
+        return "a tar archive", "name it .tar, and the table reads its members"
+    # These begin with letters, so a header might too: binary files have a NUL soon.
+    if head.startswith(b"PAR1") and b"\x00" in head:
+        return "a Parquet file", "set the table's format: parquet"
+    if head.startswith(b"ORC") and b"\x00" in head:
+        return "an ORC file", _EXPORT
+    return None
+
+
+def _mark(head: bytes, format: str, encoding: str) -> tuple[str, str] | None:
+    name = codecs.lookup(encoding).name
+    for mark, wide in _MARKS:
+        if head.startswith(mark):
+            if name.startswith(("utf-16", "utf-32")):
+                return None
+            json = format == "json"
+            remedy = "convert it to UTF-8" if json else f"set read_options: {{encoding: {wide}}}"
+            return f"text in {wide.upper()}", remedy
+    return None

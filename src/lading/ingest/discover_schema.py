@@ -1,0 +1,142 @@
+"""Looking at a table's files for its schema, and writing it down where that is due."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from lading.config.project import Config, TableConfig
+from lading.errors import LadingError
+from lading.ingest.expand import expand
+from lading.ingest.record import schema_section
+from lading.ingest.schema import infer_schema, is_stale, one_column_note, pinned_columns
+from lading.ingest.setting import Session, Setting
+from lading.ingest.work import now_text
+from lading.log.table import Table
+from lading.model import Column, FoundFile
+from lading.sources.find import discover_files, objects_of
+from lading.sources.manifest import SourceManifest
+from lading.sources.manifest import load as load_source_manifest
+from lading.sources.manifest import save as save_source_manifest
+from lading.sources.schema import TableSchema, load_schema, save_schema
+from lading.watch import Watch
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaReport:
+    """What became of one table's schema file."""
+
+    table: str
+    path: Path
+    state: Literal["fresh", "stale", "generated", "failed"]
+    columns: tuple[Column, ...] = ()
+    because: dict[str, str] | None = None
+    looked_at: str = ""
+    changes: tuple[str, ...] = ()  # against the file that was there
+    error: LadingError | None = None
+    notes: tuple[str, ...] = ()  # for people
+
+
+def discover_schemas(
+    config: Config,
+    names: Sequence[str] = (),
+    *,
+    full_scan: bool = False,
+    check: bool = False,
+    watch: Watch,
+    session: Session,
+) -> list[SchemaReport]:
+    """Generate the schemas that are missing or stale; with `check` only say which those are."""
+    reports = []
+    for name in [config.table(name).name for name in names] or list(config.tables):
+        cfg = config.table(name)
+        try:
+            reports.append(_discover(config, cfg, full_scan, watch, None if check else session))
+        except LadingError as error:
+            error.table = error.table or name
+            reports.append(SchemaReport(name, config.schema_file(name), "failed", error=error))
+    return reports
+
+
+def _discover(
+    config: Config, cfg: TableConfig, full_scan: bool, watch: Watch, act: Session | None
+) -> SchemaReport:
+    watch.phase(cfg.name, "discover")
+    path = config.schema_file(cfg.name)
+    old = load_schema(path)
+    found = _found(config, cfg, watch, act)
+    if old is not None and found is not None and not full_scan and not _is_due(config, cfg, old, found):
+        return SchemaReport(cfg.name, path, "fresh", old.columns, old.because, old.looked_at)
+    if act is None:
+        due = old is None or found is None or _is_due(config, cfg, old, found)
+        return SchemaReport(cfg.name, path, "stale" if due else "fresh")
+    assert found is not None, "archives that are opened are not waiting"
+    schema = infer_schema(config, cfg, found, now=now_text(), full_scan=full_scan)
+    if old is not None and _says_the_same(old, schema):
+        return SchemaReport(cfg.name, path, "fresh", old.columns, old.because, old.looked_at)
+    save_schema(path, schema)
+    _record(config, cfg)
+    return SchemaReport(
+        cfg.name,
+        path,
+        "generated",
+        schema.columns,
+        schema.because,
+        schema.looked_at,
+        _changes(old, schema),
+        notes=tuple(one_column_note(cfg, schema.columns)),
+    )
+
+
+def _is_due(config: Config, cfg: TableConfig, old: TableSchema, found: Sequence[FoundFile]) -> bool:
+    if cfg.spec is not None:
+        return old.columns != pinned_columns(config, cfg)
+    return is_stale(old, found)
+
+
+def _says_the_same(old: TableSchema, new: TableSchema) -> bool:
+    return (old.columns, old.combined_hash, old.because) == (new.columns, new.combined_hash, new.because)
+
+
+def _found(config: Config, cfg: TableConfig, watch: Watch, act: Session | None) -> list[FoundFile] | None:
+    """The files that the table is made of; None while archives wait to be opened by somebody who may."""
+    objects = objects_of(config, cfg)
+    manifest = load_source_manifest(config.source_manifest(cfg.name))
+    section = manifest.preprocessing if manifest is not None else {}
+    listed = discover_files(config, cfg, objects)
+    expanded = expand(Setting(config, cfg, watch, objects, act), listed, section)
+    if objects is not None and act is not None:
+        objects.fetch([file for file in expanded.found if file.archive is None])
+    return None if expanded.waiting else expanded.found
+
+
+def _record(config: Config, cfg: TableConfig) -> None:
+    """The manifest names the schema, as the seed's does. A missing one asks for the table to be read again,
+    and one that a person edited for some of it: those are left for the run that answers."""
+    path = config.source_manifest(cfg.name)
+    manifest = load_source_manifest(path)
+    if manifest is None:
+        place = config.place(cfg.name)
+        if Table.exists(place) and Table.open(place).state.sequence > 0:
+            return
+        manifest = SourceManifest(cfg.name, {})
+    if manifest.as_written:
+        schema = schema_section(config, cfg.name)
+        save_source_manifest(path, manifest.updated(manifest.files, schema=schema))
+
+
+def _changes(old: TableSchema | None, new: TableSchema) -> tuple[str, ...]:
+    if old is None:
+        return ()
+    before = {column.name: column.type for column in old.columns}
+    after = {column.name: column.type for column in new.columns}
+    changes = [f"{name}: {before[name]} is gone" for name in before if name not in after]
+    changes += [f"{name}: {kind} is new" for name, kind in after.items() if name not in before]
+    changes += [
+        f"{name}: {before[name]} becomes {kind}"
+        for name, kind in after.items()
+        if name in before and before[name] != kind
+    ]
+    return tuple(changes)

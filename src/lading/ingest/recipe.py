@@ -1,0 +1,78 @@
+"""A table's recipe as the project says it today, and how it differs from the one that the log has."""
+
+from __future__ import annotations
+
+from lading.checks.rules import compares_floats, relaxes, rules_of
+from lading.config.archives import UNZIP
+from lading.config.project import Config, TableConfig
+from lading.ingest.schema import infer_columns, layout_of, pinned_columns
+from lading.log.table import Table
+from lading.model import Column, FoundFile
+from lading.read.scan import table_schema
+from lading.sources.manifest import SourceManifest
+from lading.sources.preprocess import load_script
+from lading.sources.recipe import recipe, transform_source
+
+
+def recipe_of(
+    config: Config, cfg: TableConfig, columns: tuple[Column, ...], *, rules: str | None = ""
+) -> str:
+    """`rules` are those of other times, in the form that manifest/<table>.json keeps; empty: today's."""
+    _, function, code = (
+        transform_source(config.project, cfg.transform) if cfg.transform else (None, None, None)
+    )
+    rules = rules_of(cfg.checks) if rules == "" else rules
+    return recipe(
+        columns=columns,
+        format=cfg.format,
+        read_options=cfg.read_options,
+        columns_from_name=cfg.columns_from_name,
+        order_by=cfg.order_by,
+        bucket_size=cfg.bucket_size,
+        transform_name=function,
+        transform_code=code,
+        per=cfg.per,
+        preprocess=_preprocess_code(config, cfg),
+        rules=rules,
+        float_checks=compares_floats(rules, columns, transformed=cfg.transform is not None),
+        layout=layout_of(config, cfg),
+        drift=cfg.drift,
+    )
+
+
+def _preprocess_code(config: Config, cfg: TableConfig) -> str | None:
+    spec = cfg.preprocess
+    return None if spec is None or spec.action == UNZIP else load_script(config.project, spec).made_by
+
+
+def current_recipe(
+    config: Config, cfg: TableConfig, table: Table | None, found: list[FoundFile]
+) -> tuple[tuple[Column, ...] | None, str | None]:
+    columns = pinned_columns(config, cfg)
+    if columns is None and table is not None and table.state.sequence > 0 and found:
+        columns = infer_columns(cfg, found).columns
+    if columns is None:
+        return None, None
+    return columns, recipe_of(config, cfg, columns)
+
+
+def only_relaxed(
+    config: Config,
+    cfg: TableConfig,
+    table: Table | None,
+    manifest: SourceManifest | None,
+    columns: tuple[Column, ...] | None,
+    current: str | None,
+) -> bool:
+    """Whether the recipe differs from the log's by checks alone, and those let every row of the table in:
+    then only what was set aside is read again. The manifest's word on the old checks has to fit the log's
+    recipe, or it doesn't count."""
+    if table is None or manifest is None or columns is None or current in (None, table.state.meta.recipe):
+        return False
+    old = manifest.lading.get("rules")
+    if not isinstance(old, str | None):
+        return False
+    # The same columns under the same transform have the same types: if not, the recipe says so below.
+    if not relaxes(old, rules_of(cfg.checks), table_schema(table.state)):
+        return False
+    return recipe_of(config, cfg, columns, rules=old) == table.state.meta.recipe

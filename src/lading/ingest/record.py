@@ -1,0 +1,148 @@
+"""The people's copies, written from the log: manifest.json and manifest/<table>.json."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+from lading.checks.rules import rules_of
+from lading.config.project import Config
+from lading.ingest.ledger import FAILED, QUARANTINED, SUCCESS, Sources, make_ledger
+from lading.ingest.look import Look
+from lading.ingest.quiet import SEAL, seal_of
+from lading.ingest.schema import FOUND_HASH, found_hash
+from lading.ingest.work import Work, now_text
+from lading.log.state import TableState
+from lading.log.table import Table
+from lading.log.table_manifest import manifest_of, write_manifest
+from lading.model import FoundFile, Source
+from lading.sources.manifest import FileEntry, SourceManifest, save
+from lading.sources.manifest import load as load_source_manifest
+from lading.sources.schema import load_schema
+
+
+def write_table_manifest(work: Work) -> None:
+    """manifest.json, for people and for the seed's readers; never the source of truth."""
+    write_manifest_of(work.table)
+
+
+def write_manifest_of(table: Table) -> None:
+    """The same outside of a run."""
+    state = table.state
+    manifest = manifest_of(
+        state.meta.table, state.in_order_added(), created_at=table.created_at, updated_at=state.meta.at
+    )
+    extra = {"table_id": table.table_id, "sequence": state.sequence, "order_by": state.order_by}
+    write_manifest(table.place, manifest, extra)
+
+
+def record_sources(config: Config, look: Look, state: TableState, failures: Mapping[str, str]) -> None:
+    """`state` is the log's. `failures` says why, by key; it covers this run and what earlier runs left
+    failed. What people asked for since the look is asked for still: a file that they removed stays away,
+    entries that they removed or changed are left as failed."""
+    path = config.source_manifest(look.config.name)
+    there = load_source_manifest(path)
+    if there is None and look.manifest is not None:
+        return
+    if there is not None and not there.as_written:
+        failures = _asked_since(there, look, state) | dict(failures)
+    sources = look.ledger.sources(state)
+    failed = {file.key: file for file in look.found if file.key in failures} if failures else {}
+    keys = sorted(sources.keys() | failed.keys() if failed else sources)
+    schema = schema_section(config, look.config.name)
+    old = look.manifest or SourceManifest(look.config.name, {})
+    meta = state.meta
+    lading: dict[str, Any] = {"table_id": meta.table_id, "sequence": meta.sequence, "at": meta.at}
+    rules = rules_of(look.config.checks)
+    if look.recipe in (None, meta.recipe) and (rules or "rules" in old.lading):
+        lading["rules"] = rules  # those that the log's rows were made by
+    # Another process may have committed files since the look: a hash of those found then is not theirs.
+    shown = keys == sorted([file.key for file in look.found])
+    lading[FOUND_HASH] = found_hash(look.found) if shown else None
+    spots = _spots(look, sources, keys)
+    lading[SEAL] = None if failed else seal_of([sources[key][0] for key in keys], spots)
+    now = now_text()
+    new = old.updated({}, schema=schema, lading=lading, preprocessing=look.preprocessing)
+
+    def entries() -> Iterator[tuple[str, FileEntry]]:
+        for key, spot in zip(keys, spots, strict=True):
+            source = sources[key][0] if key in sources else None
+            if key in failed:
+                yield key, _failed(failed[key], failures[key], source, now)
+            elif source is not None:
+                yield key, _read(source, spot)
+
+    save(path, new, entries())
+
+
+def _asked_since(there: SourceManifest, look: Look, state: TableState) -> dict[str, str]:
+    """Requests that the file makes, and that this run hasn't met by reading."""
+    asked = make_ledger(there, state, f"manifest/{look.config.name}.json").known
+    met = {file.key for file in look.plan.read}
+    return {key: one.again for key, one in asked.items() if one.again is not None and key not in met}
+
+
+def _spots(look: Look, sources: Sources, keys: Sequence[str]) -> list[int]:
+    """Where each file lay that the log has: those found, if the log has what was found of them."""
+    if not look.settled:
+        known = look.ledger.known
+        return [one.spot if (one := known.get(key)) is not None else 0 for key in keys]
+    spots = []
+    found = iter(sorted(look.found, key=attrgetter("key")))  # beside `keys`, without another 100,000 names
+    file = next(found, None)
+    for key in keys:
+        while file is not None and file.key < key:
+            file = next(found, None)
+        spot = 0
+        if file is not None and file.key == key and key in sources:
+            source = sources[key][0]
+            # As `plan.is_same`, without a call for each file: another process may have committed it since the
+            # look, as another one.
+            if file.mtime_ns == source.mtime_ns and file.size == source.size:
+                spot = file.spot
+        spots.append(spot)
+    return spots
+
+
+def _read(source: Source, spot: int) -> FileEntry:
+    return FileEntry(
+        hash=source.hash,
+        last_processed=source.processed_at,
+        status=SUCCESS if source.aside is None else QUARANTINED,
+        metadata={"row_count": source.rows},
+        sha256=source.sha256,
+        size=source.size,
+        mtime_ns=source.mtime_ns,
+        racy=source.racy,
+        error=source.aside,
+        archive=source.archive,
+        rows_rejected=source.rejected,
+        quarantine=source.quarantine,
+        spot=spot,
+    )
+
+
+def _failed(file: FoundFile, error: str, old: Source | None, now: str) -> FileEntry:
+    """With the time of the attempt, unless it was read before: those rows stay, and so does their time."""
+    return FileEntry(
+        hash=file.hash,
+        last_processed=old.processed_at if old is not None else now,
+        status=FAILED,
+        metadata={"row_count": old.rows if old is not None else 0},
+        size=file.size,
+        mtime_ns=file.mtime_ns,
+        error=error,
+        archive=file.archive,
+    )
+
+
+def schema_section(config: Config, name: str) -> dict[str, str]:
+    schema = load_schema(config.schema_file(name))
+    if schema is None:
+        return {}
+    return {
+        "generated_at": schema.generated_at,
+        "output_path": f"schema/{name}.yaml",
+        "combined_hash": schema.combined_hash,
+    }

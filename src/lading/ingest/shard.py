@@ -1,0 +1,268 @@
+"""The shards of a table that is served by key: which of them have to be built, and which are shared.
+
+Decided against the snapshot that readers see, whatever happened since, so a run that died between its
+commit and its publish is made good by the next one. No rows changed and the same `serve:`: nothing is
+built and Spark stays asleep.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+
+from lading.config.serve import Serve
+from lading.config.stores import scheme_of
+from lading.errors import ManifestParseError, PartError
+from lading.ingest.work import Work
+from lading.model import Column, Member, Place, SnapshotRef
+from lading.serve.build.place import ShardPlace
+from lading.serve.spec import ServeSpec, refuse_misfits, resolve, schema_of
+from lading.snapshots.manifest import BuildMeta, ShardMeta, read_snapshot
+from lading.snapshots.opening import open_manifest
+from lading.snapshots.runs import Output
+from lading.snapshots.stores.protocol import ManifestStore
+from lading.state.members import MemberStore
+
+if TYPE_CHECKING:  # what encodes rows takes long to import, and most runs have none to encode
+    from lading.serve.build.rows import PartRows
+
+Session = Callable[[], Any]
+
+_HERE = 64 << 20  # bytes of parts whose keys are looked at without Spark
+_PER_TASK = 32 << 20  # bytes of parts that one task reads
+_MOST_TASKS = 2_000  # that build shards
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A table's shards, ready to be listed in a manifest."""
+
+    spec: ServeSpec
+    place: ShardPlace
+    shards: tuple[ShardMeta, ...]  # those with rows
+    built: int = 0  # in this run; the others are shared with the snapshot before
+    seconds: float = 0.0
+    failures: tuple[str, ...] = field(default=())  # why readers must not see it
+
+    def described(self, meta: BuildMeta) -> BuildMeta:
+        """The build metadata of a snapshot with these shards."""
+        key = self.spec.key
+        return msgspec.structs.replace(
+            meta,
+            num_dbs=self.spec.num_dbs,
+            s3_prefix=self.place.url or "",
+            key_col=",".join(key.columns),
+            sharding=self.spec.router.sharding,
+            format_version=3 if self.spec.router.sharding.routing_values is not None else 2,
+            key_encoding=key.encoding,
+            shard_prefix=self.place.prefix,
+            db_path_template=self.place.template,
+            custom=meta.custom | self._custom(),
+        )
+
+    def urls(self) -> set[str]:
+        return {shard.db_url for shard in self.shards if shard.db_url is not None}
+
+    def _custom(self) -> dict[str, Any]:
+        return {
+            "serve": self.spec.described(),
+            "durations": {"shards_ms": int(self.seconds * 1000)},
+            "statistics": {
+                "shards_built": self.built,
+                "shards_shared": sum(1 for shard in self.shards if not self._is_own(shard)),
+                "keys": sum(shard.row_count for shard in self.shards),
+                "bytes": sum(shard.db_bytes or 0 for shard in self.shards),
+            },
+        }
+
+    def _is_own(self, shard: ShardMeta) -> bool:
+        return f"/run_id={self.place.run_id}/" in (shard.db_url or "")
+
+
+def refuse_unservable(work: Work, columns: tuple[Column, ...]) -> None:
+    """What `serve:` asks for and the table can't have, said before Spark starts: of a table whose columns
+    are known by then, which a transform may change."""
+    serve = work.look.config.serve
+    if serve is None:
+        return
+    if work.look.config.transform is None:
+        refuse_misfits(serve, schema_of(columns), work.name)
+    if serve.cel is not None:
+        from lading.serve.cel import compile_expression
+
+        compile_expression(serve.cel.expr, tuple(serve.cel.columns.items()))
+
+
+def shard(work: Work, store: ManifestStore, current: SnapshotRef | None, session: Session) -> Served | None:
+    """The shards of the table as the log has it; None if it isn't served by key."""
+    serve, state = work.look.config.serve, work.table.state
+    if serve is None:
+        return None
+    work.watch.phase(work.name, "shard")
+    started = time.monotonic()
+    spec = resolve(serve, state.schema, state.row_count(), state.order_by, table=work.name)
+    place = _place(work, serve)
+    base = _base(work, store, current, spec)
+    if base is None:
+        kept: dict[int, ShardMeta] = {}
+        dirty = set(range(spec.num_dbs))
+    else:
+        kept = {one.db_id: one for one in place.existing(base.shards)}
+        lost = {one.db_id for one in base.shards} - kept.keys()
+        dirty = lost | base.touched(work, spec, session)
+    shared = tuple(one for db_id, one in kept.items() if db_id not in dirty)
+    if not dirty:
+        return Served(spec, place, shared, seconds=time.monotonic() - started)
+    built, failures = _build(work, spec, place, sorted(dirty), session)
+    shards = tuple(sorted((*shared, *built), key=lambda one: one.db_id))
+    return Served(spec, place, shards, len(built), time.monotonic() - started, failures)
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """The snapshot that readers see, when its shards can be shared."""
+
+    shards: tuple[ShardMeta, ...]
+    parts: tuple[tuple[PartRows, ...], tuple[PartRows, ...]]  # rows that went, rows that came
+    bytes: int
+
+    def touched(self, work: Work, spec: ServeSpec, session: Session) -> set[int]:
+        gone, come = self.parts
+        try:
+            return _touched(work, spec, (*gone, *come), self.bytes, session)
+        except PartError as error:
+            lost = {part.path for part in gone}
+            if error.file is None or not any(error.file.endswith(f"/{path}") for path in lost):
+                raise
+            return set(range(spec.num_dbs))  # a part that left is gone for good: nobody knows its keys now
+
+
+def _base(work: Work, store: ManifestStore, current: SnapshotRef | None, spec: ServeSpec) -> _Base | None:
+    if current is None:
+        return None
+    from lading.serve.build.dirty import changed_rows, changed_sources
+
+    state = work.table.state
+    try:
+        connection = open_manifest(store, current.ref)
+    except ManifestParseError:
+        return None
+    members = MemberStore(connection, work.table.root)
+    try:
+        snapshot = read_snapshot(connection)
+        serve = snapshot.meta.custom.get("serve")
+        mine = snapshot.meta.custom.get("table_id") == work.table.table_id
+        if not mine or not isinstance(serve, dict) or serve.get("spec") != spec.id:
+            return None
+        old = [source for source, _ in members.sources()]
+        sources = changed_sources(old, (source for source, _ in state.sources().values()))
+        changes = changed_rows(members.members(None), state.candidates(None), sources)
+        return _Base(snapshot.shards, (changes.gone, changes.come), changes.bytes)
+    except ManifestParseError:
+        return None
+    finally:
+        members.close()
+
+
+def _touched(
+    work: Work, spec: ServeSpec, parts: tuple[PartRows, ...], size: int, session: Session
+) -> set[int]:
+    schema, folder = work.table.state.schema, work.table.root
+    if size <= _HERE:
+        from lading.serve.build.rows import shards_touched
+
+        return set(shards_touched(folder, parts, pa.ipc.read_schema(pa.py_buffer(schema)), spec.router))
+    from lading.serve.build.on_spark import touched_on_spark
+
+    return touched_on_spark(session(), folder, parts, schema, spec.router)
+
+
+def _build(
+    work: Work, spec: ServeSpec, place: ShardPlace, dirty: list[int], session: Session
+) -> tuple[tuple[ShardMeta, ...], tuple[str, ...]]:
+    spark = session()
+    from lading.serve.build.on_spark import build_on_spark, check_rows  # pyspark: only where it is used
+    from lading.serve.build.task import ShardJob
+
+    job = ShardJob(
+        table_dir=work.table.root,
+        schema=work.table.state.schema,
+        spec=spec,
+        place=place,
+        shards=tuple(dirty),
+        tasks=min(len(dirty), _MOST_TASKS),
+        parts=_groups(work, spec),
+    )
+    try:
+        built = build_on_spark(spark, job, lambda text: work.watch.progress(work.name, text, None, None))
+        if len(dirty) == spec.num_dbs:
+            check_rows(built, work.table.state.row_count())
+    except BaseException:
+        place.drop_losers(work.kept)
+        raise
+    failures: tuple[str, ...] = ()
+    if built.twice and not spec.latest:
+        some = ", ".join(built.named[:5])
+        more = " and more" if built.twice > len(built.named[:5]) else ""
+        failures = (f"serve: {built.twice:,} rows have a {', '.join(spec.key.columns)} that another row has "
+                    f"({some}{more})",)  # fmt: skip
+    return tuple(one for one in built.shards if one.row_count), failures
+
+
+def _groups(work: Work, spec: ServeSpec) -> tuple[tuple[PartRows, ...], ...]:
+    """All parts, in groups for one task each."""
+    keys = {source.id: key for key, (source, _) in work.table.state.sources().items()} if spec.latest else {}
+    groups: list[list[PartRows]] = [[]]
+    size = 0
+    for member in work.table.state.candidates(None):
+        if groups[-1] and size + member.bytes > _PER_TASK:
+            groups.append([])
+            size = 0
+        groups[-1].append(_part(member, keys))
+        size += member.bytes
+    return tuple(tuple(group) for group in groups)
+
+
+def _part(member: Member, keys: dict[int, str]) -> PartRows:
+    from lading.serve.build.rows import PartRows
+
+    known = {number: keys[number] for number in _numbers(member.sources) if number in keys}
+    return PartRows(member.path, without=member.minus, sources=known)
+
+
+def _numbers(sources: Iterable[tuple[int, int]]) -> list[int]:
+    return [number for number, _ in sources]
+
+
+def output_of(work: Work) -> Output:
+    """Where this run's shards go, for its record."""
+    serve = work.look.config.serve
+    if serve is None:
+        return Output(_url(work) or "")
+    return Output(_url(work) or "", serve.shard_prefix, serve.db_path_template)
+
+
+def _url(work: Work) -> str | None:
+    """With the manifests if those are in a bucket, so that readers elsewhere reach both; else with the
+    table's parts, None if those are in a folder."""
+    store = work.config.store
+    if store is not None and scheme_of(store) == "s3":
+        return f"{store.rstrip('/')}/{work.name}"
+    return work.table.place.url if isinstance(work.table.place, Place) else None
+
+
+def _place(work: Work, serve: Serve) -> ShardPlace:
+    url = _url(work)
+    return ShardPlace(
+        table_dir=str(work.table.place),
+        run_id=work.run_id,
+        prefix=serve.shard_prefix,
+        template=serve.db_path_template,
+        url=url,
+        options=dict(work.config.s3) if url is not None else {},
+    )

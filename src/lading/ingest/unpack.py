@@ -1,0 +1,206 @@
+"""A table's archives: extracted by a run, and under `on_bad: quarantine` set aside when they are refused.
+
+An archive that was set aside is named under `preprocessing` in manifest/<table>.json, with what it was
+then: it is not tried again until it changes, its limits or its password do, or somebody asks for it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from lading.config.archives import UNZIP
+from lading.errors import ArchiveRefused
+from lading.ingest.setting import Expanded, Refused, Setting, unless_error
+from lading.model import FoundFile
+from lading.sources.archives.extractions import Archive, Archives, Extracted, password_of, unpack
+from lading.sources.archives.index import found_in
+from lading.sources.archives.input import Proof, one_file, proof_of
+from lading.sources.fingerprint import time_ns
+from lading.storage.folder import locked
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedBefore:
+    """An archive that an earlier run set aside, as the manifest has it."""
+
+    key: str
+    reason: str
+    at: str
+
+
+def refused_before(section: Mapping[str, Any]) -> Iterator[RefusedBefore]:
+    """`section` is `preprocessing` of manifest/<table>.json."""
+    for key, entry in section.items():
+        if isinstance(entry, dict) and "error" in entry:
+            yield RefusedBefore(key, str(entry["error"]), str(entry.get("refused_at", "")))
+
+
+def refused_keys(section: Mapping[str, Any]) -> list[str]:
+    return [one.key for one in refused_before(section)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    reason: str
+    proof: Proof
+    at: str
+    fresh: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Unpacker:
+    setting: Setting
+
+    def expand(
+        self, plain: list[FoundFile], packed: Sequence[FoundFile], section: Mapping[str, Any]
+    ) -> Expanded:
+        setting = self.setting
+        config, act = setting.config, setting.act is not None
+        archives = Archives(config.project, config.cache, config.archives)
+        entries = archives.load()
+        wanted = [self._archive(file) for file in packed]
+        ready = {one.folder_name: archives.current(one, entries, full=setting.full) for one in wanted}
+        refused = self._still_refused([one for one in wanted if not ready[one.folder_name]], section)
+        stale = [one for one in wanted if not ready[one.folder_name] and one.input.key not in refused]
+        if stale and act:
+            self._bring_up(archives, stale, ready, refused)
+        current = [one for one in ready.values() if one is not None]
+        if act:
+            archives.use(setting.table.name, current)
+        members = [
+            file
+            for one in current
+            for file in found_in(
+                archives.folder_of(one.archive), one.index, one.archive.input.key, setting.table.inside
+            )
+        ]
+        return Expanded(
+            sorted([*plain, *members], key=lambda file: file.key),
+            waiting=() if act else tuple(setting.waits(one.input, section) for one in stale),
+            hidden=() if act else tuple(f"{one.folder_name}/" for one in stale),
+            preprocessing={one.archive.input.key: _unzip_entry(one) for one in current}
+            | {key: self._refusal_entry(one) for key, one in refused.items()},
+            made=bool(stale) and act,
+            refused=tuple(Refused(key, one.reason, one.fresh) for key, one in refused.items()),
+        )
+
+    def _bring_up(
+        self,
+        archives: Archives,
+        stale: Sequence[Archive],
+        ready: dict[str, Extracted | None],
+        refused: dict[str, _Refusal],
+    ) -> None:
+        self.setting.watch.phase(self.setting.table.name, "extract")
+        for archive, one in zip(stale, self._extract(archives, stale), strict=True):
+            if isinstance(one, ArchiveRefused):
+                proof = archive.input.proof(full=self.setting.full)
+                refused[archive.input.key] = _Refusal(
+                    one.message, proof, datetime.now(UTC).isoformat(), fresh=True
+                )
+            else:
+                ready[archive.folder_name] = one
+
+    @property
+    def _sets_aside(self) -> bool:
+        return self.setting.table.on_bad == "quarantine"
+
+    def _still_refused(self, archives: Sequence[Archive], section: Mapping[str, Any]) -> dict[str, _Refusal]:
+        found = {}
+        before = {one.key: one for one in refused_before(section)}
+        for one in archives if self._sets_aside else ():
+            key = one.input.key
+            if key not in before or self._is_replayed(key):
+                continue
+            proof = proof_of(section[key])
+            if proof is None or section[key].get("limits") != self._limits:
+                continue
+            if one.input.is_still(proof, full=self.setting.full):
+                told = before[key]
+                found[key] = _Refusal(told.reason, one.input.renewed(proof), told.at, fresh=False)
+        return found
+
+    def _is_replayed(self, key: str) -> bool:
+        replay = self.setting.replay
+        return replay is not None and (not replay or key in replay)
+
+    def _refusal_entry(self, refusal: _Refusal) -> dict[str, Any]:
+        proof: dict[str, Any] = msgspec.to_builtins(refusal.proof)
+        return {
+            "file_hash": proof.pop("hash"),
+            "preprocessed_path": None,
+            "action": UNZIP,
+            "error": refusal.reason,
+            "refused_at": refusal.at,
+            "limits": self._limits,
+            **proof,
+        }
+
+    @property
+    def _limits(self) -> dict[str, int]:
+        """What a refusal depends on besides the archive: another password may open it."""
+        file = self.setting.table.password_file
+        changed = time_ns(file.stat()) if file is not None and file.exists() else 0
+        return {**dataclasses.asdict(self.setting.config.archives), "password_mtime_ns": changed}
+
+    def _extract(self, archives: Archives, stale: Sequence[Archive]) -> list[Extracted | ArchiveRefused]:
+        setting = self.setting
+        password = password_of(setting.table.password_file)
+        for archive in stale:
+            setting.fetch(archive.input)
+        if setting.on_cluster:
+            return self._extract_on_cluster(archives, stale, password)
+        done: list[Extracted | ArchiveRefused] = []
+        for number, archive in enumerate(stale):
+            setting.watch.progress(setting.table.name, f"extracting {archive.input.key}", number, len(stale))
+            try:
+                done.append(archives.extract_here(archive, full=setting.full, password=password))
+            except ArchiveRefused as error:
+                done.append(self._aside(error))
+        return done
+
+    def _extract_on_cluster(
+        self, archives: Archives, stale: Sequence[Archive], password: bytes | None
+    ) -> list[Extracted | ArchiveRefused]:
+        full = self.setting.full
+        done: dict[str, Extracted | ArchiveRefused] = {}
+        with ExitStack() as locks:
+            for archive in sorted(stale, key=lambda one: one.folder_name):  # in one order: no deadlock
+                locks.enter_context(locked(archives.lock_of(archive)))
+            entries = archives.load()
+            for archive in stale:
+                if (there := archives.current(archive, entries, full=full)) is not None:
+                    done[archive.folder_name] = there
+            left = [one for one in stale if one.folder_name not in done]
+            fresh = self.setting.in_spark(unpack, [archives.task(one, password) for one in left])
+            for archive, path in zip(left, fresh, strict=True):
+                if isinstance(path, ArchiveRefused):
+                    done[archive.folder_name] = self._aside(path)
+                else:
+                    done[archive.folder_name] = archives.finish(archive, unless_error(path), full=full)
+        return [done[one.folder_name] for one in stale]
+
+    def _aside(self, error: ArchiveRefused) -> ArchiveRefused:
+        if not self._sets_aside:
+            raise error
+        return error
+
+    def _archive(self, file: FoundFile) -> Archive:
+        table, input = self.setting.table, one_file(file)
+        identity = f"{table.url}/{file.key}" if table.url is not None else file.path
+        return Archive(input, identity, self.setting.relative(input))
+
+
+def _unzip_entry(one: Extracted) -> dict[str, Any]:
+    return {
+        "file_hash": one.entry.archive_hash,
+        "preprocessed_path": one.entry.extracted_dir,
+        "action": UNZIP,
+    }

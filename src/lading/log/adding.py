@@ -1,0 +1,107 @@
+"""What a commit has to say so that files become members. Pure: footers and a state in, edits out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from lading.errors import ConfigError, NotFound
+from lading.log.state import TableState
+from lading.model import Member
+from lading.parts.intake import Footer, in_parallel, joint_schema, member_of
+from lading.where.bind import list_columns
+from lading.where.bounds import bound_kind
+
+
+@dataclass(frozen=True, slots=True)
+class Adding:
+    added: tuple[str, ...]
+    changed: tuple[str, ...]  # members whose files are no longer what they were
+    unchanged: tuple[str, ...]
+    edits: dict[str, Any]  # of a Commit; empty when there is nothing to say
+
+
+def adding(
+    state: TableState, footers: Sequence[Footer], key: str | None, ascends: Callable[[str, str], bool]
+) -> Adding:
+    """`key` is the column to look rows up by; None: what the state has, or what the files declare. `ascends`
+    says of a file, by its path, whether it is sorted by a column although it doesn't declare so."""
+    before = pa.ipc.read_schema(pa.py_buffer(state.schema)) if state.schema else None
+    schema = joint_schema(before, footers)
+    key = _key(state, footers, schema, key)
+    old = {footer.path: state.find(footer.path) for footer in footers}
+    members, added, changed, unchanged = [], [], [], []
+    for footer, ranged in zip(footers, _sorted(footers, key, ascends), strict=True):
+        member = member_of(footer, schema, key, ascends=ranged)
+        found = old[footer.path]
+        if found is None:
+            added.append(member.path)
+        elif _same(found[0], member):
+            unchanged.append(member.path)
+            continue
+        else:
+            changed.append(member.path)
+            member = msgspec.structs.replace(member, tier=found[0].tier)
+        members.append(member)
+    rekeyed = _rekeyed(state, set(old), key, ascends)
+    edits: dict[str, Any] = {}
+    if members or rekeyed:
+        edits["add"] = (*members, *rekeyed)
+        edits["remove"] = (*changed, *(member.path for member in rekeyed))
+    if schema != before or key != state.order_by:
+        edits["schema"], edits["order_by"] = schema.serialize().to_pybytes(), key
+    return Adding(tuple(added), tuple(changed), tuple(unchanged), edits)
+
+
+def _key(state: TableState, footers: Sequence[Footer], schema: pa.Schema, asked: str | None) -> str | None:
+    if state.order_by is not None:
+        if asked not in (None, state.order_by):
+            raise ConfigError(
+                f"the collection is keyed by {state.order_by}, not by {asked}",
+                hint="leave --key out, or start another collection for these files",
+            )
+        return state.order_by
+    if asked is None:
+        declared = {footer.sort_column() for footer in footers} - {None}
+        found = declared.pop() if len(declared) == 1 else None
+        return found if found is not None and bound_kind(schema.field(found).type) else None
+    if asked not in schema.names:
+        raise NotFound(f"there is no column {asked} to be the key", hint=list_columns(schema))
+    if bound_kind(schema.field(asked).type) is None:
+        raise ConfigError(
+            f"{asked} is {schema.field(asked).type}, which has no order",
+            hint=f"choose another key; {list_columns(schema)}",
+        )
+    return asked
+
+
+def _sorted(footers: Sequence[Footer], key: str | None, ascends: Callable[[str, str], bool]) -> list[bool]:
+    if key is None:
+        return [False] * len(footers)
+    return in_parallel(lambda one: one.sort_column() == key or ascends(one.path, key), footers)
+
+
+def _rekeyed(
+    state: TableState, leaving: set[str], key: str | None, ascends: Callable[[str, str], bool]
+) -> list[Member]:
+    """A collection that gets its key late: what the zones of its sorted members say is their key range."""
+    if key is None or state.order_by is not None:
+        return []
+    found = []
+    for member in state.with_zones():
+        zone = member.zones.get(key)
+        if member.path in leaving or zone is None or None in (zone.min, zone.max):
+            continue
+        if ascends(member.path, key):
+            found.append(msgspec.structs.replace(member, key_min=zone.min, key_max=zone.max))
+    return found
+
+
+def _same(old: Member, new: Member) -> bool:
+    """Whether the file is what it was; its time may have been touched."""
+    kept = {"tier": old.tier, "minus": old.minus, "created_at": old.created_at, "sources": old.sources}
+    return old == msgspec.structs.replace(new, **kept)

@@ -1,0 +1,48 @@
+"""Whether a collection is whole: its log and checkpoint, and every file that they list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lading.errors import LadingError
+from lading.log.table import Table
+from lading.model import Member
+from lading.parts.intake import footer_of, in_parallel
+from lading.parts.open import shown_path
+from lading.storage.place import Where, root_of
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    path: str
+    problem: str
+
+
+def check_collection(where: Where) -> tuple[int, list[Problem]]:
+    """How many members there are, and what is wrong; reads the whole log and every footer, no rows."""
+    try:
+        table = Table.open(where)
+        try:
+            if table.state.base is not None:
+                table.state.base.check()
+            members = table.state.candidates(None)
+        finally:
+            table.close()
+    except LadingError as error:
+        return 0, [Problem(error.file or str(where), f"{error.message} ({error.hint})")]
+    found = in_parallel(lambda member: _problem(where, member), members)
+    return len(members), [problem for problem in found if problem is not None]
+
+
+def _problem(where: Where, member: Member) -> Problem | None:
+    try:
+        footer = footer_of(where, member.path)
+    except FileNotFoundError:
+        return Problem(member.path, f"{shown_path(root_of(where), member.path)} is not there")
+    except LadingError as error:
+        return Problem(member.path, error.message)
+    if footer.bytes != member.bytes:
+        return Problem(member.path, f"it has {footer.bytes:,} bytes, {member.bytes:,} when it was added")
+    if footer.metadata.num_rows != member.rows:
+        return Problem(member.path, f"it has {footer.metadata.num_rows:,} rows, the log says {member.rows:,}")
+    return None

@@ -1,0 +1,179 @@
+"""manifest.log on the local file system: one write and one fsync a commit, under one lock.
+
+A torn tail is cut off before the next append; otherwise a later commit would lie behind garbage and
+be lost. What a failed append may have left is cut off at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import xxhash
+
+from lading.errors import LogCorrupt, NotFound
+from lading.state.frame import Frames, LogHeader, decode_frames, decode_header
+from lading.state.overlay import Covered, Overlay, decode_overlay
+from lading.storage.folder import locked, write_atomic, write_new, write_passing
+
+NAME = "manifest.log"
+_LOCK = "manifest.lock"
+_OVERLAY = "manifest.overlay"
+
+
+@dataclass(frozen=True, slots=True)
+class LogTail:
+    """The log's header and the commits read from it; `frames.end` is where the next frame goes."""
+
+    header: LogHeader
+    frames: Frames
+    data: bytes = b""  # that the commits were decoded from; nothing in a bucket
+
+
+class Trail:
+    """The very bytes behind a checkpoint that were read, and those that were written since: what an overlay
+    may say that it stands for."""
+
+    def __init__(self, log_id: str, base: int, start: int) -> None:
+        self._from = (log_id, base, start)
+        self._end = start
+        self._hash = xxhash.xxh3_64()
+
+    def add(self, data: bytes) -> None:
+        self._end += len(data)
+        self._hash.update(data)
+
+    def covered(self) -> Covered:
+        return Covered(*self._from, self._end, self._hash.intdigest())
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedLog:
+    """All that lies behind a checkpoint: the commits that an overlay covers, if there is one, and those
+    behind it; and the trail of both. In a bucket there are commits only."""
+
+    tail: LogTail
+    overlay: Overlay | None = None
+    trail: Trail | None = None
+
+
+class LogFile:
+    """The log of one collection directory."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.path = folder / NAME
+
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    def size(self) -> int:
+        return self.path.stat().st_size
+
+    def create(self, header: LogHeader) -> None:
+        """Start a log; FileExistsError if there is one."""
+        write_new(self.path, header.to_bytes())
+
+    def replace(self, header: LogHeader) -> None:
+        """Start over with an empty log whose base is a checkpoint: what compaction does last."""
+        write_atomic(self.path, header.to_bytes())
+        self.drop_overlay()
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        with locked(self._folder / _LOCK):
+            yield
+
+    def read(self, log_id: str = "", offset: int = 0) -> LogTail:
+        """The commits behind `offset` if it counts in this very log (`log_id`), else all of them.
+
+        Whoever noted an offset had synced the log up to there: a shorter one lost commits.
+        """
+        header, start, data = self._bytes_from(log_id, offset)
+        frames = decode_frames(data, 0, offset=start)
+        found = Frames(frames.commits, start + frames.end, frames.torn)
+        return LogTail(header, found, data[: frames.end])
+
+    def open(self, log_id: str, offset: int, base: int) -> OpenedLog:
+        """As `read`, for whoever has the checkpoint of sequence `base`; what an overlay covers isn't
+        decoded."""
+        overlay = self._overlay()
+        header, start, data = self._bytes_from(log_id, offset)
+        begin = 0
+        trail = Trail(header.log_id, base, start)
+        if overlay is not None and start <= overlay.covered.end <= start + len(data):
+            begin = overlay.covered.end - start
+            trail.add(data[:begin])
+        if overlay is not None and overlay.covered != trail.covered():
+            overlay, begin, trail = None, 0, Trail(header.log_id, base, start)
+        frames = decode_frames(data, begin, offset=start)
+        behind = data[begin : frames.end]
+        trail.add(behind)
+        found = Frames(frames.commits, start + frames.end, frames.torn)
+        return OpenedLog(LogTail(header, found, behind), overlay, trail)
+
+    def write_overlay(self, overlay: Overlay) -> None:
+        write_passing(self._folder / _OVERLAY, overlay.to_bytes())
+
+    def drop_overlay(self) -> None:
+        (self._folder / _OVERLAY).unlink(missing_ok=True)
+
+    def _overlay(self) -> Overlay | None:
+        try:
+            return decode_overlay((self._folder / _OVERLAY).read_bytes())
+        except OSError:
+            return None
+
+    def _bytes_from(self, log_id: str, offset: int) -> tuple[LogHeader, int, bytes]:
+        """The header, and what lies behind `offset`, which is given back as it counts in this log."""
+        try:
+            with open(self.path, "rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                head = file.read(min(size, 4096))
+                header, first = decode_header(head)
+                start = max(first, offset) if header.log_id == log_id else first
+                if size < start:
+                    raise self._truncated(size, start)
+                file.seek(start)
+                return header, start, file.read()
+        except FileNotFoundError:
+            raise NotFound(
+                f"{self._folder} has no {NAME}", hint="is this a lading table? `lading status` lists them"
+            ) from None
+
+    def append(self, frame: bytes, end: int) -> int:
+        """Write a frame at `end`, cutting off whatever torn bytes lie there; the caller holds the lock."""
+        fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            size = os.fstat(fd).st_size
+            if size < end:
+                raise self._truncated(size, end)
+            if size > end:
+                os.ftruncate(fd, end)
+            try:
+                _write_all(fd, frame, end)
+                os.fsync(fd)
+            except BaseException:
+                os.ftruncate(fd, end)
+                raise
+        finally:
+            os.close(fd)
+        return end + len(frame)
+
+    def _truncated(self, size: int, end: int) -> LogCorrupt:
+        return LogCorrupt(
+            f"{self.path} is {size} bytes long where {end} were read before",
+            hint="somebody truncated it: restore it, or run `lading collection rebuild`",
+            file=str(self.path),
+        )
+
+
+def _write_all(fd: int, data: bytes, offset: int) -> None:
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(fd, view, offset)
+        view = view[written:]
+        offset += written

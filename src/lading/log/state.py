@@ -1,0 +1,299 @@
+"""What a table holds at one sequence: a checkpoint, and the commits behind it laid over it.
+
+The checkpoint is never decoded as a whole. A commit only adds to what is laid over it, so opening and
+committing cost what came since the checkpoint, not what the table holds. Most of that is read by column where
+somebody wrote it down so (state/overlay.py), and decoded when a question asks for all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+
+from lading.errors import LogCorrupt
+from lading.model import Bound, Commit, Member, Root, Source
+from lading.state.key_index import KeyIndex
+from lading.state.members import MemberStore, zone_loader
+from lading.state.overlay import Added, Covered, Overlay, Read
+from lading.state.prune import may_match
+from lading.state.source_lists import SourceLists
+from lading.state.tables import StateColumns, StateMeta, row_of
+from lading.state.zones import ZoneVector, pack
+from lading.where.tree import Predicate
+
+
+@dataclass(slots=True)
+class TableState:
+    """A `MemberSet` over a checkpoint and an overlay; `apply` moves it one commit on."""
+
+    root: Root
+    meta: StateMeta
+    base: MemberStore | None = None
+    removed: set[str] = field(default_factory=set)  # paths of the base that are no longer live
+    gone: set[int] = field(default_factory=set)  # sources of the base that were retracted
+    # Of the overlay what isn't decoded yet, and what comes behind it; replaced at once, so that two threads
+    # may ask.
+    _members: tuple[Overlay | None, Added] = field(default_factory=lambda: (None, {}))
+    _sources: tuple[Overlay | None, Read] = field(default_factory=lambda: (None, {}))
+    _by_key: KeyIndex | None = None  # of `added`, from the first question on
+
+    @staticmethod
+    def over(root: Root, base: MemberStore | None, overlay: Overlay) -> TableState:
+        """The state that an overlay of this very base describes."""
+        removed, gone = set(overlay.removed), set(overlay.gone)
+        return TableState(root, overlay.meta, base, removed, gone, (overlay, {}), (overlay, {}))
+
+    @property
+    def added(self) -> Added:
+        """Members that came since the base."""
+        overlay, added = self._members
+        if overlay is not None:
+            added = overlay.added() | added
+            self._members = (None, added)
+        return added
+
+    @property
+    def read(self) -> Read:
+        """Sources that were read since the base."""
+        overlay, read = self._sources
+        if overlay is not None:
+            read = overlay.sources() | read
+            self._sources = (None, read)
+        return read
+
+    @property
+    def sequence(self) -> int:
+        return self.meta.sequence
+
+    @property
+    def schema(self) -> bytes:
+        return self.meta.schema
+
+    @property
+    def order_by(self) -> str | None:
+        return self.meta.order_by
+
+    def apply(self, commits: Sequence[Commit]) -> None:
+        """Lay commits over the state, in their order."""
+        self._by_key = None
+        serial = self.meta.next_serial
+        for commit in commits:
+            if commit.remove or commit.tier or commit.minus:
+                self._edit(commit)
+            for member in commit.add:
+                self._members[1][member.path] = (serial, member)
+                serial += 1
+            if commit.sources:
+                self._sources[1].update((source.id, (source, commit.sequence)) for source in commit.sources)
+            if commit.gone:
+                self.gone.update(commit.gone)
+                for number in commit.gone:
+                    self.read.pop(number, None)
+        if commits:
+            self.meta = _meta_after(self.meta, commits, serial)
+
+    def count(self) -> int:
+        return (self.base.count() if self.base else 0) - len(self.removed) + self._added_count()
+
+    def changes(self) -> int:
+        """How many members differ from the checkpoint."""
+        return self._added_count() + len(self.removed)
+
+    def overlay(self, covered: Covered) -> Overlay:
+        """What is laid over the base, to be written."""
+        return Overlay.of(covered, self.meta, self.added, self.removed, self.read, self.gone)
+
+    def candidates(self, where: Predicate | None) -> list[Member]:
+        base = self.base.candidates(where) if self.base else []
+        if where is None:
+            return self._merged(base, [member for _, member in self.added.values()])
+        overlay, behind = self._members
+        below = [] if overlay is None else overlay.candidates(where)
+        added = [member for _, member in behind.values()]
+        if added:
+            rows = np.array([member.rows for member in added], np.int64)
+            keep = may_match(where, zone_loader(added), rows)
+            added = [member for member, kept in zip(added, keep.tolist(), strict=True) if kept]
+        return self._merged(base, below + added)
+
+    def holding(self, key: Bound) -> list[Member]:
+        if self._by_key is None:
+            self._by_key = KeyIndex(member for _, member in self.added.values())
+        overlay = self._by_key.holding(key)
+        return self._merged(self.base.holding(key) if self.base else [], overlay)
+
+    def members_of(self, sources: Iterable[int]) -> list[Member]:
+        """The live members that hold rows of any of `sources`."""
+        wanted = frozenset(sources)
+        overlay = [member for _, member in self.added.values() if member.counts_any(wanted)]
+        return self._merged(self.base.members_of(wanted) if self.base else [], overlay)
+
+    def find(self, path: str) -> tuple[Member, int] | None:
+        """One live member with its zones, and its serial."""
+        if path in self.added:
+            serial, member = self.added[path]
+            return member, serial
+        if path in self.removed or self.base is None:
+            return None
+        return self.base.by_path(path)
+
+    def contains(self, path: str) -> bool:
+        if path in self.added:
+            return True
+        return path not in self.removed and self.base is not None and self.base.contains(path)
+
+    def in_order_added(self) -> list[Member]:
+        rows = (
+            []
+            if self.base is None
+            else list(zip(self.base.member_rows(), self.base.members(None), strict=True))
+        )
+        kept = [(row[0], member) for row, member in rows if member.path not in self.removed]
+        return [member for _, member in sorted([*kept, *self.added.values()], key=lambda pair: pair[0])]
+
+    def with_zones(self) -> list[Member]:
+        """Every live member in key order, zones included: a whole listing, for people."""
+        found = [member for _, member in self.added.values()]
+        if self.base is not None:
+            vectors = {name: self.base.zone(name) for name in self.base.columns_with_zones}
+            for number, member in enumerate(self.base.members(None)):
+                if member.path not in self.removed:
+                    zones = {
+                        name: zone
+                        for name, vector in vectors.items()
+                        if vector is not None and (zone := vector.zone(number)) is not None
+                    }
+                    found.append(msgspec.structs.replace(member, zones=zones))
+        return sorted(found, key=_in_key_order)
+
+    def row_count(self) -> int:
+        """Rows that a reader gets, without opening anything."""
+        rows = sum(member.live_rows for _, member in self.added.values())
+        if self.base is not None:
+            rows += self.base.row_count() - sum(
+                m.live_rows for m in self.base.members(self._removed_numbers())
+            )
+        return rows
+
+    def bucket_count(self) -> int:
+        if self.base is not None and not self.added and not self.removed:
+            return self.base.bucket_count()
+        return len({member.bucket for member in self.candidates(None)})
+
+    def sources(self) -> dict[str, tuple[Source, int]]:
+        """Every live source by key, with the sequence that recorded it."""
+        known = {} if self.base is None else {s.key: (s, sequence) for s, sequence in self.base.sources()}
+        if self.gone or self.read:
+            over = self.gone | self.read.keys()
+            known = {key: pair for key, pair in known.items() if pair[0].id not in over}
+            known.update((pair[0].key, pair) for pair in self.read.values())
+        return known
+
+    def source(self, number: int) -> Source | None:
+        if number in self.read:
+            return self.read[number][0]
+        found = None if self.base is None or number in self.gone else self.base.source(number)
+        return None if found is None else found[0]
+
+    def source_count(self) -> int:
+        if self.base is None:
+            return len(self.read)
+        if not self.read and not self.gone:
+            return self.base.source_count()
+        return len(self.sources())
+
+    def columns(self) -> StateColumns:
+        """The whole state, to be written as a checkpoint or a snapshot; vector by vector, not row by row."""
+        members = [member for _, member in self.added.values()]
+        rows = [row_of(member, serial) for serial, member in self.added.values()]
+        names = {name for member in members for name in member.zones}
+        lists = SourceLists.of([member.sources for member in members])
+        if self.base is None:
+            zones = {name: pack([m.zones.get(name) for m in members]) for name in names}
+            return StateColumns(rows, zones, lists, list(self.sources().values()))
+        at = np.delete(np.arange(self.base.count()), self._removed_numbers()) if self.removed else None
+        old, old_lists = self.base.member_rows(), self.base.source_lists
+        return StateColumns(
+            (old if at is None else [old[number] for number in at.tolist()]) + rows,
+            {
+                name: ZoneVector.concat(
+                    [self._old_zones(name, at), pack([m.zones.get(name) for m in members])]
+                )
+                for name in names | set(self.base.columns_with_zones)
+            },
+            SourceLists.concat(old_lists if at is None else old_lists.take(at), lists),
+            list(self.sources().values()),
+        )
+
+    def _added_count(self) -> int:
+        overlay, behind = self._members
+        return len(behind) + (overlay.count() if overlay is not None else 0)
+
+    def _edit(self, commit: Commit) -> None:
+        for path in commit.remove:
+            self._drop(path)
+        for path, tier in commit.tier:
+            self._change(path, tier=tier)
+        for path, sources in commit.minus:
+            self._change(path, minus=tuple(sorted({*self._live(path)[0].minus, *sources})))
+
+    def _drop(self, path: str) -> None:
+        if self.added.pop(path, None) is None:
+            self.removed.add(path)
+
+    def _change(self, path: str, **fields: object) -> None:
+        """A changed member of the base moves to the overlay, under its old serial."""
+        member, serial = self._live(path)
+        if path not in self.added:
+            self.removed.add(path)
+        self.added[path] = (serial, msgspec.structs.replace(member, **fields))
+
+    def _live(self, path: str) -> tuple[Member, int]:
+        found = self.find(path)
+        if found is None:
+            raise LogCorrupt(
+                f"a commit of {self.root} changes {path}, which is not a live member",
+                hint="restore manifest.log and manifest.db from one backup, or `lading collection rebuild`",
+            )
+        return found
+
+    def _removed_numbers(self) -> np.ndarray:
+        return np.zeros(0, np.int64) if self.base is None else self.base.numbers(self.removed)
+
+    def _old_zones(self, name: str, at: np.ndarray | None) -> ZoneVector:
+        """Of the members at `at` (all of them for None) of the checkpoint."""
+        assert self.base is not None
+        vector = self.base.zone(name)
+        if vector is None:
+            return pack([None] * (self.base.count() if at is None else len(at)))
+        return vector if at is None else vector.take(at)
+
+    def _merged(self, base: list[Member], overlay: list[Member]) -> list[Member]:
+        live = [member for member in base if member.path not in self.removed]
+        if not overlay:
+            return live
+        return sorted([*live, *overlay], key=_in_key_order)
+
+
+def _in_key_order(member: Member) -> tuple[bool, object, str]:
+    """As a checkpoint numbers them: members without a key first."""
+    return (member.key_min is not None, member.key_min, member.path)
+
+
+def _meta_after(meta: StateMeta, commits: Sequence[Commit], next_serial: int) -> StateMeta:
+    last = commits[-1]
+    changing = next((commit for commit in reversed(commits) if commit.changes_rows), None)
+    pinning = next((commit for commit in reversed(commits) if commit.schema is not None), None)
+    return msgspec.structs.replace(
+        meta,
+        sequence=last.sequence,
+        data_sequence=changing.sequence if changing else meta.data_sequence,
+        at=changing.at if changing else meta.at,
+        recipe=last.recipe,
+        schema=meta.schema if pinning is None else pinning.schema,
+        order_by=meta.order_by if pinning is None else pinning.order_by,
+        next_serial=next_serial,
+    )

@@ -1,0 +1,303 @@
+"""A collection on disk or in a bucket: open it, read it, commit to it, checkpoint and compact its log."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+
+from lading.errors import Conflict, LogCorrupt
+from lading.log.checkpoint import open_checkpoint, write_checkpoint
+from lading.log.conflict import expired, refuse_conflicts
+from lading.log.file import LogFile, OpenedLog, Trail
+from lading.log.objects import ObjectLog, Taken
+from lading.log.state import TableState
+from lading.model import Commit, Place, Root
+from lading.state.frame import FORMAT_VERSION, LogHeader, encode_commit
+from lading.state.members import MemberStore
+from lading.state.tables import StateMeta
+from lading.storage.place import Where, folder_of, root_of
+
+CHECKPOINT_EVERY = 1000  # commits
+CHECKPOINT_CHANGES = 10_000  # members changed since, if that is a quarter of them or more
+OVERLAY_EVERY = 64  # commits that whoever opens the table has to decode, as a rule
+_OVERLAY_GROWTH = 16  # one in so many of the commits behind a checkpoint has to be new to its overlay
+_OVERLAY_MOST = 20_000  # members and sources, which are written whole each time
+
+
+class Table:
+    """The one handle on a collection's log; its `state` is as of the last open, refresh or commit."""
+
+    def __init__(
+        self, place: Where, state: TableState, header: LogHeader, end: int, trail: Trail | None = None
+    ) -> None:
+        self.place = place
+        self.state = state
+        self._header = header
+        self._end = end
+        self._log = _log_of(place)
+        # What `state` was read from, behind its checkpoint; None in a bucket, and when that is in no log now.
+        self._trail = trail
+        self._loose = 0  # commits of it that no overlay has
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies, for what can be done to a table in a folder only; ConfigError for a bucket."""
+        return folder_of(self.place)
+
+    @property
+    def root(self) -> Root:
+        """What members' paths start from."""
+        return root_of(self.place)
+
+    @property
+    def table_id(self) -> str:
+        return self._header.table_id
+
+    @property
+    def created_at(self) -> str:
+        return self._header.created_at
+
+    @property
+    def checkpoint_sequence(self) -> int:
+        return 0 if self.state.base is None else self.state.base.meta.sequence
+
+    @staticmethod
+    def exists(folder: Where) -> bool:
+        return _log_of(folder).exists()
+
+    @classmethod
+    def create(cls, folder: Where, name: str, *, now: datetime | None = None) -> Table:
+        """Start an empty table; one that somebody else started meanwhile is opened instead."""
+        created = (now or datetime.now(UTC)).isoformat()
+        header = LogHeader(FORMAT_VERSION, name, uuid.uuid4().hex, uuid.uuid4().hex, created, 0)
+        try:
+            _log_of(folder).create(header)
+        except FileExistsError:
+            return cls.open(folder)
+        return cls.open(folder)
+
+    @classmethod
+    def open(cls, folder: Where) -> Table:
+        """Checkpoint and the commits behind it. A compaction in between is noticed and looked at again."""
+        for _ in range(10):
+            base = open_checkpoint(folder)
+            known = base.meta if base is not None else None
+            opened = _opened(folder, known)
+            tail = opened.tail
+            if tail.header.base <= (known.sequence if known else 0):
+                break
+            if base is not None:
+                base.close()
+        else:
+            raise LogCorrupt(
+                f"{folder} has a log that starts behind sequence {tail.header.base} and no checkpoint for it",
+                hint="manifest.db is missing or old: restore it, or run `lading collection rebuild`",
+            )
+        state = _state_at(folder, base, opened)
+        table = cls(folder, state, tail.header, tail.frames.end, opened.trail)
+        table._apply(tail.frames.commits)
+        return table
+
+    def catch_up(self) -> None:
+        """Take in what others committed since, for the cost of that. Under the lock: a commit that is being
+        written counts when it is durable."""
+        with self._log.lock():
+            try:
+                self._catch_up()
+            except Conflict:  # compacted in between
+                self.refresh()
+
+    def refresh(self) -> None:
+        """Open the table anew: what others committed since, over the newest checkpoint."""
+        fresh = Table.open(self.place)
+        self.close()
+        self.state, self._header, self._end = fresh.state, fresh._header, fresh._end
+        self._trail, self._loose = fresh._trail, fresh._loose
+
+    def commit(self, commit: Commit) -> Commit:
+        """Append one frame, planned from `state`. Disjoint commits that others made since are rebased
+        over, anything else raises Conflict. Returns the commit with its sequence."""
+        recipe = self.state.meta.recipe
+        while True:
+            with self._log.lock():
+                refuse_conflicts(commit, self._catch_up(), recipe)
+                self._refuse_impossible(commit)
+                commit = msgspec.structs.replace(commit, sequence=self.state.sequence + 1)
+                frame = encode_commit(commit)
+                try:
+                    self._end = self._log.append(frame, self._end)
+                except Taken:  # in a bucket, where nobody waits for anybody
+                    continue
+            self._lay_over([commit], frame)
+            self._write_overlay_if_due()
+            return commit
+
+    def refuse_expired(self, run_id: str) -> None:
+        """Raise Conflict if cleaning gave up on the run since `state`: files that it knows may be gone."""
+        tail = self._log.read(self._header.log_id, self._end)
+        since = [one for one in tail.frames.commits if one.sequence > self.state.sequence]
+        gave_up = next((one.sequence for one in since if run_id in one.expire), None)
+        if gave_up is None and tail.header.base > self.state.sequence:
+            gave_up = tail.header.base  # compacted past `state`: it can't be told any more
+        if gave_up is not None:
+            raise expired(run_id, gave_up)
+
+    def holds(self, paths: Iterable[str]) -> bool:
+        """Whether all of these are members of the log as it is at this moment, whatever `state` says."""
+        now = Table.open(self.place)
+        try:
+            return all(now.state.contains(path) for path in paths)
+        finally:
+            now.close()
+
+    def history(self) -> list[Commit]:
+        """Every commit that the log still holds, oldest first; compaction takes them away."""
+        return _log_of(self.place).read().frames.commits
+
+    def checkpoint_if_due(self) -> bool:
+        """Write one if opening the table would otherwise mean decoding much."""
+        commits = self.state.sequence - self.checkpoint_sequence
+        changes = self.state.changes()
+        many = changes >= CHECKPOINT_CHANGES and 4 * changes >= self.state.count()
+        if commits < CHECKPOINT_EVERY and not many:
+            return False
+        self.checkpoint()
+        return True
+
+    def checkpoint(self) -> None:
+        """Write the state beside the log; the log stays as it is."""
+        with self._log.lock():
+            self.refresh()
+            self._write_checkpoint(self._header.log_id, self._end)
+
+    def compact(self) -> None:
+        """Keep the live set, drop the history: checkpoint first, then an empty log that starts behind it (in
+        a bucket the old objects stay until they are cleaned away). Killed in between, the old log's frames
+        lie at or below the checkpoint and are passed over."""
+        if isinstance(self._log, ObjectLog):
+            self.checkpoint()
+            return
+        with self._log.lock():
+            self.refresh()
+            header = msgspec.structs.replace(self._header, log_id=uuid.uuid4().hex, base=self.state.sequence)
+            self._write_checkpoint(header.log_id, len(header.to_bytes()))
+            self._log.replace(header)
+            self._header = header
+            self._end = len(header.to_bytes())
+
+    def close(self) -> None:
+        if self.state.base is not None:
+            self.state.base.close()
+
+    def _catch_up(self) -> list[Commit]:
+        """Apply and return what others appended since `state`; the caller holds the lock."""
+        tail = self._log.read(self._header.log_id, self._end)
+        if tail.header.base > self.state.sequence:
+            raise Conflict(
+                f"{self.place} was compacted in between, past sequence {self.state.sequence}",
+                hint="run again: it will plan from there",
+            )
+        if tail.header.log_id != self._header.log_id:  # compacted at `state`, which goes on from there
+            self._trail = None
+        self._header = tail.header
+        self._end = tail.frames.end
+        since = [one for one in tail.frames.commits if one.sequence > self.state.sequence]
+        self._apply(since, tail.data)
+        return since
+
+    def _apply(self, commits: list[Commit], data: bytes = b"") -> None:
+        """`data` is what they were read from, as far as the trail doesn't have it yet."""
+        known = self.state.sequence
+        fresh = [commit for commit in commits if commit.sequence > known]
+        sequences = [known, *(commit.sequence for commit in fresh)]
+        if sequences != list(range(known, known + len(sequences))):
+            before, after = next(pair for pair in pairwise(sequences) if pair[1] != pair[0] + 1)
+            raise LogCorrupt(
+                f"{self.place} jumps from sequence {before} to {after}",
+                hint="restore both files from one backup, or `lading collection rebuild`",
+            )
+        self._lay_over(fresh, data)
+
+    def _lay_over(self, commits: list[Commit], data: bytes) -> None:
+        self.state.apply(commits)
+        self._loose += len(commits)
+        if self._trail is not None:
+            self._trail.add(data)
+
+    def _write_overlay_if_due(self) -> None:
+        """So that whoever opens the table decodes few commits. It costs what came since the checkpoint, so it
+        is done when enough of that is new."""
+        behind = self.state.sequence - self.checkpoint_sequence
+        if self._trail is None or self._loose < max(OVERLAY_EVERY, behind // _OVERLAY_GROWTH):
+            return
+        if self.state.changes() + len(self.state.read) + len(self.state.gone) > _OVERLAY_MOST:
+            return
+        with suppress(Exception):  # the commit is made: for want of an overlay it doesn't fail
+            LogFile(self.folder).write_overlay(self.state.overlay(self._trail.covered()))
+        self._loose = 0
+
+    def _refuse_impossible(self, commit: Commit) -> None:
+        """What is changed has to be live, and what is added must not be: the log can't say it twice."""
+        for path in (*commit.remove, *(p for p, _ in commit.tier), *(p for p, _ in commit.minus)):
+            if not self.state.contains(path):
+                raise LogCorrupt(
+                    f"a commit names {path}, which is not a live member of {self.place}",
+                    hint="open the table again and retry",
+                )
+        leaving = set(commit.remove)
+        for member in commit.add:
+            if member.path not in leaving and self.state.contains(member.path):
+                raise LogCorrupt(
+                    f"a commit adds {member.path}, which is a live member of {self.place} already",
+                    hint="open the table again and retry",
+                )
+
+    def _write_checkpoint(self, log_id: str, offset: int) -> None:
+        meta = msgspec.structs.replace(self.state.meta, log_id=log_id, log_offset=offset)
+        write_checkpoint(self.place, meta, self.state.columns())
+        old, base = self.state.base, open_checkpoint(self.place)
+        assert base is not None
+        self.state, self._loose = TableState(self.root, self.state.meta, base), 0
+        if isinstance(self._log, LogFile):
+            self._trail = Trail(log_id, self.state.sequence, offset)
+            with suppress(OSError):  # it is of another checkpoint, and counts no more
+                self._log.drop_overlay()
+        if old is not None:
+            old.close()
+
+
+def log_bytes(where: Where) -> int:
+    """How large the log is, its checkpoints apart."""
+    return _log_of(where).size()
+
+
+def _log_of(place: Where) -> LogFile | ObjectLog:
+    return ObjectLog(place) if isinstance(place, Place) else LogFile(place)
+
+
+def _opened(place: Where, known: StateMeta | None) -> OpenedLog:
+    """What lies behind a checkpoint, or behind the log's beginning."""
+    log_id, offset, base = (known.log_id, known.log_offset, known.sequence) if known else ("", 0, 0)
+    if isinstance(place, Place):
+        return OpenedLog(ObjectLog(place).read(log_id, offset))
+    return LogFile(place).open(log_id, offset, base)
+
+
+def _state_at(folder: Where, base: MemberStore | None, opened: OpenedLog) -> TableState:
+    root = root_of(folder)
+    if base is not None and base.meta.table_id != opened.tail.header.table_id:
+        raise LogCorrupt(
+            f"{folder}: manifest.db and manifest.log are of different tables",
+            hint="restore both from one backup, or run `lading collection rebuild`",
+        )
+    if opened.overlay is not None:
+        return TableState.over(root, base, opened.overlay)
+    if base is not None:
+        return TableState(root, msgspec.structs.replace(base.meta, log_id="", log_offset=0), base)
+    return TableState(root, StateMeta.before_the_first_commit(opened.tail.header))

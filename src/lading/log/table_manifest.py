@@ -1,0 +1,253 @@
+"""manifest.json on disk: loaded for inspection, replaced whole, rebuilt from the part files.
+
+The file may be absent or behind: the log is the truth. Loading therefore opens no part and writing is
+a plain replacement. Rebuilding trusts only what the part files themselves say, and imports pyarrow
+only then, because everything else here must stay quick to import.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lading.errors import ManifestStoreError
+from lading.log.table_manifest_text import (
+    PartMeta,
+    TableManifest,
+    bucket_key,
+    decode_manifest,
+    encode_manifest,
+    new_manifest,
+    update_with_new_part,
+)
+from lading.model import Member, Place
+from lading.storage.folder import modified_at, write_atomic
+from lading.storage.place import Where, storage_of
+
+MANIFEST_NAME = "manifest.json"
+
+_BUCKET = re.compile(r"bucket=(-?[0-9]+)")
+
+# Microseconds a unit of a Parquet or Arrow timestamp, as (multiply, divide).
+_MICROSECONDS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
+
+
+def load_manifest(table_dir: str | Where) -> TableManifest | None:
+    """The manifest of the table in `table_dir`, None when it has none. Opens no part."""
+    table_dir = _where(table_dir)
+    path = f"{table_dir}/{MANIFEST_NAME}"
+    try:
+        if isinstance(table_dir, Place):
+            data = storage_of(table_dir).get(MANIFEST_NAME)
+        else:
+            data = (table_dir / MANIFEST_NAME).read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ManifestStoreError(
+            f"{path} can't be read: {error.strerror}", hint="check its permissions", file=path
+        ) from error
+    return decode_manifest(data, path)
+
+
+def write_manifest(
+    table_dir: str | Where, manifest: TableManifest, extra: Mapping[str, Any] | None = None
+) -> None:
+    """Replace manifest.json, creating the table's directory if need be; OSError when it can't be.
+
+    The temporary file has one fixed name, as the layout prescribes: one writer a table at a time.
+    """
+    data = encode_manifest(manifest, extra)
+    table_dir = _where(table_dir)
+    if isinstance(table_dir, Place):
+        storage_of(table_dir).put(MANIFEST_NAME, data)
+    else:
+        write_atomic(table_dir / MANIFEST_NAME, data, temporary=f"{MANIFEST_NAME}.tmp")
+
+
+def manifest_of(table: str, members: Iterable[Member], *, created_at: str, updated_at: str) -> TableManifest:
+    """The manifest that describes `members`, which come in the order they were added."""
+    manifest = new_manifest(table)
+    for member in members:
+        part = PartMeta(
+            path=_within_bucket(member.path, member.bucket),
+            rows=member.rows,
+            bytes=member.bytes,
+            tick_min=member.tick_min,
+            tick_max=member.tick_max,
+            created_at=member.created_at,
+        )
+        update_with_new_part(manifest, member.bucket, part)
+    # By bucket, not by history: the same state gives the same file.
+    manifest.partitions = dict(sorted(manifest.partitions.items(), key=lambda item: item[1].bucket_id))
+    manifest.created_at, manifest.updated_at = created_at, updated_at
+    return manifest
+
+
+def rebuild_manifest(table_dir: str | Path, table: str, order_by: str | None = None) -> TableManifest:
+    """What the part files below `table_dir` say, buckets and parts in sorted order. Writes nothing.
+
+    It can't know which parts were replaced: that is the log's to say. Links are not followed. A bucket has
+    the key that its directory has, `7` for `bucket=7`: parts are found below `bucket=<key>`.
+    """
+    manifest = new_manifest(table)
+    for bucket_dir in _sorted_entries(Path(table_dir)):
+        match = _BUCKET.fullmatch(bucket_dir.name)
+        if match is None or not bucket_dir.is_dir(follow_symlinks=False):
+            continue
+        for file in _sorted_entries(Path(bucket_dir.path)):
+            if file.name.endswith(".parquet") and file.is_file(follow_symlinks=False):
+                part = _part_from_footer(Path(file.path), order_by)
+                update_with_new_part(manifest, int(match[1]), part, key=match[1])
+    return manifest
+
+
+def rebuild(table_dir: str | Path, table: str | None = None, order_by: str | None = None) -> TableManifest:
+    """The manifest of a table whose manifest.json is lost or old; writes nothing.
+
+    From its log and checkpoint; without them from the snapshot that `_CURRENT` names; without that from
+    the part files, which can't say which of them were replaced.
+    """
+    from lading.log.table import Table
+    from lading.upkeep.salvage import salvaged_state
+
+    table_dir = Path(table_dir)
+    name = table or os.path.basename(os.path.abspath(table_dir))
+    if Table.exists(table_dir):
+        state = Table.open(table_dir).state
+    elif (found := salvaged_state(table_dir)) is not None:
+        state = found.state
+    else:
+        return rebuild_manifest(table_dir, name, order_by)
+    meta = state.meta
+    members = state.in_order_added()
+    return manifest_of(table or meta.table, members, created_at=meta.created_at, updated_at=meta.at)
+
+
+def _where(table_dir: str | Where) -> Where:
+    return Path(table_dir) if isinstance(table_dir, str) else table_dir
+
+
+def _within_bucket(path: str, bucket: int) -> str:
+    """`path`, which is relative to the table, as seen from the bucket's directory."""
+    if posixpath.isabs(path):
+        return path
+    return posixpath.relpath(path, f"bucket={bucket_key(bucket)}")
+
+
+def _sorted_entries(folder: Path) -> Sequence[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except FileNotFoundError:
+        return []
+
+
+def _part_from_footer(path: Path, order_by: str | None) -> PartMeta:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            tick_min, tick_max = _ticks(file, order_by)
+            rows = file.metadata.num_rows
+    except (pa.ArrowException, OSError) as error:
+        raise ManifestStoreError(
+            f"{path} can't be read as Parquet: {error}",
+            hint="restore the file or move it out of the bucket, then rebuild again",
+            file=str(path),
+        ) from error
+    stat = path.stat()
+    written = modified_at(stat).isoformat(timespec="microseconds")
+    return PartMeta(path.name, rows, stat.st_size, tick_min, tick_max, written)
+
+
+def _ticks(file: Any, order_by: str | None) -> tuple[int, int]:
+    """Least and greatest tick: from the statistics, or from the column when they are missing."""
+    import pyarrow as pa
+
+    footer = file.metadata.metadata or {}
+    recorded = footer.get(b"lading.order_by")
+    # A footer that records "no order column" (an empty text) settles it as well.
+    column = recorded.decode() if recorded is not None else order_by or "tick"
+    index = file.schema_arrow.get_field_index(column)
+    if index < 0 or file.metadata.num_rows == 0:
+        return 0, 0
+    kind = file.schema_arrow.field(index).type
+    if not (pa.types.is_integer(kind) or pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
+        return 0, 0
+    ranges = _statistics(file.metadata, column, kind)
+    if ranges is None:
+        return _scanned(file, column)
+    return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+
+def _statistics(metadata: Any, column: str, kind: Any) -> list[tuple[int, int]] | None:
+    """The range of each row group that has rows, None unless every one of them is known."""
+    import pyarrow as pa
+
+    leaves = [i for i in range(metadata.num_columns) if metadata.schema.column(i).path == column]
+    if len(leaves) != 1:
+        return None
+    scale = _parquet_scale(metadata.schema.column(leaves[0]), kind)
+    if scale is None:
+        return None
+    multiply, divide = scale
+    ranges = []
+    for group in range(metadata.num_row_groups):
+        if metadata.row_group(group).num_rows == 0:
+            continue
+        known = metadata.row_group(group).column(leaves[0]).statistics
+        if known is None or not known.has_min_max:
+            return None
+        # The raw value of an unsigned integer is its signed twin; its logical value is right.
+        low, high = (known.min, known.max) if pa.types.is_integer(kind) else (known.min_raw, known.max_raw)
+        ranges.append((low * multiply // divide, high * multiply // divide))
+    return ranges or None
+
+
+def _parquet_scale(leaf: Any, kind: Any) -> tuple[int, int] | None:
+    """How a stored value becomes a tick; None when its statistics can't be used."""
+    import pyarrow as pa
+
+    if pa.types.is_integer(kind):
+        return 1, 1
+    if pa.types.is_date(kind):
+        return (1, 1) if leaf.physical_type == "INT32" else None
+    if leaf.physical_type != "INT64":
+        return None
+    # The file may store another unit than the Arrow schema shows (seconds are stored as milliseconds).
+    logical = str(leaf.logical_type)
+    for unit, name in (("ms", "milliseconds"), ("us", "microseconds"), ("ns", "nanoseconds")):
+        if f"timeUnit={name}" in logical:
+            return _MICROSECONDS[unit]
+    return None
+
+
+def _scanned(file: Any, column: str) -> tuple[int, int]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    least, greatest = None, None
+    for batch in file.iter_batches(columns=[column]):
+        bounds = pc.min_max(batch.column(batch.schema.get_field_index(column)))
+        low, high = _tick(bounds["min"], pa), _tick(bounds["max"], pa)
+        if low is not None and high is not None:
+            least = low if least is None else min(least, low)
+            greatest = high if greatest is None else max(greatest, high)
+    return least or 0, greatest or 0
+
+
+def _tick(scalar: Any, pa: Any) -> int | None:
+    if not scalar.is_valid:
+        return None
+    if pa.types.is_timestamp(scalar.type):
+        multiply, divide = _MICROSECONDS[scalar.type.unit]
+        return int(scalar.value * multiply // divide)
+    if pa.types.is_date64(scalar.type):
+        return int(scalar.value // 86_400_000)
+    return int(scalar.value if pa.types.is_date32(scalar.type) else scalar.as_py())

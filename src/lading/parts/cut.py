@@ -1,0 +1,158 @@
+"""Cuts a sorted stream of rows into parts.
+
+A part ends where its bucket ends, or when it is big enough, or when one more source would be more
+than a member may list. Cuts fall between two values of the order column, so that the parts of one
+commit and bucket cover disjoint ranges and a lookup opens one of them; only a value that alone
+exceeds a limit is cut through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lading.model import Member, Root
+from lading.parts.sort import value_ends, value_starts
+from lading.parts.write import ROW_GROUP, SOURCE, Origin, PartWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a part is full."""
+
+    rows: int = 8_000_000
+    bytes: int = 256 << 20
+    sources: int = 4_096
+
+
+class Cutter:
+    """Takes sorted tables, ascending from one to the next, and writes parts."""
+
+    def __init__(
+        self,
+        table_dir: Root,
+        schema: pa.Schema,
+        origin: Origin,
+        bucket_size: int | None,
+        limits: Limits,
+        *,
+        bucket: int = 0,
+        replaces: Sequence[str] = (),
+    ) -> None:
+        """Without a `bucket_size` everything goes to `bucket`; `replaces` as in PartWriter."""
+        self._table_dir = table_dir
+        self._schema = schema
+        self._origin = origin
+        self._bucket_size = bucket_size
+        self._limits = limits
+        self._part: PartWriter | None = None
+        self._bucket = self._home = bucket
+        self._replaces = replaces
+        self._members: list[Member] = []
+
+    def add(self, table: pa.Table) -> None:
+        """Write `table`, which begins where the last one ended or later."""
+        for bucket, rows in self._by_bucket(table):
+            if bucket != self._bucket:
+                self._end_part()
+                self._bucket = bucket
+            for piece in _pieces(rows, self._origin.order_by):
+                self._put(piece)
+
+    def finish(self) -> list[Member]:
+        """End the last part; all of them."""
+        self._end_part()
+        return self._members
+
+    def abort(self) -> None:
+        """Drop the part under construction; those that are complete stay, unreferenced."""
+        if self._part is not None:
+            self._part.abort()
+            self._part = None
+
+    def _by_bucket(self, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+        if self._bucket_size is None or not self._origin.order_by:
+            yield self._home, table
+            return
+        buckets = ticks(table.column(self._origin.order_by)) // self._bucket_size
+        starts = [0, *(np.flatnonzero(np.diff(buckets)) + 1).tolist(), len(buckets)]
+        for start, end in pairwise(starts):
+            if end > start:
+                yield int(buckets[start]), table.slice(start, end - start)
+
+    def _put(self, piece: pa.Table) -> None:
+        """Write rows that should stay together, in a new part if this one can't take them."""
+        if self._part is not None and not self._fits(piece, self._part):
+            self._end_part()
+        for rows in self._bearable(piece):
+            if self._part is not None and not self._fits(rows, self._part):
+                self._end_part()
+            if self._part is None:
+                self._part = PartWriter(
+                    self._table_dir, self._bucket, self._schema, self._origin, replaces=self._replaces
+                )
+            self._part.write(rows)
+
+    def _fits(self, rows: pa.Table, part: PartWriter) -> bool:
+        if part.rows + rows.num_rows > self._limits.rows or part.bytes >= self._limits.bytes:
+            return False
+        if len(part.sources) + rows.num_rows <= self._limits.sources:
+            return True
+        return len(part.sources.keys() | set(_distinct(rows))) <= self._limits.sources
+
+    def _bearable(self, piece: pa.Table) -> Iterator[pa.Table]:
+        """The piece whole, or in as few as a fresh part each can take."""
+        while piece.num_rows:
+            end = self._most(piece)
+            if end < piece.num_rows and self._origin.order_by:
+                starts = value_starts(piece.column(self._origin.order_by))
+                place = int(np.searchsorted(starts, end, side="right"))
+                end = int(starts[place - 1]) if place else end
+            yield piece.slice(0, end)
+            piece = piece.slice(end)
+
+    def _most(self, piece: pa.Table) -> int:
+        """How many of these rows a fresh part can take."""
+        end: int = min(piece.num_rows, self._limits.rows)
+        if end > self._limits.sources:
+            sources = piece.column(SOURCE).slice(0, end)
+            if pc.count_distinct(sources).as_py() > self._limits.sources:
+                _, first = np.unique(sources.to_numpy(), return_index=True)
+                end = int(np.sort(first)[self._limits.sources])
+        return end
+
+    def _end_part(self) -> None:
+        if self._part is not None:
+            part, self._part = self._part, None
+            self._members.append(part.close())
+
+
+def ticks(column: pa.ChunkedArray) -> np.ndarray:
+    """An order column's values as integers: ints themselves, days, microseconds."""
+    if pa.types.is_date32(column.type):
+        column = column.cast(pa.int32())
+    values: np.ndarray = column.cast(pa.int64()).to_numpy()
+    return values
+
+
+def _pieces(table: pa.Table, order_by: str | None) -> Iterator[pa.Table]:
+    """Row groups that end between two order values, longer only where one value is."""
+    ends = value_ends(table.column(order_by), ROW_GROUP) if order_by else _even_ends(table.num_rows)
+    begin = 0
+    for end in ends:
+        yield table.slice(begin, end - begin)
+        begin = end
+
+
+def _even_ends(rows: int) -> list[int]:
+    return [*range(ROW_GROUP, rows, ROW_GROUP), rows]
+
+
+def _distinct(rows: pa.Table) -> list[int]:
+    found: list[int] = pc.unique(rows.column(SOURCE)).to_pylist()
+    return found

@@ -1,0 +1,92 @@
+"""A part, opened where it lies: a file on disk, or an object that is read by ranges.
+
+From an object only the footer and the row groups that are asked for are fetched. Its length is known
+from the log, so opening one costs a single request where the footer is small.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lading.model import Root
+from lading.storage.bucket import ObjectStorage
+from lading.storage.place import located
+
+_ALONE = 1 << 18  # values that are decoded sooner than threads are set to work
+
+
+def open_parquet(root: Root, path: str, size: int | None = None) -> pq.ParquetFile:
+    """The file at `path`, relative to `root` or absolute; `size` in bytes saves a question if it is known."""
+    if isinstance(root, str):
+        return pq.ParquetFile(os.path.join(root, path), memory_map=False)
+    file = RangedFile(*located(root, path), size)
+    # Ranges that lie close together are fetched as one: a request costs more than the bytes between.
+    return pq.ParquetFile(pa.PythonFile(file, mode="r"), pre_buffer=True)
+
+
+def row_batches(
+    root: Root,
+    file: pq.ParquetFile,
+    rows: int,
+    *,
+    groups: Sequence[int] | None = None,
+    columns: Sequence[str] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Batches of at most `rows` rows. From a bucket one row group after the other: what is asked for at once
+    is fetched at once, and whoever stops early should not have paid for the rest."""
+    if isinstance(root, str):
+        threads = groups is None or _values(file, groups, columns) > _ALONE
+        yield from file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=threads)
+        return
+    for group in range(file.metadata.num_row_groups) if groups is None else groups:
+        yield from file.iter_batches(rows, row_groups=[group], columns=columns)
+
+
+def shown_path(root: Root, path: str) -> str:
+    """The file's whole name, for people."""
+    if isinstance(root, str):
+        return os.path.join(root, path)
+    return path if "://" in path else f"{root.url}/{path}"
+
+
+def _values(file: pq.ParquetFile, groups: Sequence[int], columns: Sequence[str] | None) -> int:
+    wide = file.metadata.num_columns if columns is None else len(columns)
+    return wide * sum(int(file.metadata.row_group(group).num_rows) for group in groups)
+
+
+class RangedFile(io.RawIOBase):
+    """An object as a file that can be read and sought; every read is one request."""
+
+    def __init__(self, storage: ObjectStorage, name: str, size: int | None = None) -> None:
+        self._storage = storage
+        self._name = name
+        self._size = storage.head(name).size if size is None else size
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        self._at = max(0, start + offset)
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        left = max(0, self._size - self._at)
+        length = left if size is None or size < 0 else min(size, left)
+        if length == 0:
+            return b""
+        data = self._storage.get_range(self._name, self._at, length)
+        self._at += len(data)
+        return data

@@ -1,0 +1,107 @@
+"""Rewrites members without the rows of some sources. Plain Arrow in a few threads: no Spark, no JVM.
+
+A changed or vanished file touches the members that hold its rows and no others, and those are read
+once, a batch at a time, so neither the size of a member nor their number decides about memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lading.errors import PartError
+from lading.model import Member, Root
+from lading.parts.open import open_parquet, row_batches, shown_path
+from lading.parts.write import ROW_GROUP, SOURCE, Origin, PartWriter
+
+_THREADS = 4
+
+
+def rewrite_members(
+    table_dir: Root,
+    members: Sequence[Member],
+    drop: frozenset[int],
+    *,
+    table_id: str,
+    run_id: str,
+    commit_id: str,
+    order_by: str | None,
+) -> list[Member]:
+    """The members that replace these: same rows in the same order, without those of `drop`.
+
+    A member of which nothing is left is replaced by none. The old files stay: they are still read.
+    """
+    origin = Origin(table_id, run_id, commit_id, order_by)
+    with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as pool:
+        rewritten = pool.map(partial(_rewrite, table_dir, drop, origin), members)
+        return [member for member in rewritten if member is not None]
+
+
+def _rewrite(table_dir: Root, drop: frozenset[int], origin: Origin, member: Member) -> Member | None:
+    leave_out = pa.array(sorted(drop | set(member.minus)), pa.int64())
+    with _reading(table_dir, member):
+        file = open_parquet(table_dir, member.path, member.bytes)
+    with file:
+        schema = file.schema_arrow.remove_metadata()
+        kept = _row_groups(_kept_batches(_batches(table_dir, member, file), leave_out), schema)
+        first = next(kept, None)
+        if first is None:
+            return None
+        writer = PartWriter(table_dir, member.bucket, schema, origin, replaces=[member.path])
+        try:
+            writer.write(first)
+            for table in kept:
+                writer.write(table)
+        except BaseException:
+            writer.abort()
+            raise
+    return msgspec.structs.replace(writer.close(), tier=member.tier)
+
+
+def _batches(table_dir: Root, member: Member, file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+    with _reading(table_dir, member):
+        yield from row_batches(table_dir, file, ROW_GROUP // 2)
+
+
+@contextmanager
+def _reading(table_dir: Root, member: Member) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        path = shown_path(table_dir, member.path)
+        raise PartError(
+            f"the part {path} can't be read: {error}",
+            hint="`lading verify` lists what is damaged, `lading repair` has it read again from its sources",
+            file=path,
+        ) from error
+
+
+def _kept_batches(batches: Iterator[pa.RecordBatch], leave_out: pa.Array) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        kept = batch.filter(pc.invert(pc.is_in(batch.column(SOURCE), value_set=leave_out)))
+        if kept.num_rows:
+            yield kept
+
+
+def _row_groups(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
+    """Full row groups again, however few rows each batch has kept."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        while rows >= ROW_GROUP:
+            table = pa.Table.from_batches(held, schema)
+            yield table.slice(0, ROW_GROUP)
+            rest = table.slice(ROW_GROUP)
+            held, rows = rest.to_batches(), rest.num_rows
+    if rows:
+        yield pa.Table.from_batches(held, schema)

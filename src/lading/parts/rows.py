@@ -1,0 +1,118 @@
+"""One member's rows in the table's terms: its columns, its types, without what no longer counts.
+
+Scan and lookup both read parts through here, so a `minus`, an older schema and a damaged file mean
+the same to both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lading.errors import PartError
+from lading.model import Member, Root
+from lading.parts.conform import conformed
+from lading.parts.footers import FOOTERS, OpenPart
+from lading.parts.open import row_batches, shown_path
+from lading.where.bind import Predicate, columns_of
+from lading.where.filter import row_filter
+
+_SOURCE = "_source"
+_BATCH_ROWS = 128 * 1024
+_HINT = (
+    "`lading verify` (`lading collection check` for a collection) lists what is damaged; "
+    "`lading run --full` builds a table again from its sources"
+)
+
+
+@dataclass
+class Tally:
+    """What was touched so far; readers report it."""
+
+    files: int = 0
+    row_groups: int = 0
+    row_groups_total: int = 0
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to read of every part."""
+
+    schema: pa.Schema  # the table's
+    columns: Sequence[str]
+    where: Predicate | None = None  # bound
+    tally: Tally = field(default_factory=Tally)
+
+
+def read_part(root: Root, member: Member, wanted: Wanted) -> Iterator[pa.RecordBatch]:
+    """The matching rows of one member, batch by batch; only row groups that may hold any are read."""
+    path = _inside(root, member.path)
+    needed = _needed(wanted, member)
+    keep = row_filter(wanted.where, needed, _SOURCE, member.minus)
+    file, part = _opened(root, member, path)
+    with file:
+        wanted.tally.files += 1
+        for batch in _batches(root, file, part, path, needed, wanted):
+            kept = batch if keep is None else keep(batch)
+            if kept.num_rows:
+                yield kept.select(list(wanted.columns))
+
+
+def _opened(root: Root, member: Member, path: str) -> tuple[pq.ParquetFile, OpenPart]:
+    try:
+        return FOOTERS.open(root, member)
+    except (OSError, pa.ArrowException) as error:
+        raise _unreadable(path, error) from error
+
+
+def _batches(
+    root: Root, file: pq.ParquetFile, part: OpenPart, path: str, needed: pa.Schema, wanted: Wanted
+) -> Iterator[pa.RecordBatch]:
+    groups = _groups(part, wanted)
+    if not groups:
+        return
+    # A part older than all of these columns still has as many rows as any of its own says.
+    columns = [name for name in needed.names if name in part.names] or part.names[:1]
+    batches = row_batches(root, file, _BATCH_ROWS, groups=groups, columns=columns)
+    while (batch := _next(batches, path)) is not None:
+        yield conformed(batch, needed, path, _HINT)
+
+
+def _inside(root: Root, path: str) -> str:
+    # An absolute path is one that somebody added from elsewhere; a relative one never leaves the root.
+    if ".." in path.split("/"):
+        raise PartError(f"the member path {path} leads out of {root}", hint=_HINT, file=path)
+    return shown_path(root, path)
+
+
+def _needed(wanted: Wanted, member: Member) -> pa.Schema:
+    names = dict.fromkeys(wanted.columns)
+    if wanted.where is not None:
+        names |= dict.fromkeys(sorted(columns_of(wanted.where)))
+    if member.minus:
+        names[_SOURCE] = None
+    return pa.schema([wanted.schema.field(name) for name in names])
+
+
+def _groups(part: OpenPart, wanted: Wanted) -> list[int]:
+    count = part.metadata.num_row_groups
+    wanted.tally.row_groups_total += count
+    groups = list(range(count)) if wanted.where is None else part.groups(wanted.where, wanted.schema)
+    wanted.tally.row_groups += len(groups)
+    return groups
+
+
+def _next(batches: Iterator[pa.RecordBatch], path: str) -> pa.RecordBatch | None:
+    try:
+        return next(batches, None)
+    except (OSError, pa.ArrowException) as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: str, error: Exception) -> PartError:
+    if isinstance(error, FileNotFoundError):
+        return PartError(f"the part {path} is missing", hint=_HINT, file=path)
+    return PartError(f"the part {path} can't be read: {error}", hint=_HINT, file=path)

@@ -1,0 +1,189 @@
+"""The order of rows in a part: by the order column, `_source`, the other columns by name, then a hash.
+
+Equal logical content gives equal files, so nothing may be left to the order in which rows arrive.
+When a task holds more than its memory allows, it keeps sorted runs on disk and merges them by ranges:
+each range is found in every run by binary search and sorted alone. Ranges end between two values of
+the leading column, and inside one value only if that value alone is too much.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lading.parts.write import SOURCE
+
+TIE = "__lading_tie"  # a hash of the nested columns, which Arrow can't sort by
+
+_SAMPLES = 64  # values a run offers as pivots
+_RUN_BATCH = 65_536
+
+
+def sort_keys(schema: pa.Schema, order_by: str | None) -> list[str]:
+    """The columns to sort by, in order."""
+    leading = [name for name in (order_by, SOURCE) if name is not None and name in schema.names]
+    rest = sorted(
+        field.name
+        for field in schema
+        if field.name not in (*leading, TIE) and not pa.types.is_nested(field.type)
+    )
+    return [*leading, *rest, *([TIE] if TIE in schema.names else [])]
+
+
+def in_order(table: pa.Table, keys: Sequence[str]) -> pa.Array:
+    """The row numbers of `table` (of one chunk a column) in the order of `keys`.
+
+    Most rows are told apart by the first key; the many-key sort, which is slow, sees only the others.
+    """
+    first = table.column(keys[0])
+    order = pc.sort_indices(first)
+    if len(keys) == 1 or table.num_rows < 2:
+        return order
+    values = first.take(order)
+    rising = pc.fill_null(pc.less(values.slice(0, len(values) - 1), values.slice(1)), False).to_numpy()
+    alone = np.concatenate([[True], rising]) & np.concatenate([rising, [True]])
+    places = np.flatnonzero(~alone)
+    if not len(places):
+        return order
+    numbers = order.to_numpy(zero_copy_only=False).copy()
+    tied = numbers[places]
+    subset = table.select(list(keys)).take(tied).combine_chunks()
+    among = pc.sort_indices(subset, sort_keys=[(key, "ascending") for key in keys])
+    numbers[places] = tied[among.to_numpy()]
+    return pa.array(numbers)
+
+
+def value_starts(column: pa.ChunkedArray) -> np.ndarray:
+    """The rows of a sorted column that begin another value than the row before."""
+    changes = pc.not_equal(column.slice(0, max(0, len(column) - 1)), column.slice(1))
+    return np.flatnonzero(pc.fill_null(changes, False).to_numpy()) + 1
+
+
+def value_ends(column: pa.ChunkedArray, rows: int) -> Iterator[int]:
+    """Where to cut a sorted column into pieces of at most `rows`, never inside a value.
+
+    A value that has more rows than that makes a longer piece.
+    """
+    if len(column) <= rows:
+        yield len(column)
+        return
+    starts = np.append(value_starts(column), len(column))
+    begin = 0
+    while begin < len(column):
+        following, beyond = np.searchsorted(starts, [begin, begin + rows], side="right")
+        begin = int(starts[max(beyond - 1, following)])
+        yield begin
+
+
+def merged(runs: Sequence[pa.Table], keys: Sequence[str], limit: int) -> Iterator[pa.Table]:
+    """The rows of sorted runs as sorted tables of about `limit` rows, ascending from one to the next."""
+    for slices in _ranges([run for run in runs if run.num_rows], list(keys), 0, limit):
+        together = pa.concat_tables(slices).combine_chunks()
+        yield together if len(slices) == 1 else together.take(in_order(together, keys))
+
+
+class Runs:
+    """Sorted runs in a temporary folder, memory-mapped when they are read back."""
+
+    def __init__(self) -> None:
+        # Where Spark keeps its own: inside the cache, and big enough for a shuffle.
+        spark_folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
+        self._folder = tempfile.TemporaryDirectory(prefix="lading-runs-", dir=spark_folder)
+        self._paths: list[Path] = []
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def add(self, tables: Iterator[pa.Table]) -> None:
+        """One more run: tables in order. Nothing is kept if there are none."""
+        first = next(tables, None)
+        if first is None:
+            return
+        path = Path(self._folder.name) / f"{len(self._paths)}.arrow"
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, first.schema) as writer:
+            for table in chain([first], tables):
+                writer.write_table(table, max_chunksize=_RUN_BATCH)
+        self._paths.append(path)
+
+    def tables(self) -> list[pa.Table]:
+        return [pa.ipc.open_file(pa.memory_map(str(path))).read_all() for path in self._paths]
+
+    def close(self) -> None:
+        self._folder.cleanup()
+
+
+def _ranges(slices: list[pa.Table], keys: list[str], level: int, limit: int) -> Iterator[list[pa.Table]]:
+    rows = sum(part.num_rows for part in slices)
+    if rows == 0:
+        return
+    if rows <= limit:
+        yield slices
+        return
+    if level == len(keys):  # equal in every key: any order is the order
+        yield from ([part] for part in slices)
+        return
+    pivot = _pivot(slices, keys[level])
+    below, equal, above = [], [], []
+    for part in slices:
+        rank = _ranker(part.column(keys[level]))
+        start = _search(part.num_rows, lambda i, rank=rank: rank(i) >= pivot)  # type: ignore[misc]
+        end = _search(part.num_rows, lambda i, rank=rank: rank(i) > pivot)  # type: ignore[misc]
+        below.append(part.slice(0, start))
+        equal.append(part.slice(start, end - start))
+        above.append(part.slice(end))
+    yield from _ranges(_filled(below), keys, level, limit)
+    yield from _ranges(_filled(equal), keys, level + 1, limit)
+    yield from _ranges(_filled(above), keys, level, limit)
+
+
+def _filled(slices: list[pa.Table]) -> list[pa.Table]:
+    return [part for part in slices if part.num_rows]
+
+
+def _pivot(slices: list[pa.Table], key: str) -> tuple[int, Any]:
+    """The median of a sample that weighs each run by its rows."""
+    rows = sum(part.num_rows for part in slices)
+    sample = []
+    for part in slices:
+        rank = _ranker(part.column(key))
+        count = max(1, _SAMPLES * part.num_rows // rows)
+        sample += [rank(part.num_rows * i // count) for i in range(count)]
+    return sorted(sample)[len(sample) // 2]
+
+
+def _ranker(column: pa.ChunkedArray) -> Callable[[int], tuple[int, Any]]:
+    """Row number to a value that Python orders as Arrow sorts: numbers, then NaN, then null."""
+    if pa.types.is_temporal(column.type):
+        width = pa.int32() if column.type.bit_width == 32 else pa.int64()
+        column = column.cast(width)  # Python's own dates end with the year 9999
+
+    def rank(row: int) -> tuple[int, Any]:
+        value = column[row].as_py()
+        if value is None:
+            return (2, 0)
+        if isinstance(value, float) and math.isnan(value):
+            return (1, 0)
+        return (0, value)
+
+    return rank
+
+
+def _search(rows: int, reached: Callable[[int], bool]) -> int:
+    """The first row for which `reached` holds; once it does it keeps holding."""
+    low, high = 0, rows
+    while low < high:
+        middle = (low + high) // 2
+        if reached(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low

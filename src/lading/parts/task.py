@@ -1,0 +1,139 @@
+"""What one Spark task does with its rows: hold them, sort them, write them as parts.
+
+Runs in Spark's Python workers, on Arrow batches. Nothing but one small row a part goes back to the
+driver. A task that Spark runs twice writes other files the second time; only the winner's rows are
+collected, and the loser's parts are recognised by the run's token in their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+import pyarrow as pa
+
+from lading.errors import TransformError
+from lading.model import Member, Root
+from lading.parts.cut import Cutter, Limits
+from lading.parts.sort import TIE, Runs, in_order, merged, sort_keys, value_ends
+from lading.parts.write import SOURCE, Origin
+
+RESULT = "member binary"  # the schema of what a task returns, as Spark DDL
+
+_SLICE = 1 << 20  # rows gathered at a time: bounds the copy that sorting needs
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """All that a task has to know; travels to the workers."""
+
+    table_dir: Root
+    origin: Origin
+    schema: bytes  # Arrow IPC schema of the parts
+    tie: bool  # whether rows carry a hash of their nested columns behind the data columns
+    bucket_size: int | None  # ticks; None: everything in bucket 0
+    memory: int  # bytes of rows held before a sorted run goes to disk
+    limits: Limits
+    bucket: int = 0  # where everything goes without a bucket_size
+    replaces: tuple[str, ...] = ()  # members whose rows these are, when parts are made from parts
+
+
+def write_parts(batches: Iterator[pa.RecordBatch], spec: TaskSpec) -> Iterator[pa.RecordBatch]:
+    """Turn a task's rows into parts; yields their members, encoded."""
+    cutter = Cutter(
+        spec.table_dir,
+        _schema(spec),
+        spec.origin,
+        spec.bucket_size,
+        spec.limits,
+        bucket=spec.bucket,
+        replaces=spec.replaces,
+    )
+    try:
+        for table in _sorted_rows(with_sources(batches, _schema(spec)), spec):
+            cutter.add(table)
+        members = cutter.finish()
+    except BaseException:
+        cutter.abort()
+        raise
+    if members:
+        encoded = [msgspec.msgpack.encode(member) for member in members]
+        yield pa.RecordBatch.from_arrays([pa.array(encoded, pa.binary())], names=["member"])
+
+
+def with_sources(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The batches, every row of which says where it comes from: without that it could never be replaced."""
+    at = schema.get_field_index(SOURCE)
+    for batch in batches:
+        if at >= 0 and batch.column(at).null_count:
+            raise TransformError(
+                f"the transform returned a row whose {SOURCE!r} is null",
+                hint=f"keep {SOURCE!r} as it is in every row; an outer join or a union adds rows without one",
+            )
+        yield batch
+
+
+def decoded(row: bytes) -> Member:
+    """The member that a task returned."""
+    return msgspec.msgpack.decode(row, type=Member)
+
+
+def _sorted_rows(batches: Iterator[pa.RecordBatch], spec: TaskSpec) -> Iterator[pa.Table]:
+    """The task's rows in order, a table at a time, without the hash column."""
+    rows_schema = _schema(spec)
+    if spec.tie:
+        rows_schema = rows_schema.append(pa.field(TIE, pa.int64()))
+    keys = sort_keys(rows_schema, spec.origin.order_by)
+    plain = _schema(spec).names
+    # Parts of an unordered table may overlap: no merging.
+    merge = spec.origin.order_by is not None
+    for table in sorted_tables(batches, rows_schema, keys, spec.memory, merge=merge):
+        yield table.select(plain)
+
+
+def sorted_tables(
+    batches: Iterator[pa.RecordBatch], schema: pa.Schema, keys: list[str], memory: int, *, merge: bool = True
+) -> Iterator[pa.Table]:
+    """Rows in the order of `keys`, a table at a time; what exceeds `memory` goes to disk in sorted runs.
+    Without `merge` each run is sorted by itself."""
+    runs = Runs()
+    try:
+        held: list[pa.RecordBatch] = []
+        size = rows = 0
+        for batch in batches:
+            held.append(pa.RecordBatch.from_arrays(batch.columns, names=schema.names).cast(schema))
+            size += batch.nbytes
+            rows += batch.num_rows
+            if size >= memory:
+                full, held, size = held, [], 0
+                if merge:
+                    runs.add(_sorted(full, keys))
+                else:
+                    yield from _sorted(full, keys)
+        if not len(runs):
+            yield from _sorted(held, keys)
+            return
+        runs.add(_sorted(held, keys))
+        tables = runs.tables()
+        row_bytes = max(1, sum(table.nbytes for table in tables) // max(1, rows))
+        yield from merged(tables, keys, max(1, memory // 2 // row_bytes))
+    finally:
+        runs.close()
+
+
+def _sorted(batches: list[pa.RecordBatch], keys: list[str]) -> Iterator[pa.Table]:
+    """The rows of `batches` (emptied on the way) in order, in slices that end between two values."""
+    if not batches:
+        return
+    table = pa.Table.from_batches(batches).combine_chunks()
+    batches.clear()
+    order = in_order(table, keys)
+    begin = 0
+    for end in value_ends(table.column(keys[0]).take(order), _SLICE):
+        yield table.take(order.slice(begin, end - begin))
+        begin = end
+
+
+def _schema(spec: TaskSpec) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(spec.schema))

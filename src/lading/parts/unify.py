@@ -1,0 +1,80 @@
+"""One schema for files that were not written together.
+
+A collection takes files as they are, so their columns may differ: one is missing here, an int there is
+wider elsewhere. The schema widens as far as every value, and every bound that the log holds already,
+keeps its meaning; what goes further is refused, with the file and the column named.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lading.errors import SchemaDrift
+from lading.where.bounds import bound_kind
+
+_UNITS = ("s", "ms", "us", "ns")
+
+
+def unified(table: pa.Schema | None, file: pa.Schema, path: str) -> pa.Schema:
+    """The schema of a table that takes up `file`: its columns in their order, then the new ones."""
+    columns = {field.name: field.type for field in table} if table is not None else {}
+    if len(set(file.names)) != len(file.names):
+        raise SchemaDrift(
+            f"{path} has two columns of one name",
+            hint="rename one of them and write the file again",
+            file=path,
+        )
+    for field in file:
+        found = _plain(field.type)
+        known = columns.get(field.name)
+        columns[field.name] = found if known is None else _joined(known, found, field.name, path)
+    return pa.schema([pa.field(name, type) for name, type in columns.items()])
+
+
+def _plain(type: pa.DataType) -> pa.DataType:
+    """The type that values are given out in: how a writer chose to encode them is the file's business."""
+    if pa.types.is_dictionary(type):
+        return _plain(type.value_type)
+    if pa.types.is_string_view(type):
+        return pa.string()
+    if pa.types.is_binary_view(type):
+        return pa.binary()
+    if pa.types.is_date64(type):
+        return pa.date32()
+    return pa.float32() if pa.types.is_float16(type) else type
+
+
+def _joined(known: pa.DataType, found: pa.DataType, column: str, path: str) -> pa.DataType:
+    if known == found or pa.types.is_null(found):
+        return known
+    if pa.types.is_null(known):
+        return found
+    wider = _wider(known, found)
+    if wider is None:
+        raise SchemaDrift(
+            f"{path}: column {column} is {found} there and {known} in the collection",
+            hint="write the file again with that type, or keep it in a collection of its own",
+            file=path,
+        )
+    return wider
+
+
+def _wider(known: pa.DataType, found: pa.DataType) -> pa.DataType | None:
+    if pa.types.is_timestamp(known) and pa.types.is_timestamp(found):
+        same_sort = (known.tz is None) == (found.tz is None)
+        # A coarser unit is converted when it is read; a finer one would lose digits.
+        return known if same_sort and _UNITS.index(found.unit) <= _UNITS.index(known.unit) else None
+    kind = bound_kind(known)
+    if kind is None or kind != bound_kind(found):
+        return None
+    if pa.types.is_integer(known) and pa.uint64() in (known, found) and not _both_unsigned(known, found):
+        return None  # no integer type holds both
+    joined = pa.unify_schemas(
+        [pa.schema([("x", known)]), pa.schema([("x", found)])], promote_options="permissive"
+    )
+    type: pa.DataType = joined.field("x").type
+    return type if bound_kind(type) == kind else None
+
+
+def _both_unsigned(one: pa.DataType, other: pa.DataType) -> bool:
+    return bool(pa.types.is_unsigned_integer(one) and pa.types.is_unsigned_integer(other))

@@ -1,0 +1,262 @@
+"""Writes parts: the one place where a Parquet file of a table comes into being.
+
+A part is written under a hidden name, synced, renamed and only then spoken of, so a listed part is
+whole; one for a bucket is written here and uploaded under its name when it is complete. Its name
+carries a token of the run in its first 48 bits: what a killed run leaves behind can be told from other
+runs' parts by name alone. While it is written, everything that the log wants to know of it (zones,
+sources, key and tick range) is gathered, so nobody has to open it again for that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import xxhash
+
+from lading.log.table_manifest_text import bucket_key
+from lading.model import Bound, Member, Place, Root, Zone
+from lading.storage.folder import fsync_dir, make_dirs
+from lading.storage.place import storage_of
+from lading.where.bounds import merge_zones, tick_of, to_bound, zone_of
+
+SOURCE = "_source"
+ROW_GROUP = 131_072  # rows: what a lookup has to decode at most
+
+_NAME = re.compile(
+    r"\.?part-([0-9a-f]{8}-[0-9a-f]{4})-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\.parquet(\.tmp)?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Whose part it is: written into its footer, so that a table can be told together from its files."""
+
+    table_id: str
+    run_id: str
+    commit_id: str
+    order_by: str | None
+
+
+def part_name(run_id: str) -> str:
+    """A fresh name: a UUID (version 8) whose first 48 bits are the run's token, the rest random."""
+    value = (_token(run_id) << 80) | (uuid.uuid4().int & ((1 << 80) - 1))
+    value = value & ~(0xF << 76) | (0x8 << 76)
+    value = value & ~(0x3 << 62) | (0x2 << 62)
+    return f"part-{uuid.UUID(int=value)}.parquet"
+
+
+def is_part_of(name: str, run_id: str) -> bool:
+    """Whether `name` (a part's, or that of a part left half written) was given by this run."""
+    match = _NAME.fullmatch(name.rsplit("/", 1)[-1])
+    return bool(match) and int(match[1].replace("-", ""), 16) == _token(run_id)  # type: ignore[index]
+
+
+class PartWriter:
+    """One part under construction: `write` sorted rows, then `close`, or `abort` to leave nothing."""
+
+    def __init__(
+        self,
+        table_dir: Root,
+        bucket: int,
+        schema: pa.Schema,
+        origin: Origin,
+        *,
+        path: str | None = None,
+        replaces: Sequence[str] = (),
+    ) -> None:
+        """`path`, relative to the table, is for who wants a name of their own; `replaces` are the members
+        whose rows it holds, for who has nothing left but the files."""
+        self._origin = origin
+        self._replaces = replaces
+        self._schema = schema
+        self._bucket = bucket
+        self._path = path or f"bucket={bucket_key(bucket)}/{part_name(origin.run_id)}"
+        self._root = table_dir
+        self._beside = _beside(table_dir, self._path)
+        self._order_type = schema.field(origin.order_by).type if origin.order_by else None
+        self._zones = {field.name: _ZoneSum() for field in schema}
+        self._keys: list[Bound] = []  # least and greatest of the rows so far
+        self.rows = 0
+        self.sources: Counter[int] = Counter()
+        self._sink = pa.OSFile(str(self._beside), "wb")
+        self._writer: pq.ParquetWriter | None = None  # made with the first rows: they say how to encode
+
+    @property
+    def bytes(self) -> int:
+        """What has reached the file so far."""
+        return int(self._sink.tell())
+
+    def write(self, table: pa.Table) -> None:
+        """Append rows, in order, as one or more row groups."""
+        self._writer = self._writer or self._started(table)
+        self._writer.write_table(table, row_group_size=ROW_GROUP)
+        self.rows += table.num_rows
+        for name, zones in self._zones.items():
+            zones.add(zone_of(table.column(name)), table.num_rows)
+        if SOURCE in table.schema.names:
+            counts = pc.value_counts(table.column(SOURCE))
+            sources, rows = counts.field("values").to_pylist(), counts.field("counts").to_pylist()
+            self.sources.update(dict(zip(sources, rows, strict=True)))
+        if self._origin.order_by:
+            # Not the zone's ends: those may be cut short, and a lookup needs them exact.
+            ends = pc.min_max(table.column(self._origin.order_by))
+            found = [to_bound(ends[end], self._order_type) for end in ("min", "max")]
+            keys: list[Any] = [*self._keys, *(key for key in found if key is not None)]
+            self._keys = [min(keys), max(keys)] if keys else []
+
+    def close(self) -> Member:
+        """Make the part durable under its own name and describe it."""
+        try:
+            writer = self._writer = self._writer or self._started(self._schema.empty_table())
+            writer.add_key_value_metadata(self._footer())
+            writer.close()
+            self._sink.close()
+            size = self._beside.stat().st_size
+            self._place()
+        except BaseException:
+            self.abort()
+            raise
+        return self._member(size)
+
+    def abort(self) -> None:
+        """Drop what was written."""
+        if self._writer is not None:
+            self._writer.is_open = False  # or it would try to write a footer when it is collected
+        try:
+            self._sink.close()
+        finally:
+            self._beside.unlink(missing_ok=True)
+
+    def _started(self, first: pa.Table) -> pq.ParquetWriter:
+        return pq.ParquetWriter(
+            self._sink,
+            self._schema,
+            compression="zstd",
+            use_dictionary=_worth_a_dictionary(first),
+            write_statistics=True,
+            write_page_index=True,
+            sorting_columns=_sorting(self._schema, self._origin.order_by),
+        )
+
+    def _place(self) -> None:
+        """Give the complete file its name."""
+        if isinstance(self._root, Place):
+            storage_of(self._root).upload(self._path, self._beside)
+            self._beside.unlink()
+            return
+        _fsync(self._beside)
+        os.rename(self._beside, Path(self._root) / self._path)
+        fsync_dir(self._beside.parent)
+
+    def _footer(self) -> dict[str, str]:
+        replaces = {"lading.replaces": json.dumps(list(self._replaces))} if self._replaces else {}
+        return replaces | {
+            "lading.table_id": self._origin.table_id,
+            "lading.run_id": self._origin.run_id,
+            "lading.commit_id": self._origin.commit_id,
+            "lading.order_by": self._origin.order_by or "",
+        }
+
+    def _member(self, size: int) -> Member:
+        key_min, key_max = self._keys or (None, None)
+        return Member(
+            path=self._path,
+            rows=self.rows,
+            bytes=size,
+            bucket=self._bucket,
+            tick_min=0 if self._order_type is None else tick_of(key_min, self._order_type),
+            tick_max=0 if self._order_type is None else tick_of(key_max, self._order_type),
+            key_min=key_min,
+            key_max=key_max,
+            created_at=datetime.now(UTC).isoformat(timespec="microseconds"),
+            zones={name: zone for name, sums in self._zones.items() if (zone := sums.zone()) is not None},
+            sources=tuple(sorted(self.sources.items())),
+        )
+
+
+class _ZoneSum:
+    """The zone of a column over several writes."""
+
+    def __init__(self) -> None:
+        self._zone: Zone | None = None
+        self._only_nulls = 0  # rows of the writes that were null throughout: they bound nothing
+        self._unordered = False
+
+    def add(self, zone: Zone | None, rows: int) -> None:
+        if zone is None:
+            self._unordered = True
+        elif zone.nulls == rows:
+            self._only_nulls += rows
+        else:
+            self._zone = zone if self._zone is None else merge_zones([self._zone, zone])
+
+    def zone(self) -> Zone | None:
+        if self._unordered:
+            return None
+        if self._zone is None:
+            return Zone(None, None, self._only_nulls)
+        nulls = None if self._zone.nulls is None else self._zone.nulls + self._only_nulls
+        return Zone(self._zone.min, self._zone.max, nulls)
+
+
+def _beside(root: Root, path: str) -> Path:
+    """Where a part is written until it is complete."""
+    if isinstance(root, Place):
+        # Where Spark keeps its own: big enough for a shuffle.
+        folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
+        handle, name = tempfile.mkstemp(prefix="lading-", suffix=f"-{path.rpartition('/')[2]}", dir=folder)
+        os.close(handle)
+        return Path(name)
+    final = Path(root) / path
+    make_dirs(final.parent)
+    return final.with_name(f".{final.name}.tmp")
+
+
+def _token(run_id: str) -> int:
+    return xxhash.xxh3_64_intdigest(run_id.encode()) >> 16
+
+
+def _sorting(schema: pa.Schema, order_by: str | None) -> list[pq.SortingColumn] | None:
+    """Said only where column numbers are Parquet's own too, that is without nested columns before it."""
+    if order_by is None:
+        return None
+    index = schema.get_field_index(order_by)
+    flat = all(not pa.types.is_nested(schema.field(i).type) for i in range(index))
+    return [pq.SortingColumn(index)] if flat else None
+
+
+def _worth_a_dictionary(rows: pa.Table) -> list[str] | bool:
+    """`_source`, and the columns whose values repeat. A dictionary of values that hardly do takes twice the
+    time to write and a third more room. It goes by the first row group: equal rows still give equal files."""
+    if any(pa.types.is_nested(field.type) for field in rows.schema):
+        return True  # Parquet's names for what is inside aren't ours to guess
+    few = rows.slice(0, ROW_GROUP)
+    return [name for name in few.schema.names if name == SOURCE or _repeats(few.column(name))]
+
+
+def _repeats(column: pa.ChunkedArray) -> bool:
+    try:
+        return bool(2 * pc.count_distinct(column).as_py() <= len(column))
+    except pa.ArrowNotImplementedError:  # a type of somebody else's file
+        return True
+
+
+def _fsync(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

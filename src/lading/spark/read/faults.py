@@ -1,0 +1,206 @@
+"""What is wrong with the text of a row that Spark could not read: the column and the reason. Pure.
+
+Spark's answer to such a row is nulls. A value that is there in the text and null in the answer is the
+one that doesn't fit; text that doesn't even have the right number of values says so itself. Runs where
+rows are set aside, on many of them, so it asks Spark nothing.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lading.formats.text_shapes import DATE, timestamp_shape
+from lading.model import Column, Layout
+
+# Roughly what is read as a type that a person wrote; only the words of a reason depend on it.
+_TIMES = re.compile(timestamp_shape("timestamp"))
+_READ_AS = {
+    "bigint": re.compile(r"[+-]?[0-9]{1,19}"),
+    "double": re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|NaN|[+-]?Inf(?:inity)?"),
+    "date": re.compile(DATE),
+    "timestamp": _TIMES,
+    "timestamp_ntz": _TIMES,
+}
+_NOTHING = re.compile(r"(?!)")
+
+MISFIT = "does not fit the schema"
+TOO_DEEP = "is nested too deeply to be read"
+
+Fault = tuple[str | None, str]  # the column, if one is to blame, and the reason
+
+
+def fault(
+    text: str,
+    *,
+    format: str,
+    options: Mapping[str, Any],
+    names: Sequence[str],
+    unread: Mapping[str, Column],
+    layout: Layout | None = None,
+) -> Fault:
+    """`names` are the file's columns in its order; `unread` are those that Spark found nothing in."""
+    if format == "json":
+        return _json_fault(text, names, unread)
+    if layout is not None:
+        return _fixed_fault(text, layout, unread, options)
+    if format in ("csv", "tsv"):
+        return _delimited_fault(text, format, options, names, unread)
+    return _parquet_fault(text)
+
+
+def advice(text: str, column: Column | None, *, table: str, format: str, options: Mapping[str, Any]) -> str:
+    """What to do about a row: `column` is the one to blame, if the schema has it."""
+    if column is not None and column.inferred:
+        return (
+            f"fix the row; or `lading discover-schema {table} --full-scan` infers the types from all rows; "
+            f"or make {column.type} yours: delete `because` of the column in schema/{table}.yaml"
+        )
+    if format == "json" and not options.get("multiline") and _is_of_an_array(text):
+        return (
+            "a file that is one array, or one object over many lines, needs read_options: {multiline: true}"
+        )
+    if format == "json" and column is None:
+        return f"fix the record; if its keys are new, `lading discover-schema {table}` or another `drift`"
+    if format == "fixed_width" and column is None:
+        return "fix the line, or `start` and `length` of the columns in the spec"
+    if format in ("csv", "tsv") and column is None:
+        return (
+            "fix the row, or read_options: `delimiter`, `quote`, `escape`; `comment` for lines that are no "
+            "records, `multiline` for values that span lines"
+        )
+    where = f"schema/{table}.yaml" if format != "fixed_width" else "the spec"
+    return f"fix the row, or the type in {where}"
+
+
+def _is_of_an_array(text: str) -> bool:
+    """Whether a line looks like a piece of a document over many lines: `[`, `{`, or `{…},`."""
+    bare = text.strip()
+    return bare[:1] in ("[", "]") or bare in ("{", "}", "},") or bare.endswith("},")
+
+
+def same_record(one: str, other: str, format: str, options: Mapping[str, Any]) -> bool:
+    """Whether two texts are of one record: quotes that need not be there don't count."""
+    if format not in ("csv", "tsv"):
+        return _one_newline(one) == _one_newline(other)
+    mine, theirs = _fields(one, format, options), _fields(other, format, options)
+    if mine is None or theirs is None:
+        return _one_newline(one) == _one_newline(other)
+    return [_one_newline(field).strip() for field in mine] == [
+        _one_newline(field).strip() for field in theirs
+    ]
+
+
+def _delimited_fault(
+    text: str, format: str, options: Mapping[str, Any], names: Sequence[str], unread: Mapping[str, Column]
+) -> Fault:
+    fields = _fields(text, format, options)
+    if fields is not None and len(fields) != len(names):
+        return None, f"has {len(fields)} fields where the header has {len(names)}"
+    for name, field in zip(names, fields or (), strict=False):
+        if name in unread and _says_something(field, options):
+            return name, f"{field!r} {is_not(field, unread[name])}"
+    return None, MISFIT
+
+
+def _fixed_fault(
+    text: str, layout: Layout, unread: Mapping[str, Column], options: Mapping[str, Any]
+) -> Fault:
+    wanted = max(field.start + field.length for field in layout.fields)
+    if len(text) < wanted:
+        return None, f"has {len(text)} characters where the spec needs {wanted}"
+    for field in layout.fields:
+        piece = text[field.start : field.start + field.length]
+        if field.name in unread and _says_something(piece, options):
+            return field.name, f"{piece.strip()!r} {is_not(piece, unread[field.name])}"
+    return None, MISFIT
+
+
+def _parquet_fault(text: str) -> Fault:
+    """The row is JSON that Spark wrote, with a mark where bytes were no text."""
+    try:
+        row = json.loads(text)
+    except (ValueError, RecursionError):
+        return None, MISFIT
+    for name, value in row.items() if isinstance(row, dict) else ():
+        if isinstance(value, str) and "\ufffd" in value:
+            return name, "bytes that are not UTF-8"
+    return None, MISFIT
+
+
+def _json_fault(text: str, names: Sequence[str], unread: Mapping[str, Column]) -> Fault:
+    try:
+        pairs = json.loads(text, object_pairs_hook=_Pairs)
+    except ValueError as error:
+        return None, f"is not one JSON object: {error}"
+    except RecursionError:
+        return None, TOO_DEEP
+    if not isinstance(pairs, _Pairs):
+        return None, "is not a JSON object"
+    for name, _ in pairs:
+        if name not in names:
+            return name, f"the key {name!r} is not in the schema"
+        if sum(other == name for other, _ in pairs) > 1:
+            return name, f"has the key {name!r} twice"
+    for name, value in pairs:
+        if name in unread and value is not None:
+            shown = _shown(value)
+            return name, f"{shown} {is_not(value if isinstance(value, str) else shown, unread[name])}"
+    return None, MISFIT
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object with its doubles."""
+
+
+def _shown(value: Any) -> str:
+    try:
+        return json.dumps(_plain(value))
+    except RecursionError:
+        return "what is nested so deeply"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, _Pairs):
+        return {name: _plain(inner) for name, inner in value}
+    return [_plain(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _fields(text: str, format: str, options: Mapping[str, Any]) -> list[str] | None:
+    quote = options.get("quote", '"')
+    escape = options.get("escape", quote)
+    try:
+        records = csv.reader(
+            io.StringIO(text, newline=""),
+            delimiter=options.get("delimiter", "\t" if format == "tsv" else ","),
+            quotechar=quote,
+            doublequote=escape == quote,
+            escapechar=None if escape == quote else escape,
+        )
+        return next(records, None)
+    except csv.Error:
+        return None
+
+
+def _one_newline(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n").strip("\n\ufeff")
+
+
+def _says_something(field: str, options: Mapping[str, Any]) -> bool:
+    null = options.get("null")
+    return bool(field.strip()) and field != null and field.strip() != null
+
+
+def is_not(text: str, column: Column) -> str:
+    """A text that is read as the type where a person wrote it is said to be none that was inferred."""
+    if column.inferred and _READ_AS.get(column.type, _NOTHING).fullmatch(text.strip()):
+        return f"does not fit {column.type} as it was inferred: with it the column would get another type"
+    return f"is not {_a(column.type)}"
+
+
+def _a(type: str) -> str:
+    return f"{'an' if type[0] in 'aeiou' else 'a'} {type}"

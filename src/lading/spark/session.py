@@ -1,0 +1,275 @@
+"""The one Spark session of a process, started when it is first needed and not before.
+
+Three kinds of settings: those that correctness rests on (another value is a config error), those
+that are merely good on one machine (a user's `spark.conf` wins), and the environment that the JVM is
+born with. Spark writes nothing outside the cache and nothing on the terminal.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from lading.errors import ConfigError, MissingExtra, PipelineError, holds_secret
+from lading.spark.failures import Py4JError, no_package, raise_interrupt, said_first
+from lading.spark.java import LOG_VARIABLE, java_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# What lading's promises rest on, whatever a user's transform would prefer.
+_FIXED = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # '007' taken from a name stays text
+    "spark.sql.csv.parser.columnPruning.enabled": "false",  # a pruned reader doesn't notice ragged rows
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.legacy.javaCharsets": "true",  # windows-1252 and the like, which Spark 4 otherwise refuses
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    # It follows every column through every step: minutes for a table of a few hundred columns.
+    "spark.sql.constraintPropagation.enabled": "false",
+    "spark.sql.debug.maxToStringFields": "1000000",  # plans are searched as text: nothing may be elided
+    # It drops the subtree of an empty join, and with it what was observed there about bad rows.
+    "spark.sql.adaptive.optimizer.excludedRules": (
+        "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
+    ),
+}
+
+_DEFAULTS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "2g",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.files.openCostInBytes": str(1 << 20),  # local files: opening one costs less than Spark thinks
+    "spark.sql.shuffle.partitions": "200",
+}
+
+_LOCAL_DEFAULTS = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+_REMOTE = "sc://"  # a Spark Connect server
+_REMOTE_PORT = 15002  # where it listens unless told otherwise
+_LOG_KEPT = 1 << 20  # bytes; a longer log is started anew with the next session
+
+_session: SparkSession | None = None
+
+
+def spark_session(master: str, conf: dict[str, str], cache: Path, app: str = "lading") -> SparkSession:
+    """The process's session; the first call decides how it is set up."""
+    global _session
+    if _session is not None:
+        return _session
+    _check_fixed(conf)
+    with quiet_pandas():
+        _session = _started(master, conf, cache, app)
+    return _session
+
+
+def is_started() -> bool:
+    """Whether this process has a session of lading's."""
+    return _session is not None
+
+
+def stop_session() -> None:
+    """End the session and its JVM's jobs; the next `spark_session` starts a new one."""
+    global _session
+    if _session is not None:
+        _session.stop()
+        _session = None
+
+
+def spark_log(cache: Path) -> Path:
+    """Where the messages of the JVM and of its Python workers go."""
+    return cache.absolute() / "spark" / "spark.log"
+
+
+@contextmanager
+def quiet_pandas() -> Iterator[None]:
+    """PySpark insists on pandas for Arrow functions that never touch it, then warns about pandas 3."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        yield
+
+
+def _check_fixed(conf: dict[str, str]) -> None:
+    for name, value in _FIXED.items():
+        given = conf.get(name)
+        if given is not None and str(given).lower() != value.lower():
+            raise ConfigError(
+                f"spark.conf sets {name} to {given!r}, and lading needs {value!r}",
+                hint=f"remove {name} from spark.conf in lading.yaml",
+            )
+
+
+def _started(master: str, conf: dict[str, str], cache: Path, app: str) -> SparkSession:
+    try:
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise MissingExtra(
+            "this command reads files with Spark, and pyspark is not installed",
+            hint="pip install 'lading[spark]'",
+        ) from error
+    # PySpark prints every analysis error as a JSON line before raising it.
+    for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(logger).setLevel(logging.CRITICAL + 1)
+    existing = SparkSession.getActiveSession()
+    if existing is not None:
+        return _beside(existing)
+    if master.startswith(_REMOTE):
+        return _connected(master, conf, app)
+    log = _fresh_log(cache)
+    builder = SparkSession.builder.master(master).appName(app)
+    for name, value in _settings(master, conf, cache).items():
+        builder = builder.config(name, value)
+    try:
+        with _environment(master, cache, log), _own_interrupts():
+            return builder.getOrCreate()
+    except (PySparkException, Py4JError, OSError, RuntimeError) as error:
+        raise_interrupt(error)
+        raise PipelineError(
+            f"Spark could not start on {master!r}: {said_first(error)}",
+            hint=f"its own messages are in {log}",
+        ) from error
+
+
+def check_workers(spark: SparkSession) -> None:
+    """PipelineError if the Python workers of somebody's local session can't import lading. A session that
+    was made without PYSPARK_PYTHON runs them with the first `python3` of the PATH, whichever that is."""
+    context = getattr(spark, "_sc", None)  # a Spark Connect client has none
+    if context is None or not str(context.master).startswith("local"):
+        return
+    python = shutil.which(str(context.pythonExec))
+    if python is None or os.path.abspath(python) == os.path.abspath(sys.executable):
+        return
+    asked = subprocess.run([python, "-c", "import lading.spark"], capture_output=True, text=True)
+    if asked.returncode:
+        raise no_package(f"{python} says {(asked.stderr.strip().splitlines() or ['nothing'])[-1]}")
+
+
+def _beside(existing: SparkSession) -> SparkSession:
+    """A session of our own on a context that somebody else started: their settings stay theirs."""
+    from pyspark.errors import PySparkNotImplementedError
+
+    check_workers(existing)
+    try:
+        ours = existing.newSession()
+    except PySparkNotImplementedError as error:
+        raise PipelineError(
+            "this Spark Connect client can't open a second session, and lading needs settings of its own",
+            hint="use PySpark 4.3 or newer, or let lading connect: spark: {master: sc://host:port}",
+        ) from error
+    for name, value in _FIXED.items():
+        ours.conf.set(name, value)
+    return ours
+
+
+def _connected(url: str, conf: dict[str, str], app: str) -> SparkSession:
+    """A session on a Spark Connect server. No Java is needed here. What only a server can be started with
+    (its memory, say) is the server's to decide and passed over."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    try:
+        _refuse_silence(url)
+        session = SparkSession.builder.remote(url).appName(app).getOrCreate()
+        for name, value in {**_DEFAULTS, **{name: str(value) for name, value in conf.items()}}.items():
+            if name not in _FIXED and session.conf.isModifiable(name):
+                session.conf.set(name, value)
+        for name, value in _FIXED.items():
+            session.conf.set(name, value)
+    except ImportError as error:
+        raise MissingExtra(
+            f"connecting to {url!r} needs Spark's client, which is not installed: {said_first(error)}",
+            hint="pip install 'pyspark[connect]'",
+        ) from error
+    except (PySparkException, OSError) as error:
+        raise_interrupt(error)
+        raise PipelineError(
+            f"Spark could not be reached at {url!r}: {said_first(error)}",
+            hint="is the Spark Connect server running there, and of the same version as pyspark here?",
+        ) from (None if holds_secret(str(error)) else error)
+    return session
+
+
+def _refuse_silence(url: str) -> None:
+    """OSError if nobody listens there: Spark's client would go on trying for ten minutes."""
+    try:
+        where = urlsplit(url)
+        address = (where.hostname or "localhost", where.port or _REMOTE_PORT)
+    except ValueError as error:  # its text repeats a piece of the URL
+        raise ConfigError(
+            f"{url!r} is not the address of a Spark Connect server", hint="write it as sc://host:15002"
+        ) from (None if holds_secret(url) else error)
+    socket.create_connection(address, timeout=30).close()
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """PySpark takes Ctrl-C over, to call the JVM in the middle of another call to it: a page of tracebacks.
+    The interrupt stays Python's; the JVM ends with the process."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _settings(master: str, conf: dict[str, str], cache: Path) -> dict[str, str]:
+    folder = cache.absolute() / "spark"
+    settings = dict(_DEFAULTS)
+    if master.startswith("local"):
+        settings |= _LOCAL_DEFAULTS
+        settings["spark.sql.warehouse.dir"] = str(folder / "warehouse")
+        if "," not in str(folder):  # Spark takes a comma for the end of one directory
+            settings["spark.local.dir"] = str(folder / "local")
+    return {**settings, **{name: str(value) for name, value in conf.items()}, **_FIXED}
+
+
+def _fresh_log(cache: Path) -> Path:
+    log = spark_log(cache)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    if log.is_file() and log.stat().st_size > _LOG_KEPT:
+        log.unlink()
+    log.touch()
+    return log
+
+
+@contextmanager
+def _environment(master: str, cache: Path, log: Path) -> Iterator[None]:
+    """What the JVM and its workers inherit: a Java, this Python, and a way to import this package."""
+    wanted = {"JAVA_HOME": str(java_home(cache)), LOG_VARIABLE: str(log)}
+    if master.startswith("local"):
+        package_root = Path(__file__).resolve().parents[2]
+        if package_root.name not in ("site-packages", "dist-packages"):  # a checkout: workers must find it
+            paths = [str(package_root), *filter(None, [os.environ.get("PYTHONPATH")])]
+            wanted["PYTHONPATH"] = os.pathsep.join(paths)
+        wanted["PYSPARK_PYTHON"] = wanted["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    else:
+        wanted["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
+        wanted["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

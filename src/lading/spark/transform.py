@@ -1,0 +1,207 @@
+"""A user's transform: a function in a file, from DataFrame to DataFrame.
+
+The file is run afresh for each ingest, by path, under a name of its own, so an edited transform takes
+effect at once and two projects never share one. Modules of the project that it imports, from beside it
+or from the project's top, are run afresh too. Functions that it hands to Spark travel by value, theirs
+included, since Spark's workers can't import them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import xxhash
+from pyspark import cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as st
+
+from lading.errors import TransformError
+from lading.model import IngestJob
+from lading.parts.write import SOURCE
+from lading.spark.determinism import nondeterministic
+from lading.spark.session import quiet_pandas
+
+_PREFIX = "lading_transform_"  # of the names that transforms have as modules
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a transform is told besides its rows."""
+
+    table: str
+    run_id: str
+    spark: SparkSession
+
+
+def transformed(spark: SparkSession, job: IngestJob, frame: DataFrame) -> DataFrame:
+    """The frame as the job's transform leaves it, checked; as it is if there is none."""
+    if job.transform is None:
+        return frame
+    path, _, name = job.transform.rpartition(":")
+    with _own_modules(path, job.project) as imported, quiet_pandas():
+        function = _load(path, name, job.table)
+        for module in imported():
+            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+        try:
+            result = function(frame, Context(job.table, job.run_id, spark))
+            if isinstance(result, DataFrame):
+                _ = result.schema  # a Spark Connect client finds out about nothing before it is asked
+        except Exception as error:
+            raise _failed(
+                f"{name} raised {type(error).__name__}: {_first_line(error)}", path, job, error
+            ) from error
+    _check(result, job, path, name)
+    return result  # type: ignore[no-any-return]
+
+
+def refuse_foreign(job: IngestJob, *seen: Iterable[int]) -> None:
+    """`seen` are the sources of the rows that came out. A row of a file that isn't being read would stay
+    when the file that it really came from changes or vanishes: nobody would know to replace it. Source 0
+    is no file's, which only a table that is always built as a whole can have."""
+    if job.transform is None:
+        return
+    reading = {source for group in job.groups for source in group.sources}
+    if job.per == "table":
+        reading.add(0)
+    foreign = sorted({source for some in seen for source in some if source not in reading})
+    if not foreign:
+        return
+    path, _, name = job.transform.rpartition(":")
+    what = "nothing" if foreign[0] == 0 and len(foreign) == 1 else str(next(one for one in foreign if one))
+    raise TransformError(
+        f"{path}: {name} gave rows with {what} in {SOURCE!r}, which is none of the files being read",
+        hint=f"leave {SOURCE!r} as it is in every row: it says which file the row came from; if rows are "
+        f"made from several files, set tables.{job.table}.per: table; nothing was committed",
+        table=job.table,
+        file=path,
+    )
+
+
+@contextmanager
+def _own_modules(path: str, project: str | None) -> Iterator[Callable[[], list[ModuleType]]]:
+    """The transform's own modules can be imported meanwhile, behind everything that is installed, and are
+    forgotten afterwards. No bytecode is left in the project: an edit within a second must count. Gives a
+    function that lists those imported so far."""
+    roots = list(dict.fromkeys([os.path.dirname(path), project or os.path.dirname(path)]))
+    before, quiet = set(sys.modules), sys.dont_write_bytecode
+    sys.path.extend(roots)
+    sys.dont_write_bytecode = True
+    importlib.invalidate_caches()
+
+    def imported() -> list[ModuleType]:
+        return [
+            sys.modules[name] for name in set(sys.modules) - before if _lies_below(sys.modules[name], roots)
+        ]
+
+    try:
+        yield imported
+    finally:
+        sys.dont_write_bytecode = quiet
+        for root in roots:
+            sys.path.remove(root)
+            sys.path_importer_cache.pop(root, None)
+        for module in imported():
+            del sys.modules[module.__name__]  # what isn't there is pickled by value
+
+
+def _lies_below(module: ModuleType, roots: list[str]) -> bool:
+    file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), "")
+    inside = any(str(file).startswith(f"{root}{os.sep}") for root in roots)
+    return inside and "site-packages" not in str(file) and not module.__name__.startswith(_PREFIX)
+
+
+def _load(path: str, name: str, table: str) -> Callable[..., Any]:
+    module = _run_file(path, table)
+    function = getattr(module, name, None)
+    if inspect.isfunction(function):
+        return function
+    there = [key for key, value in vars(module).items() if _is_own(value, module)]
+    listed = ", ".join(there) or "none"
+    raise TransformError(
+        f"{path} has no function {name!r}; it has: {listed}",
+        hint=f"set tables.{table}.transform to one of them, or add the function",
+        table=table,
+        file=path,
+    )
+
+
+def _is_own(value: object, module: ModuleType) -> bool:
+    return inspect.isfunction(value) and value.__module__ == module.__name__ and value.__name__[0] != "_"
+
+
+def _run_file(path: str, table: str) -> ModuleType:
+    module = ModuleType(f"{_PREFIX}{xxhash.xxh3_64_hexdigest(path.encode())}")
+    module.__file__ = path
+    sys.modules[module.__name__] = module  # dataclasses and pickling look their module up
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    try:
+        exec(compile(Path(path).read_bytes(), path, "exec"), module.__dict__)
+    except OSError as error:
+        raise TransformError(
+            f"the transform {path} can't be read: {error.strerror}",
+            hint=f"check tables.{table}.transform",
+            table=table,
+            file=path,
+        ) from error
+    except Exception as error:
+        line = error.lineno if isinstance(error, SyntaxError) else _line_in(path, error)
+        raise TransformError(
+            f"{path}, line {line}: {type(error).__name__}: {_first_line(error)}",
+            hint="fix the file: it is run whole before its function is called",
+            table=table,
+            file=path,
+        ) from error
+    return module
+
+
+def _check(result: object, job: IngestJob, path: str, name: str) -> None:
+    if not isinstance(result, DataFrame):
+        raise _failed(f"{name} returned {type(result).__name__}, not a DataFrame", path, job)
+    doubles = {column for column in result.columns if result.columns.count(column) > 1}
+    if doubles:
+        raise _failed(f"{name} returned two columns called {sorted(doubles)[0]!r}", path, job)
+    if SOURCE in result.columns:
+        if not isinstance(result.schema[SOURCE].dataType, st.LongType):
+            found = result.schema[SOURCE].dataType.simpleString()
+            raise _failed(f"{name} returned {SOURCE!r} as {found}, not as bigint", path, job)
+    elif job.per == "file":
+        raise TransformError(
+            f"{path}: {name} dropped the column {SOURCE!r}, which says which file a row came from",
+            hint=f"keep {SOURCE!r} in every row, or set tables.{job.table}.per: table",
+            table=job.table,
+            file=path,
+        )
+    chance = nondeterministic(result)
+    if chance is not None:
+        raise TransformError(
+            f"{path}: {name} uses {chance}, so the table would differ each time it is built",
+            hint="compute it from the row's own columns; if it is only a text, write it in another way",
+            table=job.table,
+            file=path,
+        )
+
+
+def _failed(message: str, path: str, job: IngestJob, error: Exception | None = None) -> TransformError:
+    line = _line_in(path, error) if error else None
+    place = f"{path}, line {line}" if line else path
+    return TransformError(f"{place}: {message}", hint="fix the transform", table=job.table, file=path)
+
+
+def _line_in(path: str, error: BaseException) -> int | None:
+    """The deepest line of `path` that the error went through."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    return lines[-1] if lines else None
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or "no message").splitlines()[0]

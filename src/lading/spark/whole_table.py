@@ -1,0 +1,166 @@
+"""Questions about a whole table that only reading it answers, put to Spark: does an expression hold, and
+is a key unique. Rows that a `minus` took away don't count."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+
+import msgspec
+import pyarrow as pa
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
+
+from lading.config.sql import sql_problem
+from lading.errors import ConfigError, LadingError
+from lading.model import Member, Place, Root
+from lading.parts.fold import live_batches
+from lading.spark.datasource import spark_schema
+from lading.spark.failures import Py4JError, failure_of, raise_interrupt, said_first
+from lading.spark.session import quiet_pandas
+from lading.spark.sql import refused
+
+_TASKS = 200  # that read parts as lading does
+
+
+def whole_table(spark: SparkSession, root: Root, members: Sequence[Member], columns: pa.Schema) -> DataFrame:
+    """The rows of `members`, under the schema of the newest of them; `columns` are the table's own."""
+    if not members:
+        return spark.createDataFrame(columns.empty_table())
+    if isinstance(root, Place):
+        return _from_place(spark, root, members, columns)
+    newest = max(members, key=lambda member: member.created_at)
+    schema = spark.read.parquet(os.path.join(root, newest.path)).schema
+    by_minus: dict[tuple[int, ...], list[str]] = {}
+    for member in members:
+        by_minus.setdefault(member.minus, []).append(os.path.join(root, member.path))
+    frames = []
+    for minus, paths in by_minus.items():
+        frame = spark.read.schema(schema).parquet(*paths)
+        frames.append(frame.where(~F.col("_source").isin(list(minus))) if minus else frame)
+    return reduce(DataFrame.unionByName, frames)
+
+
+def _from_place(
+    spark: SparkSession, place: Place, members: Sequence[Member], columns: pa.Schema
+) -> DataFrame:
+    """Spark has no way of its own into the bucket: tasks read the parts as lading does."""
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from live_batches(place, _decoded(batch), columns)
+
+    with quiet_pandas():
+        return _by_task(spark, members).mapInArrow(read, spark_schema(columns))
+
+
+def first_found(
+    spark: SparkSession, members: Sequence[Member], find: Callable[[Member], str | None]
+) -> str | None:
+    """What `find`, in Spark's tasks, finds in the first of the members that have it; None if none has."""
+
+    def ask(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for found in filter(None, map(find, _decoded(batch))):
+                yield pa.RecordBatch.from_arrays([pa.array([found], pa.string())], names=["found"])
+                return
+
+    try:
+        with quiet_pandas():
+            row = _by_task(spark, members).mapInArrow(ask, "found string").first()
+    except (PySparkException, Py4JError) as error:
+        raise_interrupt(error)
+        raise _failed(error) from error
+    return None if row is None else str(row["found"])
+
+
+def _by_task(spark: SparkSession, members: Sequence[Member]) -> DataFrame:
+    rows = [(bytearray(msgspec.msgpack.encode(member)),) for member in members]
+    return spark.createDataFrame(rows, "member binary").repartition(min(len(rows), _TASKS))
+
+
+def _decoded(batch: pa.RecordBatch) -> list[Member]:
+    return [msgspec.msgpack.decode(one, type=Member) for one in batch.column(0).to_pylist()]
+
+
+def broken_by(frame: DataFrame, expression: str) -> str | None:
+    """How the expression, over aggregates or of each row, is false; None when it isn't."""
+    try:
+        holds, of_rows = _settled(frame, expression)
+        if of_rows:
+            count = frame.where(~holds).count()
+            return f"it is false for {count:,} rows" if count else None
+        row = frame.agg(holds.alias("holds")).first()
+        return "it is false" if row is not None and row["holds"] is False else None
+    except (PySparkException, Py4JError) as error:
+        raise_interrupt(error)
+        raise _failed(error) from error
+
+
+def _settled(frame: DataFrame, expression: str) -> tuple[Column, bool]:
+    """The expression, and whether it speaks of each row and not of aggregates, as a frame without rows
+    shows. Whatever else it may be is refused before it is asked."""
+    written = sql_problem(expression)
+    if written is not None:
+        raise _wrong(expression, written)
+    bare = frame.sparkSession.createDataFrame([], frame.schema)
+    try:
+        holds = F.expr(f"({expression})").cast("boolean")
+        of_rows = False
+        try:
+            chosen = bare.agg(holds)
+            _ = chosen.schema  # a Spark Connect client finds out about nothing before it is asked
+        except ParseException:
+            raise
+        except AnalysisException:  # no aggregate
+            of_rows, chosen = True, bare.where(holds)
+            _ = chosen.schema
+    except AnalysisException as error:
+        raise_interrupt(error)
+        raise _wrong(expression, f"can't be worked out: {said_first(error)}") from error
+    problem = refused(chosen, expression)
+    if problem is not None:
+        raise _wrong(expression, problem)
+    return holds, of_rows
+
+
+def _wrong(expression: str, problem: str) -> ConfigError:
+    return ConfigError(
+        f"gate.sql: {expression!r} {problem}",
+        hint="correct the expression in lading.yaml; nothing was published",
+    )
+
+
+def repeated_key(frame: DataFrame, columns: Sequence[str]) -> tuple[str, ...] | None:
+    """A key that two rows have, None when there is none. Keys with a null in them equal nothing."""
+    try:
+        keys = frame.select(*[F.col(f"`{name}`") for name in columns]).dropna()
+        twice = keys.groupBy(*keys.columns).count().where("count > 1").first()
+    except (PySparkException, Py4JError) as error:
+        raise_interrupt(error)
+        raise _failed(error) from error
+    return None if twice is None else tuple(str(twice[name]) for name in columns)
+
+
+def repeats(frame: DataFrame, columns: Sequence[str], shown: int) -> tuple[int, tuple[str, ...]]:
+    """How many rows repeat a key that another row has, and a few such keys."""
+    try:
+        keys = frame.select(*[F.col(f"`{name}`") for name in columns]).dropna()
+        twice = keys.groupBy(*[F.col(f"`{name}`") for name in columns]).count().where("count > 1")
+        total = twice.agg(F.sum(F.col("count") - 1)).first()
+        few = twice.orderBy(*[F.col(f"`{name}`") for name in columns]).limit(shown).collect()
+    except (PySparkException, Py4JError) as error:
+        raise_interrupt(error)
+        raise _failed(error) from error
+    texts = tuple(", ".join(f"{name}={row[name]}" for name in columns) for row in few)
+    return int(total[0] or 0) if total is not None else 0, texts
+
+
+def _failed(error: Exception) -> LadingError:
+    return failure_of(
+        error,
+        "check the whole table",
+        hint="nothing was published; Spark's own messages are in spark/spark.log in the cache folder",
+    )

@@ -1,0 +1,141 @@
+"""What the commits behind a checkpoint did, by column: so that opening a table doesn't mean decoding each.
+
+An overlay says nothing that checkpoint and log don't say. It names the very bytes of the log that it stands
+for, with their hash: whoever opens a table and finds that anything is not so passes it over and reads the
+commits themselves. So it need not be durable, it may be deleted, and no reader ever depends on it.
+
+    overlay = a frame (frame.py) whose magic is "LDGO" and whose payload is msgpack of an Overlay
+
+Zones lie as vectors, as in a checkpoint; a member is decoded when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import msgspec
+import numpy as np
+
+from lading.errors import LogCorrupt
+from lading.model import Member, Source
+from lading.state.frame import framed, payload_at
+from lading.state.numbers import packed, packed_at, unpacked
+from lading.state.prune import may_match
+from lading.state.tables import StateMeta
+from lading.state.zones import ZoneVector, pack
+from lading.where.tree import Predicate
+
+VERSION = 1  # another one whenever a field is appended to what it holds: it would come without that
+_MAGIC = b"LDGO"
+
+Added = dict[str, tuple[int, Member]]  # path -> (serial, member)
+Read = dict[int, tuple[Source, int]]  # source -> (record, sequence)
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_member = msgspec.msgpack.Decoder(tuple[int, Member]).decode
+_decode_sources = msgspec.msgpack.Decoder(list[tuple[Source, int]]).decode
+
+
+class Covered(msgspec.Struct, frozen=True):
+    """Which commits: those of one log behind one checkpoint, by their place in the log."""
+
+    log_id: str
+    base: int  # the checkpoint's sequence, 0 without one
+    start: int  # offsets
+    end: int
+    hash: int  # xxh3_64 of the log's bytes in between. Not a CRC: frames end with theirs, so that the CRC of
+    # a whole frame says nothing but how long it is.
+
+
+class Overlay(msgspec.Struct, frozen=True):
+    """The state behind a checkpoint after the commits that it covers."""
+
+    version: int
+    covered: Covered
+    meta: StateMeta
+    removed: tuple[str, ...]  # members of the checkpoint that are no longer live
+    gone: tuple[int, ...]  # sources of the checkpoint that were retracted
+    read: bytes  # msgpack of [source, sequence] pairs
+    members: bytes  # msgpack of [serial, member], one after the other
+    ends: bytes  # where each of them ends: packed numbers
+    rows: bytes  # of each: packed numbers
+    zones: dict[str, bytes]  # column -> zone vector
+
+    @staticmethod
+    def of(
+        covered: Covered, meta: StateMeta, added: Added, removed: set[str], read: Read, gone: set[int]
+    ) -> Overlay:
+        members = [member for _, member in added.values()]
+        entries = [_encode(entry) for entry in added.values()]
+        columns = sorted({name for member in members for name in member.zones})
+        return Overlay(
+            VERSION,
+            covered,
+            meta,
+            tuple(sorted(removed)),
+            tuple(sorted(gone)),
+            _encode(list(read.values())),
+            b"".join(entries),
+            packed(np.cumsum([len(entry) for entry in entries], dtype=np.int64)),
+            packed(np.array([member.rows for member in members], np.int64)),
+            {name: pack([member.zones.get(name) for member in members]).to_blob() for name in columns},
+        )
+
+    def to_bytes(self) -> bytes:
+        return framed(_MAGIC, _encode(self))
+
+    def count(self) -> int:
+        """How many members were added."""
+        with _sound():
+            return len(packed_at(self.ends)[0])
+
+    def added(self) -> Added:
+        """Every one of them, decoded."""
+        return {entry[1].path: entry for entry in self._entries(range(self.count()))}
+
+    def sources(self) -> Read:
+        """Every source that was read, decoded."""
+        with _sound():
+            return {pair[0].id: pair for pair in _decode_sources(self.read)}
+
+    def candidates(self, where: Predicate) -> list[Member]:
+        """Of the members added, those that a predicate can't rule out."""
+        with _sound():
+            keep = may_match(where, self._zones, packed_at(self.rows)[0])
+        return [member for _, member in self._entries(np.flatnonzero(keep).tolist())]
+
+    def _zones(self, column: str) -> ZoneVector | None:
+        blob = self.zones.get(column)
+        return None if blob is None else ZoneVector.from_blob(blob, as_packed=True)
+
+    def _entries(self, numbers: Iterable[int]) -> list[tuple[int, Member]]:
+        with _sound():
+            ends = [0, *unpacked(self.ends)[0].tolist()]
+            return [_decode_member(self.members[ends[at] : ends[at + 1]]) for at in numbers]
+
+
+_decode_overlay = msgspec.msgpack.Decoder(Overlay).decode
+
+
+def decode_overlay(data: bytes) -> Overlay | None:
+    """The overlay that the bytes are; None if they are anything else, a later version's or a torn one."""
+    payload = payload_at(data, 0, _MAGIC)
+    if payload is None:
+        return None
+    try:
+        found = _decode_overlay(payload)
+    except msgspec.MsgspecError:
+        return None
+    return found if found.version == VERSION else None
+
+
+@contextmanager
+def _sound() -> Iterator[None]:
+    """A checksum tells damage, not malice."""
+    try:
+        yield
+    except (ValueError, TypeError, OverflowError, msgspec.MsgspecError) as error:
+        raise LogCorrupt(
+            f"the overlay can't be read: {error}", hint="delete it (manifest.overlay): the log has all of it"
+        ) from error

@@ -1,0 +1,139 @@
+"""Cleaning a table: survey what may go, and with `apply` let it go, each file looked at again before.
+
+The order matters: dead runs are given up first, so that one that wakes up conflicts; then old manifests
+go, so that nobody can roll back to one while its files disappear; files come last, and only those that
+no remaining manifest, checkpoint or log frame refers to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from lading.config.project import Config
+from lading.errors import Conflict, LadingError, NotFound
+from lading.ingest.record import write_manifest_of
+from lading.ingest.work import new_id, new_run_id, now_text
+from lading.log.table import Table
+from lading.log.watching import LogWatch
+from lading.model import Commit
+from lading.snapshots.runs import give_up
+from lading.snapshots.stores.by_url import beside_the_data, store_of
+from lading.upkeep.clean.files import delete
+from lading.upkeep.clean.rules import Garbage, Kind
+from lading.upkeep.clean.survey import Around, Manifests, Rules, Survey
+
+_ATTEMPTS = 5
+
+
+@dataclass(slots=True)
+class CleanReport:
+    """What may go, and what went."""
+
+    table: str
+    garbage: tuple[Garbage, ...] = ()
+    gave_up: tuple[str, ...] = ()  # runs taken for dead
+    deleted: list[Garbage] = field(default_factory=list)
+
+    @property
+    def bytes(self) -> int:
+        return sum(one.bytes for one in self.garbage)
+
+
+def clean(config: Config, name: str, rules: Rules, *, apply: bool = False) -> CleanReport:
+    """What may go from one table; with `apply` it goes."""
+    where = config.place(name)
+    if not Table.exists(where):
+        return CleanReport(name)
+    table = Table.open(where)
+    try:
+        around = Around(table, Manifests(store_of(config, name)), beside_the_data(config, name), rules)
+        found = Survey(around).garbage()
+        report = CleanReport(name, tuple(found))
+        if apply and found:
+            _apply(around, report)
+        return report
+    except LadingError as error:
+        error.table = error.table or name
+        raise
+    finally:
+        table.close()
+
+
+def cleanup_losers(config: Config, name: str, *, grace: timedelta | None = None) -> CleanReport:
+    """Delete attempts that lost: files of runs that have ended and that nothing took up."""
+    return _clean_kind(config, name, "losing attempt", grace)
+
+
+def cleanup_stale_attempts(config: Config, name: str, *, grace: timedelta | None = None) -> CleanReport:
+    """Delete what dead runs left, after giving them up."""
+    return _clean_kind(config, name, "stale attempt", grace)
+
+
+def cleanup_old_runs(
+    config: Config, name: str, *, keep_runs: int | None = None, grace: timedelta | None = None
+) -> CleanReport:
+    """Delete manifests, shards and records of runs past `keep_runs`. Nothing else deletes a manifest."""
+    return _clean_kind(config, name, "old run", grace, keep_runs)
+
+
+def _clean_kind(
+    config: Config, name: str, kind: Kind, grace: timedelta | None, keep_runs: int | None = None
+) -> CleanReport:
+    """What is not given is as lading.yaml has it."""
+    kept = config.clean
+    rules = Rules(
+        kept.keep_runs if keep_runs is None else keep_runs, kept.grace if grace is None else grace, (kind,)
+    )
+    return clean(config, name, rules, apply=True)
+
+
+def _apply(around: Around, report: CleanReport) -> None:
+    table, store = around.table, around.manifests.store
+    write_manifest_of(table)
+    if table.state.removed:
+        table.checkpoint()  # the one before still names what is about to go
+    elif any(one.kind == "old log" for one in report.garbage):
+        table.state.columns()  # LogCorrupt if the checkpoint that stays isn't whole
+    report.gave_up = _give_up(around, report.garbage)
+    refused = {one.path for one in report.garbage if one.file is None and not store.delete_manifest(one.path)}
+    report.deleted += [one for one in report.garbage if one.file is None and one.path not in refused]
+    log = LogWatch(table)
+    again = Survey(around).unreachable()
+    for one in report.garbage:
+        if one.file is None or one.file not in again or log.is_live(one.file.path):
+            continue
+        if delete(one.file):
+            report.deleted.append(one)
+
+
+def _give_up(around: Around, found: Sequence[Garbage]) -> tuple[str, ...]:
+    """Commit `expire` for every run that is dead, or that nobody knows and whose files go."""
+    table, survey = around.table, around.runs()
+    wanted = {one.give_up for one in found if one.give_up is not None}
+    wanted |= {one.record.run_id for one in survey.dead}
+    runs = tuple(sorted(wanted - {one.record.run_id for one in survey.alive}))
+    if not runs:
+        return ()
+    for attempt in range(_ATTEMPTS):
+        try:
+            table.refresh()
+            recipe = table.state.meta.recipe
+            table.commit(Commit(new_id(), new_run_id(), now_text(), recipe, expire=runs))
+            break
+        except Conflict:
+            if attempt == _ATTEMPTS - 1:
+                raise
+    for one in survey.dead:
+        give_up(table.place, one, survey.now)
+    return runs
+
+
+def tables_to_clean(config: Config, names: Sequence[str]) -> list[str]:
+    """The selected tables; one that the config dropped can be named too."""
+    for name in names:
+        if name not in config.tables and not (name.isidentifier() and Table.exists(config.place(name))):
+            config.table(name)
+            raise NotFound(f"there is no table {name!r}", hint="`lading status` lists them")
+    return list(names) or list(config.tables)

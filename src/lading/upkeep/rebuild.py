@@ -1,0 +1,209 @@
+"""Rebuilding a table's log from whatever is left: log and checkpoint, else the snapshot that readers see,
+else the part files.
+
+The damaged files are kept beside the new ones. A log that may lack commits goes on above every sequence
+that was given out, and its time is that of the rebuild: so what it publishes is newer than what readers see,
+and no manifest of the lost commits is taken for its own. It keeps the table's id wherever that can be known,
+since every part and every snapshot names it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from lading.errors import LadingError, NotFound
+from lading.log.checkpoint import NAME as CHECKPOINT_NAME
+from lading.log.checkpoint import write_checkpoint
+from lading.log.file import NAME as LOG_NAME
+from lading.log.file import LogFile
+from lading.log.objects import last_number, replace_header
+from lading.log.state import TableState
+from lading.log.table import Table
+from lading.log.table_manifest import load_manifest, manifest_of, write_manifest
+from lading.model import Commit, Place
+from lading.state.frame import FORMAT_VERSION, LogHeader
+from lading.state.tables import StateMeta
+from lading.storage.folder import fsync_dir
+from lading.storage.place import Where, root_of
+from lading.upkeep.salvage import Published, header_of, own_pointer, salvaged_state
+from lading.upkeep.walk import parquet_files, walk_files
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """Where the state was found, and what could not be decided about it."""
+
+    found_in: str  # log (it was whole), checkpoint, snapshot or files
+    members: int
+    rows: int
+    sequence: int
+    undecided: tuple[str, ...]
+    written: bool  # False: the log was whole, nothing had to be written
+    kept: tuple[str, ...] = ()  # the damaged files, under their new names
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """A state that may become a log, still unwritten."""
+
+    found_in: str
+    state: TableState
+    undecided: tuple[str, ...]
+
+    @property
+    def whole(self) -> bool:
+        return self.found_in == "log" and not self.undecided
+
+
+def recover(where: Where, *, key: str | None = None, published: Published | None = None) -> Recovered:
+    """The best state there is. Writes nothing."""
+    table = _whole_log(where)
+    if table is not None:
+        return Recovered("log", table.state, ())
+    found = salvaged_state(where, published)
+    if found is not None:
+        undecided = [*found.lost, *_unlisted(where, found.state)]
+        return Recovered(found.found_in, found.state, tuple(undecided) or ("the log had to be restored",))
+    return _from_files(where, key)
+
+
+def restore(where: Where, *, key: str | None = None, published: Published | None = None) -> Restored:
+    """Put a log in place that can be opened; one that is whole is left alone. Writes manifest.json too,
+    for a table that has buckets. `published` is what readers see; None: what the pointer in the table's own
+    directory names."""
+    if isinstance(where, Path) and not where.is_dir():
+        raise NotFound(f"there is no folder {where}", hint="is the path right?", file=str(where))
+    if isinstance(where, Place) and not (Table.exists(where) or parquet_files(where)):
+        raise NotFound(f"there is nothing in {where}", hint="is the URL right?", file=str(where))
+    published = published or own_pointer(where)
+    with LogFile(where).lock() if isinstance(where, Path) else nullcontext():
+        found = recover(where, key=key, published=published)
+        state = found.state
+        kept: tuple[str, ...] = ()
+        if not found.whole:
+            kept, state = _written_anew(where, found, published)
+    if any(member.path.startswith("bucket=") for member in state.candidates(None)):
+        _write_manifest(where, state)
+    return Restored(
+        found.found_in,
+        state.count(),
+        state.row_count(),
+        state.sequence,
+        () if found.whole else found.undecided,
+        not found.whole,
+        kept,
+    )
+
+
+def _whole_log(folder: Where) -> Table | None:
+    if not Table.exists(folder):
+        return None
+    try:
+        table = Table.open(folder)
+        if table.state.base is not None:
+            table.state.base.check()
+    except LadingError:
+        return None
+    return table
+
+
+def _unlisted(where: Where, state: TableState) -> list[str]:
+    listed = {member.path for member in state.candidates(None)}
+    known = listed | {path.rsplit("/", 1)[-1] for path in listed}
+    lying = [path for path in parquet_files(where) if path.startswith("bucket=")]
+    strangers = [path for path in lying if path not in known]
+    if not strangers:
+        return []
+    shown = ", ".join(strangers[:5]) + (", …" if len(strangers) > 5 else "")
+    return [f"{len(strangers)} part files are not in the restored state and were left alone: {shown}"]
+
+
+def _from_files(folder: Where, key: str | None) -> Recovered:
+    walked = walk_files(folder, key)
+    now = datetime.now(UTC).isoformat()
+    manifest = None
+    try:
+        manifest = load_manifest(folder)
+    except LadingError:
+        walked_note: tuple[str, ...] = ("manifest.json could not be read either",)
+    else:
+        walked_note = ()
+    name = (
+        manifest.table
+        if manifest is not None
+        else str(folder if isinstance(folder, Place) else folder.absolute()).rsplit("/", 1)[-1]
+    )
+    table_id = _id_in_header(folder) or walked.table_id or uuid.uuid4().hex
+    header = LogHeader(FORMAT_VERSION, name, table_id, "", now, 0)
+    state = TableState(root_of(folder), StateMeta.before_the_first_commit(header))
+    schema = walked.schema.serialize().to_pybytes() if len(walked.schema) else None
+    commit = Commit(
+        uuid.uuid4().hex,
+        "rebuild",
+        now,
+        "",
+        add=walked.members,
+        schema=schema,
+        order_by=walked.key,
+        sequence=1,
+    )
+    state.apply([commit])
+    outside = "members outside of the folder, and which files had been removed, are not known any more"
+    return Recovered("files", state, (*walked.undecided, *walked_note, outside))
+
+
+def _id_in_header(where: Where) -> str | None:
+    header = header_of(where)
+    return header.table_id if header is not None else None
+
+
+def _written_anew(where: Where, found: Recovered, published: Published) -> tuple[tuple[str, ...], TableState]:
+    """What was kept of the damaged log, and the state as the beginning of the new one."""
+    given = found.state.sequence if isinstance(where, Path) else max(found.state.sequence, last_number(where))
+    sequence = max(given, published.given_out) + 1
+    seen = published.current.sequence if published.current is not None else 0
+    as_published = found.found_in == "snapshot" and found.state.meta.data_sequence <= seen
+    meta = msgspec.structs.replace(
+        found.state.meta,
+        at=datetime.now(UTC).isoformat(),
+        sequence=sequence,
+        data_sequence=found.state.meta.data_sequence if as_published else sequence,
+    )
+    header = LogHeader(FORMAT_VERSION, meta.table, meta.table_id, uuid.uuid4().hex, meta.created_at, sequence)
+    stamp = f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
+    if isinstance(where, Path):
+        kept = _set_aside(where, stamp)
+        meta = msgspec.structs.replace(meta, log_id=header.log_id, log_offset=len(header.to_bytes()))
+        write_checkpoint(where, meta, found.state.columns())
+        LogFile(where).replace(header)
+    else:
+        # The commits of before stay: their numbers lie below the new beginning.
+        meta = msgspec.structs.replace(meta, log_id=header.log_id, log_offset=sequence)
+        write_checkpoint(where, meta, found.state.columns())
+        kept = replace_header(where, header, f"header.damaged-{stamp}")
+    return kept, Table.open(where).state
+
+
+def _set_aside(folder: Path, stamp: str) -> tuple[str, ...]:
+    """Copies, not renames: killed in between, whatever could be read before still can."""
+    kept = []
+    for name in (LOG_NAME, CHECKPOINT_NAME):
+        if (folder / name).exists():
+            kept.append(f"{name}.damaged-{stamp}")
+            shutil.copyfile(folder / name, folder / kept[-1])
+    fsync_dir(folder)
+    return tuple(kept)
+
+
+def _write_manifest(where: Where, state: TableState) -> None:
+    meta = state.meta
+    manifest = manifest_of(meta.table, state.in_order_added(), created_at=meta.created_at, updated_at=meta.at)
+    extra = {"table_id": meta.table_id, "sequence": state.sequence, "order_by": state.order_by}
+    write_manifest(where, manifest, extra)

@@ -1,0 +1,258 @@
+"""Mending what can be mended without a decision and without reading a source file.
+
+Everything here is either written anew from the log, which is the truth, or a request to the next run to
+read some files again. What would need a decision is said, and left alone.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from lading.config.project import Config
+from lading.errors import LadingError, LogCorrupt, ManifestParseError, ManifestStoreError, NotFound
+from lading.ingest.ledger import Ledger
+from lading.ingest.look import Look, look
+from lading.ingest.plan import TablePlan
+from lading.ingest.prepare import sweep_staging
+from lading.ingest.publish import snapshot_payload
+from lading.ingest.record import record_sources, write_manifest_of
+from lading.ingest.work import Work, new_id, new_run_id
+from lading.log.table import Table
+from lading.log.table_manifest import load_manifest
+from lading.model import Member, Place, SnapshotRef
+from lading.snapshots.history import gate_failures
+from lading.snapshots.opening import build_meta, open_members
+from lading.snapshots.publish import keep_manifest
+from lading.snapshots.runs import list_runs
+from lading.snapshots.runs import start as start_record
+from lading.snapshots.stores.by_url import store_of
+from lading.snapshots.stores.protocol import ManifestStore
+from lading.sources.manifest import forget_file
+from lading.storage.place import Where, storage_of
+from lading.upkeep.setting_aside import set_aside
+from lading.upkeep.verify import broken_members
+from lading.watch import Watch
+
+
+@dataclass(slots=True)
+class Repaired:
+    """What was mended, and what is left to a person with the command for it."""
+
+    table: str
+    done: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+
+
+def repair(config: Config, name: str, *, watch: Watch) -> Repaired:
+    """One table."""
+    found = Repaired(name)
+    where = config.place(name)
+    if not Table.exists(where):
+        if _has_parts(where):
+            found.left.append(f"its log is gone: lading collection rebuild {where}")
+        return found
+    table = _open(where, found)
+    if table is None:
+        return found
+    try:
+        _staging(config, found)
+        _table_manifest(table, found)
+        _pointer(config, name, table, found, watch)
+        _members(config, name, table, found)
+        _source_manifest(config, name, table, found, watch)
+    finally:
+        table.close()
+    return found
+
+
+def _has_parts(where: Where) -> bool:
+    if isinstance(where, Place):
+        return any(name.startswith("bucket=") for name in storage_of(where).folders())
+    return where.is_dir() and any(where.glob("bucket=*"))
+
+
+def _open(where: Where, found: Repaired) -> Table | None:
+    """A checkpoint that is damaged while the log is whole is written anew; the old one is kept aside."""
+    try:
+        return _opened(where)
+    except LogCorrupt as error:
+        damage = error
+    aside = set_aside(where, f"damaged-{datetime.now(UTC):%Y%m%dT%H%M%S}")
+    if aside is not None:
+        try:
+            table = _opened(where)
+            table.checkpoint()
+        except LadingError:
+            aside.put_back()
+        else:
+            found.done.append(
+                f"{aside.name} was damaged and is written anew from the log ({aside.kept_as} is kept)"
+            )
+            return table
+    found.left.append(f"{damage.message}: lading collection rebuild {where}")
+    return None
+
+
+def _opened(where: Where) -> Table:
+    table = Table.open(where)
+    if table.state.base is not None:
+        table.state.base.check()  # every checksum of the checkpoint
+    return table
+
+
+def _staging(config: Config, found: Repaired) -> None:
+    swept = sweep_staging(config.cache / "staging")
+    verify = config.cache / "verify"
+    if verify.is_dir():
+        shutil.rmtree(verify, ignore_errors=True)
+    if swept:
+        found.done.append(f"{swept} folders that killed runs left in the cache are gone")
+
+
+def _table_manifest(table: Table, found: Repaired) -> None:
+    state = table.state
+    if state.meta.data_sequence == 0:
+        return
+    try:
+        manifest = load_manifest(table.place)
+    except LadingError:
+        manifest = None
+    parts = sum(len(bucket.parts) for bucket in manifest.partitions.values()) if manifest else -1
+    rows = sum(bucket.row_count for bucket in manifest.partitions.values()) if manifest else -1
+    if (parts, rows) != (state.count(), sum(member.rows for member in state.candidates(None))):
+        write_manifest_of(table)
+        found.done.append("manifest.json is written anew from the log")
+
+
+def _pointer(config: Config, name: str, table: Table, found: Repaired, watch: Watch) -> None:
+    """A pointer that can't be read, or names what can't be: put back where it was held, else to the newest
+    snapshot that is whole and that the gate let through, else to one made from the log. Should that lack
+    something, the next run publishes it."""
+    store = store_of(config, name)
+    problem = _pointer_problem(store, table)
+    if problem is None:
+        return
+    held = _held_at(store, table)
+    target = held or next(iter(_whole(store, table, good=True)), None)
+    with start_record(table.place, new_run_id(), action="repair") as record:
+        if target is None and name not in config.tables:
+            found.left.append(f"{problem}; no snapshot is whole: add the table to lading.yaml again")
+            record.finish("failed", error=problem)
+            return
+        if target is None:
+            work = _work(config, name, table, watch)
+            ref, at = keep_manifest(store, snapshot_payload(work, None, None), work.run_id)
+            target = SnapshotRef(ref, work.run_id, at, table.state.sequence)
+        store.set_current(target.ref, hold=held is not None, sequence=target.sequence)
+        record.finish("succeeded", manifest_ref=target.ref)
+    holds = ", held as it was" if held is not None else ""
+    found.done.append(f"{problem}; readers see the snapshot of run {target.run_id} now{holds}")
+
+
+def _pointer_problem(store: ManifestStore, table: Table) -> str | None:
+    try:
+        current = store.load_current()
+        if current is None:
+            there = table.state.meta.data_sequence > 0 and bool(store.list_manifests(limit=1))
+            return "the pointer was missing" if there else None
+        _check(store, current.ref, table)
+    except (ManifestParseError, ManifestStoreError, NotFound) as error:
+        return error.message
+    return None
+
+
+def _check(store: ManifestStore, ref: str, table: Table) -> None:
+    members = open_members(store, ref, table.root, check=True)
+    try:
+        members.check()
+        if members.meta.table_id != table.table_id:
+            raise ManifestParseError(f"{ref} is a snapshot of another table")
+    finally:
+        members.close()
+
+
+def _held_at(store: ManifestStore, table: Table) -> SnapshotRef | None:
+    """Where the last move by hand left the pointer, if it was a rollback and is still there."""
+    moves = [one.record for one in list_runs(table.place)[0] if one.record.action is not None]
+    last = next((one for one in moves if one.status == "succeeded" and one.action != "repair"), None)
+    if last is None or last.action != "rollback":
+        return None
+    return next((one for one in _whole(store, table) if one.ref == last.manifest_ref), None)
+
+
+def _whole(store: ManifestStore, table: Table, *, good: bool = False) -> list[SnapshotRef]:
+    found = []
+    for one in store.list_manifests():
+        try:
+            custom = build_meta(store, one.ref).custom
+            if good and gate_failures(custom):
+                continue
+            _check(store, one.ref, table)
+        except (ManifestParseError, ManifestStoreError, NotFound):
+            continue  # it is no candidate; `lading verify` and `lading history` name it
+        sequence = custom.get("sequence")
+        number = sequence if isinstance(sequence, int) else 0
+        found.append(SnapshotRef(one.ref, one.run_id, one.published_at, number))
+    return found
+
+
+def _work(config: Config, name: str, table: Table, watch: Watch) -> Work:
+    seen = Look(
+        config=config.table(name),
+        table=table,
+        manifest=None,
+        ledger=Ledger(),
+        found=[],
+        columns=None,
+        recipe=table.state.meta.recipe,
+        plan=TablePlan(name, ()),
+    )
+    return Work(config, seen, table, new_run_id(), new_id(), watch)
+
+
+def _members(config: Config, name: str, table: Table, found: Repaired) -> None:
+    """Sources of parts that are lost or damaged are asked to be read again: the parts then go without
+    being opened, and the rest of the table is left alone."""
+    broken = broken_members(table, table.state.candidates(None))
+    if not broken:
+        return
+    if name not in config.tables:
+        found.left.append(f"{len(broken)} parts are broken and the table is not in lading.yaml: restore them")
+        return
+    keys = _keys_of([member for member, _ in broken], table)
+    path = config.source_manifest(name)
+    asked = 0
+    for key in keys:
+        try:
+            asked += len(forget_file(path, key))
+        except LadingError:
+            continue  # asked for already, or the whole file is gone, which asks for everything
+    found.done.append(
+        f"{len(broken)} parts are broken ({broken[0][0].path} {broken[0][1]}): "
+        f"{len(keys)} source files are asked to be read again"
+    )
+    found.left.append(f"lading run {name} reads them")
+
+
+def _keys_of(members: Sequence[Member], table: Table) -> list[str]:
+    numbers = {source for member in members for source, _ in member.sources if source not in member.minus}
+    told = (table.state.source(number) for number in numbers)
+    return sorted(source.key for source in told if source is not None)
+
+
+def _source_manifest(config: Config, name: str, table: Table, found: Repaired, watch: Watch) -> None:
+    if name not in config.tables:
+        return
+    try:
+        seen = look(config, name, watch=watch)
+    except LadingError as error:
+        found.left.append(f"{error.message}: {error.hint}")
+        return
+    asked = any(known.again is not None for known in seen.ledger.known.values())
+    if not seen.ledger.behind or seen.ledger.reset is not None or asked:
+        return  # what a person asked for is the next run's to answer
+    record_sources(config, seen, table.state, {})
+    found.done.append(f"manifest/{name}.json is brought up to the log")

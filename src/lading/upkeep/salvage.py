@@ -1,0 +1,169 @@
+"""What is left of a table's state when its log can't simply be opened. Reads, decides, writes nothing.
+
+A state is a base with commits laid over it. Bases are the checkpoint, the snapshot that `_CURRENT` names,
+and, if the log still has its beginning, nothing at all; the commits are those of the log before the first
+damage. The base that gets furthest wins. What lies behind the damage may have replaced what is in the
+state, so it is always said how much that is.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from lading.errors import LadingError
+from lading.log.checkpoint import open_checkpoint
+from lading.log.file import NAME as LOG_NAME
+from lading.log.object_checkpoint import connect_each
+from lading.log.objects import salvage_objects
+from lading.log.state import TableState
+from lading.model import Place, SnapshotRef
+from lading.snapshots.pointer import parse_pointer
+from lading.state.frame import LogHeader, Salvage, salvage
+from lading.state.members import MemberStore
+from lading.state.sqlite import open_snapshot_file
+from lading.state.tables import StateMeta
+from lading.storage.place import Where, root_of
+
+_NOTHING = Salvage(None, [], 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The snapshot that readers see, wherever its manifest is kept."""
+
+    current: SnapshotRef | None
+    members: Callable[[SnapshotRef], MemberStore]
+    highest: int = 0  # of all sequences that a snapshot has, whether readers see it or not
+
+    @property
+    def given_out(self) -> int:
+        return max(self.highest, self.current.sequence if self.current is not None else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Salvaged:
+    """The state that could be put together, from what, and what it lacks."""
+
+    found_in: str  # checkpoint, snapshot or log
+    state: TableState
+    lost: tuple[str, ...]  # in words
+
+
+def salvaged_state(where: Where, published: Published | None = None) -> Salvaged | None:
+    """The furthest state that checkpoint, snapshot and log give; None if none of them can be read. Without
+    `published` it is what the pointer in the table's own directory names."""
+    log = _log(where)
+    bases = [_checkpoint(where), _snapshot(where, published or own_pointer(where)), _beginning(where, log)]
+    reached = [(_advanced(state, log), name) for name, state in filter(None, bases)]
+    if not reached:
+        return None
+    state, name = max(reached, key=lambda pair: pair[0].sequence)
+    return Salvaged(name, state, tuple(_lost(log, state)))
+
+
+def own_pointer(where: Where) -> Published:
+    """What the pointer in a table's own directory says, nothing when there is none or it can't be read."""
+
+    def members(ref: SnapshotRef) -> MemberStore:
+        assert isinstance(where, Path)
+        return MemberStore(open_snapshot_file(where / ref.ref), str(where))
+
+    try:
+        if isinstance(where, Place):
+            return Published(None, members)
+        current = parse_pointer((where / "_CURRENT").read_bytes())
+    except (OSError, LadingError):
+        return Published(None, members)
+    leads_out = ".." in current.ref.split("/") or current.ref.startswith("/")
+    return Published(None if leads_out else current, members)
+
+
+def header_of(where: Where) -> LogHeader | None:
+    """What is left of the log's header: it names the table."""
+    return _log(where).header
+
+
+def _log(where: Where) -> Salvage:
+    if isinstance(where, Place):
+        return salvage_objects(where)
+    try:
+        return salvage((where / LOG_NAME).read_bytes())
+    except OSError:
+        return _NOTHING
+
+
+def _checkpoint(where: Where) -> tuple[str, TableState] | None:
+    found = (_whole("checkpoint", where, store) for store in _checkpoints(where))
+    return next((one for one in found if one is not None), None)
+
+
+def _checkpoints(where: Where) -> Iterator[MemberStore | None]:
+    if isinstance(where, Place):
+        yield from (MemberStore(connection, where) for connection in connect_each(where))
+        return
+    try:
+        yield open_checkpoint(where)
+    except LadingError:
+        return
+
+
+def _snapshot(where: Where, published: Published) -> tuple[str, TableState] | None:
+    if published.current is None:
+        return None
+    try:
+        store = published.members(published.current)
+    except LadingError:
+        return None
+    return _whole("snapshot", where, store)
+
+
+def _beginning(where: Where, log: Salvage) -> tuple[str, TableState] | None:
+    cleaned = bool(log.commits) and log.commits[0].sequence > 1
+    if log.header is None or log.header.base > 0 or cleaned:
+        return None
+    return "log", TableState(root_of(where), StateMeta.before_the_first_commit(log.header))
+
+
+def _whole(name: str, where: Where, store: MemberStore | None) -> tuple[str, TableState] | None:
+    """A base that passes all of its checks, or none."""
+    if store is None:
+        return None
+    try:
+        meta = msgspec.structs.replace(store.meta, log_id="", log_offset=0)
+        store.check()
+    except (LadingError, sqlite3.Error):
+        store.close()
+        return None
+    return name, TableState(root_of(where), meta, store)
+
+
+def _advanced(state: TableState, log: Salvage) -> TableState:
+    """The state with those commits of the log that follow it without a gap."""
+    if log.header is None or log.header.table_id != state.meta.table_id:
+        return state
+    following = [commit for commit in log.commits if commit.sequence > state.sequence]
+    whole = [c for expected, c in enumerate(following, state.sequence + 1) if c.sequence == expected]
+    state.apply(whole)
+    return state
+
+
+def _lost(log: Salvage, state: TableState) -> list[str]:
+    lost = []
+    if log.header is None:
+        lost.append("the log could not be read: commits after the restored state are lost, if there were any")
+    if log.behind:
+        lost.append(
+            f"{log.behind} commits lie behind the damage in the log and were not applied: "
+            "a part that they replaced may be listed again, and one that they added is not"
+        )
+    unapplied = [commit.sequence for commit in log.commits if commit.sequence > state.sequence]
+    if unapplied:
+        lost.append(
+            f"the commits {unapplied[0]} to {unapplied[-1]} of the log do not follow the restored state"
+        )
+    return lost

@@ -1,0 +1,127 @@
+"""Each table at a glance, from its log, its pointer and its folder; starts no JVM and writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lading.config.project import Config
+from lading.errors import LadingError
+from lading.ingest.look import look
+from lading.log.table import Table
+from lading.model import Place, SnapshotRef
+from lading.snapshots.history import gate_failures
+from lading.snapshots.opening import build_meta
+from lading.snapshots.runs import last_run
+from lading.snapshots.stores.by_url import store_of
+from lading.storage.place import storage_of
+from lading.upkeep.pointer import refused_newer
+from lading.watch import Watch
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatus:
+    table: str
+    rows: int = 0
+    parts: int = 0
+    buckets: int = 0
+    sources: int = 0
+    sequence: int = 0
+    current: SnapshotRef | None = None
+    last_run: dict[str, Any] | None = None
+    pending: dict[str, int] | None = None  # verdicts that a run would act on; None when it can't be told
+    note: str | None = None
+    refused: tuple[str, ...] = ()  # why the gate refused what the log holds
+    checks: tuple[dict[str, Any], ...] = ()  # how the checks went in the last run that made any
+    rows_rejected: int = 0  # rows set aside
+    files_rejected: int = 0  # files set aside whole
+
+
+def status(config: Config, names: Sequence[str] = ()) -> list[TableStatus]:
+    """The selected tables; without a selection all of them, those that the config dropped included."""
+    wanted = [config.table(name).name for name in names] or list(config.tables)
+    found = [_status(config, name) for name in wanted]
+    if not names:
+        found += [_status(config, name) for name in _dropped(config)]
+    return found
+
+
+def _status(config: Config, name: str) -> TableStatus:
+    folder = config.place(name)
+    pending, note, notes, (rows_rejected, files_rejected) = _pending(config, name)
+    if not Table.exists(folder):
+        return TableStatus(name, pending=pending, note=note or "never run")
+    state = Table.open(folder).state
+    current, unreadable = _current(config, name)
+    note = note or unreadable
+    published = current.sequence if current is not None else 0
+    if note is None and published < state.meta.data_sequence:
+        note = "held: rolled back" if current and current.held else "committed but not published: run again"
+    refused = _refused(config, name, current) if published < state.meta.data_sequence else ()
+    if refused and (current is None or not current.held):
+        note = f"refused by the gate: {'; '.join(refused)}"
+    last = last_run(folder)
+    return TableStatus(
+        table=name,
+        rows=state.row_count(),
+        parts=state.count(),
+        buckets=state.bucket_count(),
+        sources=state.source_count(),
+        sequence=state.sequence,
+        current=current,
+        last_run=last,
+        pending=pending,
+        note=note or next(iter(notes), None),
+        refused=refused,
+        checks=tuple((last or {}).get("checks") or ()),
+        rows_rejected=rows_rejected,
+        files_rejected=files_rejected,
+    )
+
+
+def _refused(config: Config, name: str, current: SnapshotRef | None) -> tuple[str, ...]:
+    """Why the gate refused the newest snapshot, if it did."""
+    store = store_of(config, name)
+    try:
+        waiting = refused_newer(store, current)
+        return gate_failures(build_meta(store, waiting.ref).custom) if waiting is not None else ()
+    except LadingError:
+        return ()  # `_current` has told what is wrong with the store
+
+
+def _current(config: Config, name: str) -> tuple[SnapshotRef | None, str | None]:
+    """What readers see, or why that can't be told: a store that is away hides nothing else."""
+    try:
+        return store_of(config, name).load_current(), None
+    except LadingError as error:
+        return None, error.message
+
+
+def _pending(
+    config: Config, name: str
+) -> tuple[dict[str, int] | None, str | None, tuple[str, ...], tuple[int, int]]:
+    """What a run would act on; why that can't be told; what is worth a note otherwise; and how many rows
+    and whole files are set aside."""
+    if name not in config.tables:
+        return None, "not in lading.yaml: left alone", (), (0, 0)
+    try:
+        seen = look(config, name, watch=Watch())
+    except LadingError as error:
+        return None, error.message, (), (0, 0)
+    at_rest = ("unchanged", "quarantined")
+    pending = {verdict: n for verdict, n in seen.plan.verdicts.items() if n and verdict not in at_rest}
+    sources = [known.source for known in seen.ledger.known.values() if known.source is not None]
+    aside = sum(one.rejected for one in sources), sum(one.aside is not None for one in sources)
+    return pending, None, seen.plan.notes, aside
+
+
+def _dropped(config: Config) -> list[str]:
+    warehouse = config.warehouse
+    if isinstance(warehouse, Place):
+        names = [name for name in storage_of(warehouse).folders() if name not in config.tables]
+        return [name for name in names if Table.exists(warehouse.below(name))]
+    if not warehouse.is_dir():
+        return []
+    folders = sorted(folder for folder in warehouse.iterdir() if Table.exists(folder))
+    return [folder.name for folder in folders if folder.name not in config.tables]

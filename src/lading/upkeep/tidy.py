@@ -1,0 +1,29 @@
+"""Tidying up after a run: what it wrote itself and nothing took up.
+
+A part's name is given once, by one run, so what this run wrote and neither committed nor published nobody
+else can know: it may go at once. All that it did commit is left to cleaning, however soon others replace
+it: a snapshot, a checkpoint or a run under way may still have it, and the log can't tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lading.ingest.work import Work
+from lading.log.table_manifest_text import bucket_key
+from lading.parts.write import is_part_of
+from lading.upkeep.clean.files import delete, files_of
+from lading.upkeep.clean.names import QUARANTINE
+
+
+def tidy(work: Work, buckets: Iterable[int] | None) -> int:
+    """Delete what this run wrote into `buckets` (None: into any) and set aside, and did not keep; how many
+    files that were."""
+    folders = [""]
+    if buckets is not None:
+        folders = [*(f"bucket={bucket_key(bucket)}" for bucket in sorted(buckets)), QUARANTINE]
+
+    def lost(path: str) -> bool:
+        return is_part_of(path, work.run_id) and path not in work.kept
+
+    return sum(delete(file) for folder in folders for file in files_of(work.table.place, folder, named=lost))

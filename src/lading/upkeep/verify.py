@@ -1,0 +1,291 @@
+"""Whether a table is what it says: sources, log, members, manifests, snapshot, shards, in this order.
+
+Writes nothing to the table. Every finding names the command that mends it; a `note` is nothing wrong,
+only work that is waiting.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from lading.config.project import Config
+from lading.errors import LadingError, LogCorrupt, PartError
+from lading.ingest.ledger import shows_the_log
+from lading.ingest.look import Look, look
+from lading.log.table import Table
+from lading.log.table_manifest import MANIFEST_NAME, load_manifest
+from lading.model import Member, Place, SnapshotRef
+from lading.parts.intake import footer_of, in_parallel
+from lading.serve.shard_file import FILE_NAME
+from lading.snapshots.manifest import ShardMeta, read_snapshot
+from lading.snapshots.opening import open_manifest, open_members
+from lading.snapshots.runs import list_runs
+from lading.snapshots.stores.by_url import beside_the_data, lies_below, store_of
+from lading.snapshots.stores.protocol import ManifestStore
+from lading.state.members import MemberStore
+from lading.storage.folder import sha256_of
+from lading.storage.place import Where
+from lading.watch import Watch
+
+Level = Literal["error", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    level: Level
+    about: str  # source, log, member, manifest, snapshot, shard, run
+    message: str
+    remedy: str
+    file: str | None = None
+
+
+@dataclass(slots=True)
+class Verified:
+    """One table; `checked` counts what was looked at."""
+
+    table: str
+    findings: list[Finding] = field(default_factory=list)
+    checked: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> bool:
+        return all(one.level != "error" for one in self.findings)
+
+    def wrong(self, about: str, message: str, remedy: str, file: str | None = None) -> None:
+        self.findings.append(Finding("error", about, message, remedy, file))
+
+    def note(self, about: str, message: str, remedy: str, file: str | None = None) -> None:
+        self.findings.append(Finding("note", about, message, remedy, file))
+
+    def failed(self, about: str, error: LadingError) -> None:
+        self.wrong(about, error.message, error.hint, error.file)
+
+    def count(self, what: str, number: int) -> None:
+        self.checked[what] = self.checked.get(what, 0) + number
+
+
+def verify(config: Config, name: str, *, watch: Watch) -> tuple[Verified, Look | None]:
+    """Everything that needs no row to be read; and the look at the table, for whoever goes deeper."""
+    found = Verified(name)
+    watch.phase(name, "verify sources")
+    seen = _sources(config, name, found, watch)
+    table = _log(config.place(name), found)
+    if table is None:
+        return found, seen
+    try:
+        live = table.state.candidates(None)
+        watch.phase(name, "verify members")
+        _members(table, live, found)
+        _table_manifest(table, found)
+        watch.phase(name, "verify snapshot")
+        _snapshot(config, table, {member.path for member in live}, found)
+        _runs(table.place, found)
+    except LadingError as error:
+        found.failed("log", error)
+    finally:
+        table.close()
+    return found, seen
+
+
+def _sources(config: Config, name: str, found: Verified, watch: Watch) -> Look | None:
+    if name not in config.tables:
+        found.note("source", "not in lading.yaml: its files are not looked at", "add it to lading.yaml again")
+        return None
+    try:
+        seen = look(config, name, watch=watch)
+    except LogCorrupt:
+        return None  # told of the log itself
+    except LadingError as error:
+        found.failed("source", error)
+        return None
+    found.count("sources", len(seen.found))
+    verdicts = {word: n for word, n in seen.plan.verdicts.items() if n and word != "unchanged"}
+    if verdicts:
+        told = ", ".join(f"{n:,} {word}" for word, n in verdicts.items())
+        found.note("source", f"files that the table doesn't have as they are: {told}", f"lading run {name}")
+    behind = seen.ledger.behind and seen.ledger.reset is None
+    if behind and not (seen.table and shows_the_log(seen.manifest, seen.ledger, seen.table.state)):
+        found.note("source", f"manifest/{name}.json is behind the log", f"lading repair {name}")
+    return seen
+
+
+def _log(folder: Where, found: Verified) -> Table | None:
+    if not Table.exists(folder):
+        found.note("log", "never run", f"lading run {found.table}")
+        return None
+    try:
+        table = Table.open(folder)
+        table.state.columns()  # every row and every vector of the checkpoint against its checksum
+    except LadingError as error:
+        remedy = f"lading repair {found.table}; if that doesn't help: {error.hint}"
+        found.wrong("log", error.message, remedy, error.file)
+        return None
+    found.count("commits", table.state.sequence)
+    return table
+
+
+def broken_members(table: Table, members: Iterable[Member]) -> list[tuple[Member, str]]:
+    """The members whose file isn't what the log says, and how; opens footers only."""
+    place = table.place
+    told = in_parallel(lambda member: (member, _broken(place, table.table_id, member)), members)
+    return [(member, problem) for member, problem in told if problem is not None]
+
+
+def _members(table: Table, live: list[Member], found: Verified) -> None:
+    found.count("members", len(live))
+    for member, problem in broken_members(table, live):
+        found.wrong(
+            "member",
+            f"{member.path} {problem}",
+            f"restore the file, or: lading repair {found.table}, then lading run {found.table}",
+            member.path,
+        )
+
+
+def _broken(where: Where, table_id: str, member: Member) -> str | None:
+    outside = isinstance(where, Place) and os.path.isabs(member.path)
+    if outside or ".." in member.path.split("/"):
+        return "leads out of the table's folder"
+    try:
+        footer = footer_of(where, member.path)
+    except FileNotFoundError:
+        return "is missing"
+    except PartError as error:
+        return f"can't be read: {error.message}"
+    if footer.bytes != member.bytes:
+        return f"has {footer.bytes:,} bytes, not {member.bytes:,}"
+    if footer.metadata.num_rows != member.rows:
+        return f"has {footer.metadata.num_rows:,} rows, not {member.rows:,}"
+    wrote = footer.said("table_id")
+    if wrote is not None and wrote != table_id and not os.path.isabs(member.path):
+        return "belongs to another table"
+    return None
+
+
+def _table_manifest(table: Table, found: Verified) -> None:
+    state = table.state
+    if state.meta.data_sequence == 0:
+        return
+    remedy = f"lading repair {found.table}"
+    try:
+        manifest = load_manifest(table.place)
+    except LadingError as error:
+        found.wrong("manifest", error.message, remedy, MANIFEST_NAME)
+        return
+    if manifest is None:
+        found.wrong("manifest", f"{MANIFEST_NAME} is missing", remedy, MANIFEST_NAME)
+        return
+    rows = sum(bucket.row_count for bucket in manifest.partitions.values())
+    parts = sum(len(bucket.parts) for bucket in manifest.partitions.values())
+    if parts != state.count() or rows != sum(member.rows for member in state.candidates(None)):
+        found.wrong("manifest", f"{MANIFEST_NAME} is not what the log holds", remedy, MANIFEST_NAME)
+
+
+def _snapshot(config: Config, table: Table, live: set[str], found: Verified) -> None:
+    remedy = f"lading repair {found.table}"
+    store = store_of(config, found.table)
+    try:
+        current = store.load_current()
+        if current is None:
+            if table.state.meta.data_sequence:
+                found.wrong("snapshot", "nothing is published", f"lading run {found.table}")
+            return
+        members = open_members(store, current.ref, table.root, check=True)
+    except LadingError as error:
+        found.wrong("snapshot", error.message, remedy, error.file)
+        return
+    try:
+        _published(table, members, live, current, found)
+        beside = beside_the_data(config, found.table)
+        _shards((table.place, *([beside] if beside else [])), store, current, found)
+    except LadingError as error:
+        found.wrong("snapshot", error.message, remedy, error.file or current.ref)
+    finally:
+        members.close()
+
+
+def _published(
+    table: Table, members: MemberStore, live: set[str], current: SnapshotRef, found: Verified
+) -> None:
+    members.check()
+    found.count("snapshots", 1)
+    name, state = found.table, table.state
+    if members.meta.table_id != table.table_id:
+        found.wrong(
+            "snapshot", "readers see a snapshot of another table", f"lading repair {name}", current.ref
+        )
+        return
+    if current.held:
+        found.note("snapshot", f"held at run {current.run_id}", f"lading publish {name} --release")
+    elif members.meta.sequence < state.meta.data_sequence:
+        found.note(
+            "snapshot", "readers don't see the newest commit", f"lading run {name}, lading history {name}"
+        )
+    listed = members.members(None)
+    older = [member for member in listed if member.path not in live]
+    found.count("members", len(older))
+    for member, problem in broken_members(table, older):
+        found.wrong(
+            "snapshot",
+            f"readers see {member.path}, which {problem}",
+            f"restore the file, or show another snapshot: lading rollback {name} --offset 1",
+            member.path,
+        )
+    same = members.meta.sequence == state.sequence
+    if same and {member.path for member in listed} != live:
+        found.wrong("snapshot", "the snapshot doesn't list what the log holds", f"lading repair {name}")
+
+
+def _shards(places: tuple[Where, ...], store: ManifestStore, current: SnapshotRef, found: Verified) -> None:
+    connection = open_manifest(store, current.ref)
+    try:
+        shards = [one for one in read_snapshot(connection).shards if one.db_url is not None]
+    finally:
+        connection.close()
+    found.count("shards", len(shards))
+    told = in_parallel(lambda shard: (shard, _broken_shard(places, shard)), shards)
+    for shard, problem in told:
+        if problem is not None:
+            found.wrong(
+                "shard",
+                f"shard {shard.db_id} {problem}",
+                f"restore the file, or build all again: lading run {found.table} --full",
+                shard.db_url,
+            )
+
+
+def _broken_shard(places: tuple[Where, ...], shard: ShardMeta) -> str | None:
+    lies = lies_below(places, shard.db_url or "")
+    if lies is None:
+        return f"leads out of the table's folder: {shard.db_url}"
+    try:
+        size, digest = sha256_of(lies[0], f"{lies[1]}/{FILE_NAME}")
+    except FileNotFoundError:
+        return "is missing"
+    except OSError as error:
+        return f"can't be read: {error.strerror}"
+    if shard.db_bytes is not None and size != shard.db_bytes:
+        return f"has {size:,} bytes, not {shard.db_bytes:,}"
+    if shard.db_bytes is not None and shard.checkpoint_id and digest != shard.checkpoint_id:
+        return "has other content than was published"
+    return None
+
+
+def _runs(folder: Where, found: Verified) -> None:
+    records, unknown = list_runs(folder)
+    found.count("runs", len(records))
+    for one in records:
+        if one.record.status == "running" and not one.record.alive():
+            found.note(
+                "run",
+                f"run {one.record.run_id} on {one.record.host} died: its lease lapsed at "
+                f"{one.record.lease_until}",
+                f"nothing is lost; lading run {found.table} completes it, lading clean takes its files",
+            )
+    if unknown:
+        found.note(
+            "run", f"{len(unknown)} folders in runs/ hold no record", "delete them: they are reports only"
+        )

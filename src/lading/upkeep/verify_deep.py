@@ -1,0 +1,221 @@
+"""Going deeper: the bytes of every source and part, and sampled sources read again alone on Spark.
+
+A source read alone has to give exactly the rows that the table has of it: what differs was read under
+another recipe, by a transform that isn't deterministic, or changed since without anybody noticing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import shutil
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from lading.checks.gate import Session
+from lading.config.project import Config
+from lading.errors import LadingError, PartError
+from lading.formats.heads import Dialect
+from lading.formats.records import records
+from lading.ingest.look import Look
+from lading.ingest.plan import TablePlan
+from lading.ingest.prepare import ingest_job, prepare, staging
+from lading.ingest.schema import layout_of
+from lading.ingest.work import Work, new_id, new_run_id
+from lading.log.table import Table
+from lading.model import FoundFile, Member, Root
+from lading.parts.intake import in_parallel
+from lading.parts.rows import Wanted, read_part
+from lading.read.scan import table_schema
+from lading.sources.find import digests_of
+from lading.sources.ids import source_id
+from lading.upkeep.verify import Verified
+from lading.watch import Watch
+
+SAMPLE = 3
+_ROWS = 200_000  # of one sampled source: its rows are compared in memory
+
+Row = tuple[Any, ...]
+
+
+def verify_deep(config: Config, seen: Look, found: Verified, session: Session, *, watch: Watch) -> None:
+    """Adds to what `verify` found."""
+    table = seen.table
+    if table is None:
+        return
+    watch.phase(found.table, "verify content")
+    unchanged = _unchanged(seen)
+    seen.fetch(unchanged)
+    _source_bytes(seen, unchanged, found)
+    _part_rows(table, found)
+    if seen.config.per == "table":
+        found.note("source", "rows depend on other files (per: table): no file can be read alone", "")
+        return
+    sample = _sample(table, unchanged)
+    _count_records(config, seen, table, sample, found)
+    if sample:
+        watch.phase(found.table, "read again")
+        _compare(config, seen, sample, found, session, watch)
+
+
+def _unchanged(seen: Look) -> list[FoundFile]:
+    """Those whose bytes are what was read, as far as a plan can tell."""
+    keys = {one.key for one in seen.plan.files if one.verdict in ("unchanged", "touched")}
+    return [file for file in seen.found if file.key in keys]
+
+
+def _source_bytes(seen: Look, files: list[FoundFile], found: Verified) -> None:
+    digests = digests_of(seen.config, files)
+    found.count("sources read", len(digests))
+    for file in files:
+        known = seen.ledger.known.get(file.key)
+        source = known.source if known is not None else None
+        if source is not None and source.sha256 and digests[file.key].sha256 != source.sha256:
+            found.wrong(
+                "source",
+                f"{file.key} has other content than was read, with the same size and time",
+                f"touch the file, then lading run {found.table}; `fingerprint: full` notices by itself",
+                file.key,
+            )
+
+
+def _part_rows(table: Table, found: Verified) -> None:
+    """Every column of every part decoded, and its rows counted by source."""
+    members = table.state.candidates(None)
+    schema = table_schema(table.state)
+    found.count("parts read", len(members))
+    told = in_parallel(lambda member: (member, _miscounted(table.root, member, schema)), members)
+    for member, problem in told:
+        if problem is not None:
+            remedy = f"restore the file, or: lading run {found.table} --full"
+            found.wrong("member", f"{member.path} {problem}", remedy, member.path)
+
+
+def _miscounted(root: Root, member: Member, schema: pa.Schema) -> str | None:
+    counted: Counter[int] = Counter()
+    try:
+        for batch in read_part(root, member, Wanted(schema, schema.names)):
+            if "_source" in schema.names:
+                counted.update(batch.column("_source").to_pylist())
+    except PartError as error:
+        return f"can't be read: {error.message}"
+    expected = {source: rows for source, rows in member.sources if source not in member.minus}
+    if "_source" in schema.names and member.sources and counted != expected:
+        return "has other rows of its sources than the log says"
+    return None
+
+
+def _sample(table: Table, files: list[FoundFile]) -> list[FoundFile]:
+    sources = table.state.sources()
+    small = [file for file in files if file.key in sources and sources[file.key][0].rows <= _ROWS]
+    return random.Random(table.state.sequence).sample(small, min(SAMPLE, len(small)))
+
+
+def _count_records(
+    config: Config, seen: Look, table: Table, sample: list[FoundFile], found: Verified
+) -> None:
+    """Records of a file counted without Spark: what its reader drops unseen, it drops again."""
+    cfg = seen.config
+    spanning = cfg.format in ("csv", "tsv") and Dialect.of(cfg.read_options, cfg.format).reads_whole
+    if cfg.transform is not None or cfg.format == "parquet" or spanning:
+        return
+    sources, layout = table.state.sources(), layout_of(config, cfg)
+    for file in sample:
+        source = sources[file.key][0]
+        try:
+            counted = sum(1 for _ in records(file.path, cfg.format, cfg.read_options, layout=layout))
+        except LadingError as error:
+            found.failed("source", error)
+            continue
+        if counted != source.rows + source.rejected:
+            found.wrong(
+                "source",
+                f"{file.key} has {counted:,} records, the table has {source.rows:,} rows of it and "
+                f"{source.rejected:,} set aside",
+                f"lading run {found.table} --full",
+                file.key,
+            )
+
+
+def _compare(
+    config: Config, seen: Look, sample: list[FoundFile], found: Verified, session: Session, watch: Watch
+) -> None:
+    assert seen.table is not None
+    plan = TablePlan(seen.config.name, (), read=tuple(sample))
+    again = dataclasses.replace(seen, plan=plan)
+    work = Work(config, again, seen.table, new_run_id(), new_id(), watch)
+    aside = config.cache / "verify" / f"{work.run_id}-{work.name}"
+    try:
+        members = _read_again(work, aside, session)
+        for file in sample:
+            number = source_id(file.key)
+            held = _rows(seen.table.root, seen.table.state.members_of([number]), number, seen.table)
+            fresh = _rows(str(aside), members, number, seen.table)
+            if held != fresh:
+                _report(file, held, fresh, found)
+        found.count("sources read again", len(sample))
+    except LadingError as error:
+        found.failed("source", error)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _read_again(work: Work, aside: Path, session: Session) -> list[Member]:
+    with staging(work):
+        prepared = prepare(work)
+        if not prepared.groups:
+            return []  # empty files have no rows
+        from lading.spark.ingest import ingest  # pyspark: only when something is read
+
+        job = dataclasses.replace(ingest_job(work, prepared), table_dir=str(aside))
+        return list(ingest(session(), job, None).members)
+
+
+def _rows(root: Root, members: Iterable[Member], source: int, table: Table) -> Counter[Row]:
+    schema = table_schema(table.state)
+    rows: Counter[Row] = Counter()
+    for member in members:
+        if any(held == source for held, _ in member.sources) and source not in member.minus:
+            for batch in read_part(root, member, Wanted(schema, schema.names)):
+                at = schema.get_field_index("_source")
+                rows.update(row for row in _plain(batch) if row[at] == source)
+    return rows
+
+
+def _plain(batch: pa.RecordBatch) -> list[Row]:
+    """Rows that can be compared and counted: nested values and NaN as text, times as numbers, since Python
+    has neither a year 0 nor a year 10000."""
+    columns = [column.cast(_without_times(column.type)).to_pylist() for column in batch.columns]
+    return [
+        tuple(repr(value) if isinstance(value, (list, dict)) or value != value else value for value in row)
+        for row in zip(*columns, strict=True)
+    ]
+
+
+def _without_times(type: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(type):
+        return pa.int64()
+    if pa.types.is_date32(type):
+        return pa.int32()
+    if pa.types.is_struct(type):
+        return pa.struct([field.with_type(_without_times(field.type)) for field in type])
+    if pa.types.is_list(type):
+        return pa.list_(type.value_field.with_type(_without_times(type.value_type)))
+    if pa.types.is_map(type):
+        return pa.map_(_without_times(type.key_type), _without_times(type.item_type))
+    return type
+
+
+def _report(file: FoundFile, held: Counter[Row], fresh: Counter[Row], found: Verified) -> None:
+    more, fewer = (fresh - held).total(), (held - fresh).total()
+    found.wrong(
+        "source",
+        f"{file.key} read again alone gives other rows: {more:,} that the table lacks, "
+        f"{fewer:,} that only the table has",
+        f"make the transform depend on the row alone, then: lading run {found.table} --full",
+        file.key,
+    )

@@ -1,0 +1,106 @@
+"""Compressed text is text, within bounds: what a few bytes stand for never fills the memory."""
+
+import bz2
+import gzip
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lading.cli.main import invoke
+from lading.config.archives import ArchiveLimits
+from lading.config.file import load
+from lading.errors import SourceError
+from lading.formats.heads import delimited_header
+from lading.formats.infer.columns import infer
+from lading.formats.opening import BeyondBounds, bound_below, open_plain
+from lading.model import FoundFile
+from lading.sources.find import digests_of, discover_files
+from lading.sources.fingerprint import digest
+
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".zst": lambda data: pa.Codec("zstd").compress(data, asbytes=True),
+}
+
+
+@pytest.fixture(params=PACK)
+def packed(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[bytes], str]:
+    def write(data: bytes) -> str:
+        path = tmp_path / f"ships.csv{request.param}"
+        if request.param == ".zst":
+            with pa.output_stream(str(path), compression="zstd") as out:
+                out.write(data)
+        else:
+            path.write_bytes(PACK[request.param](data))
+        return str(path)
+
+    return write
+
+
+def test_what_is_within_bounds_is_read_as_it_is(packed: Callable[[bytes], str]) -> None:
+    data = b"".join(b"%d,%d\r\n" % (number, number * 7919) for number in range(200_000))
+    path = packed(data)
+    with open_plain(path) as plain:
+        assert plain.read() == data
+    with open_plain(path) as plain:
+        assert list(plain) == data.splitlines(keepends=True)
+
+
+def test_a_bomb_is_refused_by_its_ratio(packed: Callable[[bytes], str], tmp_path: Path) -> None:
+    path = packed(b"a,b\n" * 5_000_000)
+    bound_below(str(tmp_path), ArchiveLimits(max_ratio=20))
+    with open_plain(path) as plain, pytest.raises(BeyondBounds, match="20 times its size"):
+        while plain.read(1 << 20):
+            pass
+    with pytest.raises(SourceError, match="max_ratio") as caught:
+        digest(path, utf8=False, text=True)
+    assert "raise max_ratio under `archives:`" in caught.value.hint
+    bound_below(str(tmp_path), ArchiveLimits(max_ratio=1_000_000))
+    digest(path, utf8=True, text=True)
+
+
+@pytest.mark.parametrize("look", ["lines", "header", "infer csv", "infer json", "digest"])
+def test_a_line_without_end_takes_no_more_memory_than_allowed(tmp_path: Path, look: str) -> None:
+    path = str(tmp_path / "ships.csv.gz")
+    Path(path).write_bytes(gzip.compress(b"a,b\n1,2\n" * (look == "infer csv") + b"x" * 60_000_000, 1))
+    bound_below(str(tmp_path), ArchiveLimits(max_ratio=10**9, max_line=1_000_000))
+    tracemalloc.start()
+    try:
+        with pytest.raises((SourceError, BeyondBounds), match="a line of more than 1,000,000 bytes"):
+            if look == "lines":
+                list(open_plain(path))
+            elif look == "header":
+                delimited_header(path, {}, "csv")
+            elif look == "digest":
+                digest(path, utf8=True, text=True)
+            else:
+                files = [FoundFile("ships", path, 1, 1, False)]
+                infer(files, format=look.split()[1], read_options={})
+        assert tracemalloc.get_traced_memory()[1] < 30_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_a_bomb_fails_its_table_or_is_set_aside_before_spark_sees_it(
+    tmp_path: Path, encoding: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    config = (
+        "archives: {{max_line: 100kB}}\ntables: {{ships: {{path: '*.gz', format: csv, on_bad: {},"
+        " read_options: {{encoding: {}}}}}}}\n"
+    )
+    (tmp_path / "bomb.csv.gz").write_bytes(gzip.compress(b"a,b\n1," + b"2" * 200_000))
+    (tmp_path / "lading.yaml").write_text(config.format("fail", encoding))
+    project = load(tmp_path)
+    files = discover_files(project, project.tables["ships"], None)
+    with pytest.raises(SourceError, match=r"bomb.csv.gz can't be read: it has a line of more than 100,000"):
+        digests_of(project.tables["ships"], files)
+    (tmp_path / "lading.yaml").write_text(config.format("quarantine", encoding))
+    [found] = digests_of(load(tmp_path).tables["ships"], files).values()
+    assert "max_line" in (found.unreadable or "")
+    assert invoke(["-C", str(tmp_path), "discover-schema"]) == 1
+    assert "raise max_line under `archives:` in lading.yaml" in capfd.readouterr().err

@@ -1,0 +1,79 @@
+"""manifest.json on disk: what it costs, and what a damaged one says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lading.errors import ManifestParseError, ManifestStoreError
+from lading.log.table_manifest import load_manifest, manifest_of, rebuild_manifest, write_manifest
+from lading.log.table_manifest_text import new_manifest
+from lading.model import Member
+
+
+def member(path: str, bucket: int) -> Member:
+    return Member(path, 1, 10, bucket, 0, 0, None, None, "2026-01-01T00:00:00+00:00", {})
+
+
+def test_rebuild_reads_footers_not_rows(tmp_path: Path) -> None:
+    part = tmp_path / "bucket=000000" / "part-a.parquet"
+    part.parent.mkdir()
+    pq.write_table(pa.table({"tick": list(range(1000))}), part)
+    data = bytearray(part.read_bytes())
+    first = pq.read_metadata(part).row_group(0).column(0)
+    data[4 : 4 + first.total_compressed_size] = bytes(first.total_compressed_size)
+    part.write_bytes(data)
+    assert rebuild_manifest(tmp_path, "t").partitions["000000"].tick_max == 999
+
+
+def test_a_part_that_is_no_parquet_is_named(tmp_path: Path) -> None:
+    part = tmp_path / "bucket=000000" / "part-a.parquet"
+    part.parent.mkdir()
+    part.write_text("PAR1 no more")
+    with pytest.raises(ManifestStoreError, match=r"part-a\.parquet") as caught:
+        rebuild_manifest(tmp_path, "t")
+    assert caught.value.hint and caught.value.file == str(part)
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"table": 3}', '{"table": "t", "partitions": [1]}', "\xff", "[" * 9999]
+)
+def test_a_malformed_manifest_is_named_with_its_remedy(tmp_path: Path, text: str) -> None:
+    (tmp_path / "manifest.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(ManifestParseError, match=r"manifest\.json") as caught:
+        load_manifest(tmp_path)
+    assert "delete the file" in caught.value.hint
+
+
+def test_a_manifest_that_cannot_be_read_is_not_taken_for_absent(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").mkdir()
+    with pytest.raises(ManifestStoreError):
+        load_manifest(tmp_path)
+
+
+def test_what_lading_adds_sits_under_one_key_and_does_not_load(tmp_path: Path) -> None:
+    manifest = new_manifest("t")
+    write_manifest(tmp_path, manifest, {"sequence": 9})
+    assert b'"lading": {\n    "sequence": 9\n  }\n}' in (tmp_path / "manifest.json").read_bytes()
+    assert load_manifest(tmp_path) == manifest
+
+
+def test_the_same_members_give_the_same_bytes_whatever_bucket_came_first(tmp_path: Path) -> None:
+    one = [member("bucket=000002/a.parquet", 2), member("bucket=000001/b.parquet", 1)]
+    times = {"created_at": "2026-01-01", "updated_at": "2026-01-01"}
+    write_manifest(tmp_path / "one", manifest_of("t", one, **times))
+    write_manifest(tmp_path / "two", manifest_of("t", one[::-1], **times))
+    assert (tmp_path / "one/manifest.json").read_bytes() == (tmp_path / "two/manifest.json").read_bytes()
+
+
+def test_a_member_from_elsewhere_is_reached_from_its_bucket() -> None:
+    members = [
+        member("shard0.parquet", 0),
+        member("/far/away.parquet", 0),
+        member("bucket=000000/p.parquet", 0),
+    ]
+    parts = manifest_of("t", members, created_at="x", updated_at="x").partitions["000000"].parts
+    assert [part.path for part in parts] == ["../shard0.parquet", "/far/away.parquet", "p.parquet"]

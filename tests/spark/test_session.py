@@ -1,0 +1,65 @@
+"""The session: one a process, strict where it must be, and absent with a hint when Spark isn't there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from lading.errors import ConfigError
+from lading.spark import session
+
+
+def test_the_process_has_one_session(spark, tmp_path):
+    assert session.is_started()
+    assert session.spark_session("local[7]", {}, tmp_path) is spark
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_correctness_rests_on_is_set(spark):
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.conf.get("spark.sql.caseSensitive") == "true"
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "2"  # a user's own setting
+
+
+def test_a_setting_that_would_break_a_promise_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setattr(session, "_session", None)
+    with pytest.raises(ConfigError, match="timeZone") as raised:
+        session.spark_session("local[1]", {"spark.sql.session.timeZone": "Europe/Berlin"}, tmp_path)
+    assert "remove" in raised.value.hint
+
+
+def test_a_session_that_somebody_else_started_keeps_its_settings(spark, monkeypatch, tmp_path):
+    monkeypatch.setattr(session, "_session", None)
+    theirs = spark.newSession()
+    theirs.conf.set("spark.sql.caseSensitive", "false")
+    monkeypatch.setattr(type(spark), "getActiveSession", lambda: theirs)
+    ours = session.spark_session("local[1]", {}, tmp_path)
+    assert ours.conf.get("spark.sql.caseSensitive") == "true"
+    assert theirs.conf.get("spark.sql.caseSensitive") == "false"
+
+
+def test_without_pyspark_the_extra_is_named(tmp_path):
+    code = (
+        "import sys; sys.modules['pyspark'] = None; sys.modules['pyspark.errors'] = None\n"
+        "from pathlib import Path; from lading.errors import MissingExtra\n"
+        "from lading.spark.session import spark_session, is_started\n"
+        "try: spark_session('local[1]', {}, Path(sys.argv[1]))\n"
+        "except MissingExtra as error: print(error.hint, is_started())\n"
+    )
+    answer = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
+    assert answer.stdout.strip() == "pip install 'lading[spark]' False", answer.stderr
+
+
+def test_a_session_that_cannot_start_says_where_to_look(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from lading.errors import PipelineError\n"
+        "from lading.spark.session import spark_session\n"
+        "conf = {'spark.driver.extraJavaOptions': '--add-modules=no.such.module'}\n"
+        "try: spark_session('local[1]', conf, Path(sys.argv[1]))\n"
+        "except PipelineError as error: print(error.hint)\n"
+    )
+    answer = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
+    assert answer.stdout.strip().endswith("spark.log"), answer.stderr
+    assert "no.such.module" in (tmp_path / "spark" / "spark.log").read_text()

@@ -1,0 +1,262 @@
+"""Verify names what is wrong and the command for it; repair does what it safely can."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from support.servers import S3Server
+from support.world import BucketWorld, World
+
+from lading.errors import ManifestParseError, StorageError
+from lading.ingest.record import write_manifest_of
+from lading.snapshots.history import Wanted
+from lading.upkeep.clean.apply import clean
+from lading.upkeep.clean.survey import Rules
+from lading.upkeep.pointer import roll_back
+from lading.upkeep.repair import Repaired, repair
+from lading.upkeep.verify import Finding, verify
+from lading.watch import Watch
+
+
+@pytest.fixture(params=["folder", "bucket"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    """A table in each kind of place: what is wrong is told and mended alike."""
+    if request.param == "folder":
+        yield filled(World(tmp_path / "project"))
+        return
+    server: S3Server = request.getfixturevalue("s3_server")
+    made = BucketWorld(tmp_path / "project", f"{server.bucket('repair')}/{uuid.uuid4().hex}", server)
+    yield filled(made)
+    made.close()
+
+
+def filled(world: World) -> World:
+    world.run(rows=5)
+    world.run(rows=2)
+    table = world.table()
+    write_manifest_of(table)
+    table.close()
+    return world
+
+
+def name_of(world: World, ref: str) -> str:
+    """A manifest's file, relative to the root."""
+    return ref.removeprefix(f"{world.where}/")
+
+
+def wrong(world: World) -> list[Finding]:
+    found, _ = verify(world.config, "t", watch=Watch())
+    return [one for one in found.findings if one.level == "error"]
+
+
+def mended(world: World) -> Repaired:
+    return repair(world.config, "t", watch=Watch())
+
+
+def rows(world: World) -> int:
+    with world.open() as reader:
+        return reader.scan().to_table().num_rows
+
+
+def test_a_whole_table_is_told_whole_and_repair_leaves_it_alone(world: World) -> None:
+    assert wrong(world) == []
+    before = {name: world.read(name) for name in world.names()}
+    assert mended(world).done == []
+    assert {name: world.read(name) for name in world.names()} == before
+
+
+@pytest.mark.parametrize("bytes", [b"", b"{", b"\xff\xfe", b'{"manifest_ref": 5}', b"[" * 100_000])
+def test_a_malformed_pointer_is_put_back(world: World, bytes: bytes) -> None:
+    world.write("_CURRENT", bytes)
+    with pytest.raises(ManifestParseError) as caught:
+        world.open()
+    assert "lading repair" in caught.value.hint
+    assert [one.remedy for one in wrong(world)] == ["lading repair t"]
+    assert "readers see the snapshot of run" in mended(world).done[0]
+    assert wrong(world) == [] and rows(world) == 7
+
+
+def test_a_lost_pointer_is_put_back_where_it_was_held(world: World) -> None:
+    roll_back(world.config, "t", Wanted(offset=1))
+    world.write("_CURRENT", b"torn")
+    assert "held as it was" in mended(world).done[0]
+    current = world.store.load_current()
+    assert current is not None and current.held and rows(world) == 5
+
+
+def test_a_pointer_to_a_damaged_or_absent_manifest_is_moved_to_a_whole_one(world: World) -> None:
+    current = world.store.load_current()
+    assert current is not None
+    world.write(name_of(world, current.ref), b"SQLite format 3\0" + b"x" * 5000)
+    assert wrong(world)
+    mended(world)
+    assert rows(world) == 5, "the newest that is whole; the next run publishes the rest"
+    world.remove(name_of(world, current.ref))
+    assert wrong(world) == []
+
+
+def test_without_any_whole_snapshot_one_is_made_from_the_log(world: World) -> None:
+    for listed in world.store.list_manifests():
+        world.write(name_of(world, listed.ref), b"nonsense")
+    world.write("_CURRENT", b"nonsense")
+    mended(world)
+    assert rows(world) == 7 and wrong(world) == []
+
+
+def test_manifest_json_is_written_anew_from_the_log(world: World) -> None:
+    whole = world.read("manifest.json")
+    world.remove("manifest.json")
+    assert [one.message for one in wrong(world)] == ["manifest.json is missing"]
+    mended(world)
+    assert world.read("manifest.json") == whole
+    world.write("manifest.json", b"{")
+    assert wrong(world) and mended(world).done and world.read("manifest.json") == whole
+    told = json.loads(whole)
+    told["partitions"] = {}
+    world.write("manifest.json", json.dumps(told).encode())
+    assert "not what the log holds" in wrong(world)[0].message
+    mended(world)
+    assert world.read("manifest.json") == whole
+
+
+def checkpoint_of(world: World) -> str:
+    """Write one; its file."""
+    table = world.table()
+    table.checkpoint()
+    table.close()
+    return max(name for name in world.names() if name == "manifest.db" or name.startswith("checkpoint/"))
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "nonsense"])
+def test_a_damaged_checkpoint_is_written_anew_while_the_log_is_whole(world: World, damage: str) -> None:
+    name = checkpoint_of(world)
+    data = world.read(name)
+    flipped = bytearray(data)
+    flipped[-200] ^= 1
+    world.write(name, {"cut": data[:5000], "flipped": bytes(flipped), "nonsense": b"nonsense"}[damage])
+    if not wrong(world):
+        assert damage == "flipped"  # in a page that holds nothing
+        return
+    [finding] = wrong(world)
+    assert finding.about == "log" and "lading repair t" in finding.remedy
+    assert "written anew from the log" in mended(world).done[0]
+    assert wrong(world) == [] and rows(world) == 7
+    assert [one for one in world.names() if one.startswith(f"{name}.damaged-")], "the damaged one is kept"
+
+
+def test_what_is_beyond_repair_is_said_and_left_alone(world: World) -> None:
+    name = checkpoint_of(world)
+    if isinstance(world.where, Path):
+        table = world.table()
+        table.compact()
+        table.close()
+    else:
+        for one in [one for one in world.names() if one.startswith("log/") and not one.endswith(("0", "2"))]:
+            world.remove(one)
+    world.write(name, b"nonsense")
+    before = {one: world.read(one) for one in world.names()}
+    told = mended(world)
+    assert told.done == [] and f"lading collection rebuild {world.where}" in told.left[0]
+    assert {one: world.read(one) for one in world.names()} == before
+
+
+def test_a_log_that_is_gone_is_said(world: World) -> None:
+    for name in [name for name in world.names() if name.startswith(("log/", "manifest.log"))]:
+        world.remove(name)
+    told = mended(world)
+    assert told.done == [] and "its log is gone" in told.left[0]
+
+
+@pytest.mark.parametrize("how", ["missing", "shorter", "other rows", "other bytes", "another table"])
+def test_a_broken_part_is_named(world: World, how: str) -> None:
+    table = world.table()
+    member = table.state.candidates(None)[0]
+    if how == "missing":
+        world.remove(member.path)
+    elif how == "shorter":
+        world.write(member.path, world.read(member.path)[:-20])
+    elif how == "other bytes":
+        run = world.begin(parts=0)
+        other = world.write_part(run, member.rows, nulls=member.rows)
+        world.write(member.path, world.read(other.path))
+    else:
+        run = world.begin(parts=0)
+        other = world.write_part(run, 9 if how == "other rows" else member.rows, table_id="another")
+        world.write(member.path, world.read(other.path))
+    table.close()
+    named = [one for one in wrong(world) if one.file == member.path]
+    assert named and all("lading" in one.remedy for one in named)
+
+
+def test_sources_of_a_lost_part_are_asked_to_be_read_again(world: World) -> None:
+    table = world.table()
+    lost = table.state.candidates(None)[0]
+    world.remove(lost.path)
+    told = mended(world)
+    assert "1 parts are broken" in told.done[0] and "lading run t" in told.left[0]
+    table.close()
+
+
+def test_a_dead_run_is_a_note_and_not_an_error(world: World) -> None:
+    run = world.begin()
+    world.pass_time(days=-2)
+    run.handle.heartbeat(world.now)
+    found, _ = verify(world.config, "t", watch=Watch())
+    assert [one.about for one in found.findings if "died" in one.message] == ["run"]
+    assert found.whole
+
+
+def test_cleaning_waits_for_a_pointer_that_can_be_read(world: World) -> None:
+    world.write("_CURRENT", b"torn")
+    with pytest.raises(ManifestParseError) as caught:
+        clean(world.config, "t", Rules(), apply=True)
+    assert "lading repair" in caught.value.hint
+
+
+@pytest.mark.parametrize("how", ["missing", "shorter", "flipped", "elsewhere"])
+def test_a_broken_shard_is_named(world: World, how: str) -> None:
+    run = world.begin()
+    world.commit(run)
+    shard = world.write_shard(run, 0, 0)
+    name = f"{name_of(world, str(shard.db_url))}/shard.db"
+    if how == "elsewhere":
+        away = "s3://elsewhere/t/shards" if "://" in str(shard.db_url) else "../x"
+        shard = msgspec.structs.replace(shard, db_url=away)
+    world.finish(run, world.publish(run, shards=[shard]))
+    table = world.table()
+    write_manifest_of(table)
+    table.close()
+    assert how == "elsewhere" or wrong(world) == []
+    data = bytearray(world.read(name))
+    if how == "missing":
+        world.remove(name)
+    elif how == "shorter":
+        world.write(name, bytes(data[:-100]))
+    elif how == "flipped":
+        data[-1] ^= 1
+        world.write(name, bytes(data))
+    [finding] = wrong(world)
+    assert finding.about in ("shard", "snapshot") and "lading" in finding.remedy
+
+
+def test_a_bucket_that_does_not_answer_is_an_error_and_no_finding(
+    tmp_path: Path, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise everything would be told missing, and `repair` would ask for everything to be read again."""
+    from lading.storage import bucket as objects
+
+    server = s3_server
+    made = BucketWorld(tmp_path / "project", f"{server.bucket('repair')}/{uuid.uuid4().hex}", server)
+    filled(made)
+    made.close()
+    monkeypatch.setitem(objects.RETRY, "max_retries", 0)
+    monkeypatch.setattr(
+        objects.ObjectStorage, "head", lambda self, name: (_ for _ in ()).throw(StorageError(name, hint="x"))
+    )
+    with pytest.raises(StorageError):
+        repair(made.config, "t", watch=Watch())
