@@ -8,6 +8,7 @@ hold no cycles, so the garbage collector need not look at 100,000 of them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,6 +28,7 @@ Verdict = Literal["new", "changed", "touched", "unchanged", "vanished", "failed"
 
 
 Severity = Literal["error", "warn"]
+StartSpark = Callable[[], Any]  # starts Spark, or gives the session that is there
 OnBad = Literal["fail", "quarantine"]
 
 

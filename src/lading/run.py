@@ -14,7 +14,7 @@ from typing import Any
 from lading.checks.table import as_object
 from lading.config.project import Config
 from lading.errors import BadRows, CommitUnknown, Conflict, LadingError, SourceError, Unexpected
-from lading.ingest.commit import commit_notes, commit_rows, drop_losers
+from lading.ingest.commit import commit_notes, commit_rows
 from lading.ingest.foresee import foreseen
 from lading.ingest.look import Look, look
 from lading.ingest.plan import TablePlan, guard_vanished
@@ -32,6 +32,7 @@ from lading.model import CheckResult, Commit, FoundFile
 from lading.snapshots.runs import start as start_record
 from lading.spark.session import spark_session
 from lading.storage.folder import disk_failure
+from lading.upkeep.tidy import drop_losers
 from lading.watch import Watch
 
 _ATTEMPTS = 5  # plans made anew after somebody else committed in between

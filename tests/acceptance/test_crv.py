@@ -21,12 +21,12 @@ from support.crv import SeedPartMeta
 
 from lading import catalog
 from lading.errors import ManifestParseError
+from lading.layout import bucket_key
 from lading.log.table_manifest import load_manifest, write_manifest
 from lading.log.table_manifest_text import (
     PartitionMeta,
     PartMeta,
     TableManifest,
-    bucket_key,
     new_manifest,
     update_with_new_part,
 )

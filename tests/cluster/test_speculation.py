@@ -19,7 +19,7 @@ SCRIPT = """
 import json, os, signal, sys, time
 from pathlib import Path
 sys.path[:0] = [{tests!r}]
-from test_shards import job_of
+from test_build import job_of
 from lading.spark.session import spark_session, stop_session
 from lading.serve.build.on_spark import build_on_spark
 from lading.serve.build.place import ShardPlace
@@ -83,7 +83,7 @@ def test_a_task_that_hangs_and_an_executor_that_dies_cost_nothing_but_time(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     (tmp_path / "table").mkdir()
-    tests = str(Path(__file__).parents[1] / "pipeline")
+    tests = str(Path(__file__).parents[1] / "serve")
     script = SCRIPT.format(tests=tests, folder=str(tmp_path / "table"), master=cluster.url)
     done = subprocess.run(
         [sys.executable, "-c", script],

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lading.errors import ManifestParseError
+from lading.layout import bucket_key
 from lading.log.table_manifest_text import (
     PartMeta,
     TableManifest,
-    bucket_key,
     decode_manifest,
     encode_manifest,
     new_manifest,

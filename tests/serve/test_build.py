@@ -178,7 +178,7 @@ RETRYING = """
 import json, os, sys
 from pathlib import Path
 sys.path[:0] = [{tests!r}]
-from test_shards import job_of
+from test_build import job_of
 from lading.spark.session import spark_session, stop_session
 from lading.pipeline import shards_packets, shards_rows
 from lading.serve.build.on_spark import build_on_spark

@@ -6,7 +6,7 @@ columns and parts in question, without Spark as long as that is little.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from lading.config.gate import Gate, NullLimit
 from lading.errors import ConfigError, PredicateError
-from lading.model import CheckResult, Member, Root
+from lading.model import CheckResult, Member, Root, StartSpark
 from lading.parts.rows import Wanted, read_part
 from lading.read.scan import table_schema
 from lading.state.members import MemberStore
@@ -26,8 +26,6 @@ from lading.where.bind import bind, columns_of, list_columns, parse
 from lading.where.tree import Predicate
 
 _HERE = 256 << 20  # bytes of parts that are read without Spark
-
-Session = Callable[[], Any]
 
 
 @dataclass(slots=True)
@@ -40,7 +38,7 @@ class Findings:
 
 
 def judge(
-    gate: Gate, new: MemberStore, seen: MemberStore | None, facts: dict[str, Any], session: Session
+    gate: Gate, new: MemberStore, seen: MemberStore | None, facts: dict[str, Any], session: StartSpark
 ) -> Findings:
     """`seen` is the snapshot that readers see, None if there is none; `facts` are what its gate found."""
     found = Findings()
@@ -112,7 +110,7 @@ def null_count(members: MemberStore, column: str) -> int:
 
 
 def _unique(
-    columns: Sequence[str], new: MemberStore, unique: MemberStore | None, found: Findings, session: Session
+    columns: Sequence[str], new: MemberStore, unique: MemberStore | None, found: Findings, session: StartSpark
 ) -> None:
     """`unique` is an earlier state whose keys were found to be unique: only what came since can repeat
     one, so only new parts are read, and those whose range of the key meets theirs."""
@@ -162,7 +160,7 @@ def _meets(vector: ZoneVector, fresh: np.ndarray) -> np.ndarray:
 
 
 def _repeated(
-    new: MemberStore, members: list[Member], columns: Sequence[str], session: Session
+    new: MemberStore, members: list[Member], columns: Sequence[str], session: StartSpark
 ) -> tuple[str, ...] | None:
     if not members:
         return None
@@ -184,7 +182,7 @@ def _repeated(
     return tuple(str(twice.column(name)[0].as_py()) for name in columns) if twice.num_rows else None
 
 
-def _sql(expression: str, new: MemberStore, found: Findings, session: Session) -> None:
+def _sql(expression: str, new: MemberStore, found: Findings, session: StartSpark) -> None:
     """As a constraint in SQL: it fails where it is false, not where it is null."""
     broken = _false_predicate(expression, new)
     if broken is not None:
@@ -199,7 +197,7 @@ def _sql(expression: str, new: MemberStore, found: Findings, session: Session) -
         found.failures.append(f"sql: `{expression}`: {how}")
 
 
-def _first_row(where: Predicate, new: MemberStore, session: Session) -> str | None:
+def _first_row(where: Predicate, new: MemberStore, session: StartSpark) -> str | None:
     """A row that a predicate is true of, as text. The same code finds it here and in Spark's tasks, so that
     no table changes its mind about a value by growing."""
     members = new.candidates(where)

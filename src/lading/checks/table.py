@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lading.errors import ConfigError
-from lading.ingest.setting import Session
-from lading.model import Check, CheckResult, FoundFile, Tally
+from lading.model import Check, CheckResult, FoundFile, StartSpark, Tally
 from lading.read.scan import scan, table_schema
 from lading.state.memberset import MemberSet
 
@@ -23,7 +22,7 @@ _SAMPLE = 3
 
 
 def check_table(
-    checks: Iterable[Check], members: MemberSet, session: Session, *, table: str = ""
+    checks: Iterable[Check], members: MemberSet, session: StartSpark, *, table: str = ""
 ) -> list[CheckResult]:
     """The checks on the whole table, on its state as `members` gives it; `session` gives Spark, should
     one of them want it."""
@@ -151,7 +150,7 @@ def _wrong_columns(check: Check, members: MemberSet) -> str | None:
     return f"columns: {'; '.join(said)}" if said else None
 
 
-def _unique(check: Check, members: MemberSet, session: Session, table: str) -> CheckResult:
+def _unique(check: Check, members: MemberSet, session: StartSpark, table: str) -> CheckResult:
     """Rows beyond the first of each key. A key with a null in it equals no other, as in SQL."""
     names = table_schema(members).names
     for name in check.columns:

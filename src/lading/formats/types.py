@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+NO_VALUE = "string: no value in any file"  # the evidence for a column of which nothing was seen
+
 _ATOMS = {
     "boolean": "boolean",
     "byte": "tinyint",

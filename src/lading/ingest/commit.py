@@ -13,7 +13,6 @@ from lading.ingest.work import Prepared, Read, Work, now_text
 from lading.model import Commit, FoundFile, Ingested, Member, Source
 from lading.parts.rewrite import rewrite_members
 from lading.sources.ids import source_id
-from lading.upkeep.tidy import tidy
 
 
 def commit_rows(work: Work, prepared: Prepared, read: Read) -> tuple[Commit, tuple[FoundFile, ...]]:
@@ -92,15 +91,6 @@ def without_moved(
     mixed = [member for member in members if any(source in ids for source, _ in member.sources)]
     clean = [member for member in members if member not in mixed]
     return (*clean, *_rewritten(work, mixed, ids)), moved
-
-
-def drop_losers(work: Work, commit: Commit | None, read: Read | None = None) -> None:
-    """Parts that this run wrote and no commit took up: lost attempts, parts of moved files, and all of
-    them when the run failed before its commit."""
-    buckets = {member.bucket for member in commit.add} if commit is not None else None
-    if buckets is not None and read is not None:
-        buckets |= read.buckets
-    tidy(work, buckets)
 
 
 def _schema_change(work: Work, prepared: Prepared, ingested: Ingested | None) -> bytes | None:

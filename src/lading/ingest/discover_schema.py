@@ -12,10 +12,10 @@ from lading.errors import LadingError
 from lading.ingest.expand import expand
 from lading.ingest.record import schema_section
 from lading.ingest.schema import infer_schema, is_stale, one_column_note, pinned_columns
-from lading.ingest.setting import Session, Setting
+from lading.ingest.setting import Setting
 from lading.ingest.work import now_text
 from lading.log.table import Table
-from lading.model import Column, FoundFile
+from lading.model import Column, FoundFile, StartSpark
 from lading.sources.find import discover_files, objects_of
 from lading.sources.manifest import SourceManifest
 from lading.sources.manifest import load as load_source_manifest
@@ -46,7 +46,7 @@ def discover_schemas(
     full_scan: bool = False,
     check: bool = False,
     watch: Watch,
-    session: Session,
+    session: StartSpark,
 ) -> list[SchemaReport]:
     """Generate the schemas that are missing or stale; with `check` only say which those are."""
     reports = []
@@ -61,7 +61,7 @@ def discover_schemas(
 
 
 def _discover(
-    config: Config, cfg: TableConfig, full_scan: bool, watch: Watch, act: Session | None
+    config: Config, cfg: TableConfig, full_scan: bool, watch: Watch, act: StartSpark | None
 ) -> SchemaReport:
     watch.phase(cfg.name, "discover")
     path = config.schema_file(cfg.name)
@@ -100,7 +100,7 @@ def _says_the_same(old: TableSchema, new: TableSchema) -> bool:
     return (old.columns, old.combined_hash, old.because) == (new.columns, new.combined_hash, new.because)
 
 
-def _found(config: Config, cfg: TableConfig, watch: Watch, act: Session | None) -> list[FoundFile] | None:
+def _found(config: Config, cfg: TableConfig, watch: Watch, act: StartSpark | None) -> list[FoundFile] | None:
     """The files that the table is made of; None while archives wait to be opened by somebody who may."""
     objects = objects_of(config, cfg)
     manifest = load_source_manifest(config.source_manifest(cfg.name))

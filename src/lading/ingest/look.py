@@ -14,10 +14,10 @@ from lading.ingest.plan import FileVerdict, TablePlan, judge, make_plan, to_comp
 from lading.ingest.quiet import is_quiet, quiet_ledger, quiet_plan
 from lading.ingest.recipe import current_recipe, only_relaxed, recipe_of
 from lading.ingest.schema import evolution_of, is_stale_for_good, stale_note
-from lading.ingest.setting import Refused, Session, Setting
+from lading.ingest.setting import Refused, Setting
 from lading.ingest.unpack import refused_keys
 from lading.log.table import Table
-from lading.model import Column, Digest, FoundFile, Member
+from lading.model import Column, Digest, FoundFile, Member, StartSpark
 from lading.sources.find import digests_of, discover_files, objects_of
 from lading.sources.fingerprint import unmoved
 from lading.sources.ids import check_collisions
@@ -91,7 +91,7 @@ def look(
     *,
     full: bool = False,
     watch: Watch,
-    act: Session | None = None,
+    act: StartSpark | None = None,
     replay: Collection[str] | None = None,
 ) -> Look:
     """Discover, compare and plan. Opens only files whose content decides their verdict. A run also lets
@@ -110,7 +110,7 @@ def _look(
     cfg: TableConfig,
     full: bool,
     watch: Watch,
-    act: Session | None,
+    act: StartSpark | None,
     replay: Collection[str] | None,
 ) -> Look:
     watch.phase(cfg.name, "discover")

@@ -19,16 +19,15 @@ from lading.errors import BadRows, PipelineError
 from lading.formats.records import records
 from lading.ingest.prepare import ingest_job, refuse_bad_rows
 from lading.ingest.quarantine import keep_files, refuse_too_many
-from lading.ingest.setting import Session
 from lading.ingest.work import Aside, Prepared, Read, Rejected, Work
-from lading.model import CheckResult, FoundFile, Ingested, IngestJob
+from lading.model import CheckResult, FoundFile, Ingested, IngestJob, StartSpark
 from lading.parts.rewrite import rewrite_members
 from lading.sources.ids import source_id
 
 _STAGED = re.compile(r"s(-?\d+)\.")
 
 
-def read_files(work: Work, prepared: Prepared, session: Session) -> Read:
+def read_files(work: Work, prepared: Prepared, session: StartSpark) -> Read:
     """Everything that Spark has to do for this table. Nothing of it is seen until it is committed."""
     by_id = {source_id(file.key): file for file in work.look.plan.read}
     whole = list(prepared.aside)

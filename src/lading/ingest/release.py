@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from lading.checks.gate import Findings, Session, judge
+from lading.checks.gate import Findings, judge
 from lading.checks.table import as_object, check_nothing, check_table, told_results
 from lading.config.project import TableConfig
 from lading.errors import GateFailed, ManifestParseError, NotFound
@@ -23,7 +23,7 @@ from lading.ingest.publish import keep_snapshot, publish_snapshot
 from lading.ingest.served import left_where_it_was_put, served_otherwise, serving
 from lading.ingest.shard import Served, output_of, shard
 from lading.ingest.work import Work
-from lading.model import CheckResult, SnapshotRef
+from lading.model import CheckResult, SnapshotRef, StartSpark
 from lading.snapshots.history import gate_failures
 from lading.snapshots.opening import build_meta, open_members
 from lading.snapshots.runs import RunHandle
@@ -50,7 +50,7 @@ class Released:
         return self.published is not None and self.published.outcome == "current"
 
 
-def release(work: Work, session: Session, record: RunHandle | None = None) -> Released:
+def release(work: Work, session: StartSpark, record: RunHandle | None = None) -> Released:
     """Publish what the log holds, if it isn't and its gate lets it; also what an earlier run committed
     and could not publish. `session` gives Spark, should the gate need it; `record` is the run's, if it
     has one already."""
@@ -110,7 +110,7 @@ def finish(record: RunHandle, released: Released, on_rows: Sequence[CheckResult]
 
 
 def _publish(
-    work: Work, store: ManifestStore, current: SnapshotRef | None, session: Session, record: RunHandle
+    work: Work, store: ManifestStore, current: SnapshotRef | None, session: StartSpark, record: RunHandle
 ) -> Released:
     served = shard(work, store, current, session)
     verdict = _verdict(work, store, current, served, session)
@@ -145,7 +145,7 @@ def _verdict(
     store: ManifestStore,
     current: SnapshotRef | None,
     served: Served | None,
-    session: Session,
+    session: StartSpark,
 ) -> Findings | None:
     """None when there is nothing to ask."""
     found = _judged(work, store, current, session)
@@ -164,7 +164,7 @@ def _verdict(
 
 
 def _judged(
-    work: Work, store: ManifestStore, current: SnapshotRef | None, session: Session
+    work: Work, store: ManifestStore, current: SnapshotRef | None, session: StartSpark
 ) -> Findings | None:
     gate = work.look.config.gate
     if gate is None:

@@ -13,13 +13,11 @@ from lading.config.archives import UNZIP
 from lading.config.project import Config, TableConfig
 from lading.errors import LadingError
 from lading.ingest.plan import FileVerdict
-from lading.model import FoundFile
+from lading.model import FoundFile, StartSpark
 from lading.sources.archives.extractions import relative_path
 from lading.sources.archives.input import Input
 from lading.sources.objects import Objects
 from lading.watch import Watch
-
-Session = Callable[[], Any]  # starts Spark, or gives the session that is there
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,7 @@ class Setting:
     table: TableConfig
     watch: Watch
     objects: Objects | None
-    act: Session | None
+    act: StartSpark | None
     replay: Collection[str] | None = None  # keys that are tried again, empty for all; None: none is
 
     @property

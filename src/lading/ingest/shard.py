@@ -8,7 +8,7 @@ built and Spark stays asleep.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from lading.config.serve import Serve
 from lading.config.stores import scheme_of
 from lading.errors import ManifestParseError, PartError
 from lading.ingest.work import Work
-from lading.model import Column, Member, Place, SnapshotRef
+from lading.model import Column, Member, Place, SnapshotRef, StartSpark
 from lading.serve.build.place import ShardPlace
 from lading.serve.spec import ServeSpec, refuse_misfits, resolve, schema_of
 from lading.snapshots.manifest import BuildMeta, ShardMeta, read_snapshot
@@ -30,8 +30,6 @@ from lading.state.members import MemberStore
 
 if TYPE_CHECKING:  # what encodes rows takes long to import, and most runs have none to encode
     from lading.serve.build.rows import PartRows
-
-Session = Callable[[], Any]
 
 _HERE = 64 << 20  # bytes of parts whose keys are looked at without Spark
 _PER_TASK = 32 << 20  # bytes of parts that one task reads
@@ -98,7 +96,9 @@ def refuse_unservable(work: Work, columns: tuple[Column, ...]) -> None:
         compile_expression(serve.cel.expr, tuple(serve.cel.columns.items()))
 
 
-def shard(work: Work, store: ManifestStore, current: SnapshotRef | None, session: Session) -> Served | None:
+def shard(
+    work: Work, store: ManifestStore, current: SnapshotRef | None, session: StartSpark
+) -> Served | None:
     """The shards of the table as the log has it; None if it isn't served by key."""
     serve, state = work.look.config.serve, work.table.state
     if serve is None:
@@ -131,7 +131,7 @@ class _Base:
     parts: tuple[tuple[PartRows, ...], tuple[PartRows, ...]]  # rows that went, rows that came
     bytes: int
 
-    def touched(self, work: Work, spec: ServeSpec, session: Session) -> set[int]:
+    def touched(self, work: Work, spec: ServeSpec, session: StartSpark) -> set[int]:
         gone, come = self.parts
         try:
             return _touched(work, spec, (*gone, *come), self.bytes, session)
@@ -170,7 +170,7 @@ def _base(work: Work, store: ManifestStore, current: SnapshotRef | None, spec: S
 
 
 def _touched(
-    work: Work, spec: ServeSpec, parts: tuple[PartRows, ...], size: int, session: Session
+    work: Work, spec: ServeSpec, parts: tuple[PartRows, ...], size: int, session: StartSpark
 ) -> set[int]:
     schema, folder = work.table.state.schema, work.table.root
     if size <= _HERE:
@@ -183,7 +183,7 @@ def _touched(
 
 
 def _build(
-    work: Work, spec: ServeSpec, place: ShardPlace, dirty: list[int], session: Session
+    work: Work, spec: ServeSpec, place: ShardPlace, dirty: list[int], session: StartSpark
 ) -> tuple[tuple[ShardMeta, ...], tuple[str, ...]]:
     spark = session()
     from lading.serve.build.on_spark import build_on_spark, check_rows  # pyspark: only where it is used

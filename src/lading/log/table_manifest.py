@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from lading.errors import ManifestStoreError
+from lading.layout import bucket_key
 from lading.log.table_manifest_text import (
     PartMeta,
     TableManifest,
-    bucket_key,
     decode_manifest,
     encode_manifest,
     new_manifest,
@@ -104,28 +104,6 @@ def rebuild_manifest(table_dir: str | Path, table: str, order_by: str | None = N
                 part = _part_from_footer(Path(file.path), order_by)
                 update_with_new_part(manifest, int(match[1]), part, key=match[1])
     return manifest
-
-
-def rebuild(table_dir: str | Path, table: str | None = None, order_by: str | None = None) -> TableManifest:
-    """The manifest of a table whose manifest.json is lost or old; writes nothing.
-
-    From its log and checkpoint; without them from the snapshot that `_CURRENT` names; without that from
-    the part files, which can't say which of them were replaced.
-    """
-    from lading.log.table import Table
-    from lading.upkeep.salvage import salvaged_state
-
-    table_dir = Path(table_dir)
-    name = table or os.path.basename(os.path.abspath(table_dir))
-    if Table.exists(table_dir):
-        state = Table.open(table_dir).state
-    elif (found := salvaged_state(table_dir)) is not None:
-        state = found.state
-    else:
-        return rebuild_manifest(table_dir, name, order_by)
-    meta = state.meta
-    members = state.in_order_added()
-    return manifest_of(table or meta.table, members, created_at=meta.created_at, updated_at=meta.at)
 
 
 def _where(table_dir: str | Where) -> Where:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from lading.errors import ManifestParseError
+from lading.layout import bucket_key
 from lading.state.bounded_json import decode
 
 State = Literal["writing", "ready"]
@@ -85,11 +86,6 @@ class TableManifest:
 def utc_now_iso() -> str:
     """Now, always with six digits, so that the text sorts as the time does."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
-
-
-def bucket_key(bucket_id: int) -> str:
-    """`000123`, `-000123`: at least six digits after the sign, as in the directory `bucket=000123`."""
-    return f"-{-bucket_id:06d}" if bucket_id < 0 else f"{bucket_id:06d}"
 
 
 def new_manifest(table: str, version: int = 1) -> TableManifest:

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import xxhash
 
-from lading.log.table_manifest_text import bucket_key
+from lading.layout import bucket_key
 from lading.model import Bound, Member, Place, Root, Zone
 from lading.storage.folder import fsync_dir, make_dirs
 from lading.storage.place import storage_of

@@ -19,7 +19,7 @@ import yaml
 from lading.config.bounded_yaml import BoundedLoader
 from lading.errors import ConfigError
 from lading.formats.heads import RESERVED
-from lading.formats.types import canonical_type
+from lading.formats.types import NO_VALUE, canonical_type
 from lading.model import Column
 from lading.storage.folder import write_atomic
 
@@ -29,9 +29,6 @@ _HEAD = """\
 # The columns of this table, pinned. Change a type here and the table is read again under it; a type
 # that you change stays yours. Delete this file and all types are inferred again.
 """
-
-
-NO_VALUE = "string: no value in any file"  # the evidence for a column of which nothing was seen
 
 
 def was_inferred(type: str, because: str) -> bool:

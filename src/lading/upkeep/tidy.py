@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lading.ingest.work import Work
-from lading.log.table_manifest_text import bucket_key
+from lading.ingest.work import Read, Work
+from lading.layout import bucket_key
+from lading.model import Commit
 from lading.parts.write import is_part_of
 from lading.upkeep.clean.files import delete, files_of
 from lading.upkeep.clean.names import QUARANTINE
@@ -27,3 +28,12 @@ def tidy(work: Work, buckets: Iterable[int] | None) -> int:
         return is_part_of(path, work.run_id) and path not in work.kept
 
     return sum(delete(file) for folder in folders for file in files_of(work.table.place, folder, named=lost))
+
+
+def drop_losers(work: Work, commit: Commit | None, read: Read | None = None) -> None:
+    """Parts that this run wrote and no commit took up: lost attempts, parts of moved files, and all of
+    them when the run failed before its commit."""
+    buckets = {member.bucket for member in commit.add} if commit is not None else None
+    if buckets is not None and read is not None:
+        buckets |= read.buckets
+    tidy(work, buckets)

@@ -16,7 +16,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from lading.checks.gate import Session
 from lading.config.project import Config
 from lading.errors import LadingError, PartError
 from lading.formats.heads import Dialect
@@ -27,7 +26,7 @@ from lading.ingest.prepare import ingest_job, prepare, staging
 from lading.ingest.schema import layout_of
 from lading.ingest.work import Work, new_id, new_run_id
 from lading.log.table import Table
-from lading.model import FoundFile, Member, Root
+from lading.model import FoundFile, Member, Root, StartSpark
 from lading.parts.intake import in_parallel
 from lading.parts.rows import Wanted, read_part
 from lading.read.scan import table_schema
@@ -42,7 +41,7 @@ _ROWS = 200_000  # of one sampled source: its rows are compared in memory
 Row = tuple[Any, ...]
 
 
-def verify_deep(config: Config, seen: Look, found: Verified, session: Session, *, watch: Watch) -> None:
+def verify_deep(config: Config, seen: Look, found: Verified, session: StartSpark, *, watch: Watch) -> None:
     """Adds to what `verify` found."""
     table = seen.table
     if table is None:
@@ -142,7 +141,7 @@ def _count_records(
 
 
 def _compare(
-    config: Config, seen: Look, sample: list[FoundFile], found: Verified, session: Session, watch: Watch
+    config: Config, seen: Look, sample: list[FoundFile], found: Verified, session: StartSpark, watch: Watch
 ) -> None:
     assert seen.table is not None
     plan = TablePlan(seen.config.name, (), read=tuple(sample))
@@ -164,7 +163,7 @@ def _compare(
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _read_again(work: Work, aside: Path, session: Session) -> list[Member]:
+def _read_again(work: Work, aside: Path, session: StartSpark) -> list[Member]:
     with staging(work):
         prepared = prepare(work)
         if not prepared.groups:

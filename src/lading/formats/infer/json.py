@@ -17,9 +17,8 @@ import pyarrow as pa
 from lading.errors import SourceError
 from lading.formats.infer.kinds import LONG, NULL, Kinds, spark_type
 from lading.formats.opening import READ_ERRORS, open_plain, unreadable
-from lading.formats.types import VOID, inner_types, struct_type
+from lading.formats.types import NO_VALUE, VOID, inner_types, struct_type
 from lading.model import FoundFile
-from lading.sources.schema import NO_VALUE
 
 _BATCH = 4_096
 _SHOWN = 40  # characters of a value

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from lading.formats.infer.kinds import NULL, Kinds, spark_type
-from lading.sources.schema import NO_VALUE
+from lading.formats.types import NO_VALUE
 
 _SHOWN = 40  # characters of a value
 

@@ -5,8 +5,9 @@ Spark's casts and its CSV reader take more than they should: ' 1', '1d' and '0x1
 So a cast counts only where a cheap look at the text allows it. Regular expressions, which cost more than
 the cast itself, are left to the types where nothing less will do.
 
-A type that was inferred takes less: what inference over all files would still call so. formats/infer/kinds.py says
-that to Arrow, in the same shapes; a value that makes a column text would be read wrong here, '00501' as 501.
+A type that was inferred takes less: what inference over all files would still call so.
+formats/infer/kinds.py says that to Arrow, in the same shapes; a value that makes a column text would be
+read wrong here, '00501' as 501.
 
 Rules are written as SQL: a table of a thousand columns has ten thousand expressions, and each that is made
 with Spark's functions is a call to the JVM and back.
