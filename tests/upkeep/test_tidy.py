@@ -15,7 +15,6 @@ from support.world import World
 import lading
 from lading.config.file import load as load_config
 from lading.errors import CommitUnknown, PartError
-from lading.ingest.commit import drop_losers
 from lading.ingest.ledger import Ledger
 from lading.ingest.look import Look
 from lading.ingest.plan import TablePlan
@@ -27,7 +26,7 @@ from lading.snapshots.history import Wanted
 from lading.snapshots.stores.by_url import store_of
 from lading.upkeep.merge import merge_table
 from lading.upkeep.pointer import release_hold, roll_back
-from lading.upkeep.tidy import tidy
+from lading.upkeep.tidy import drop_losers, tidy
 from lading.watch import Watch
 
 
