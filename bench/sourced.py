@@ -18,7 +18,7 @@ from lading.ingest.look import look
 from lading.log.table import Table
 from lading.model import Commit, FoundFile, Member, Source, Zone
 from lading.run import RunReport
-from lading.sources.ids import source_id
+from lading.sources.fingerprint import source_id
 from lading.watch import Watch
 
 FOLDERS = 1_000

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lading.cli.logfile import LogFile, log_exception
 from lading.cli.main import invoke
+from lading.cli.terminal.watching import LogFile, log_exception
 from lading.errors import LadingError, hide, hide_within, holds_secret
 from lading.snapshots.runs import list_runs, start
 

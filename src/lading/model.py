@@ -149,7 +149,7 @@ class FoundFile(msgspec.Struct, frozen=True, gc=False):
     racy: bool  # mtime not clearly older than the discovery
     archive: str | None = None  # the key of the archive, or of the file that a script made it from
     fingerprint: str | None = None  # of what has one of its own: a member's SHA-256, an object's ETag
-    spot: int = 0  # a number for where it lies (sources/spots.py); 0: not known
+    spot: int = 0  # a number for where it lies (sources/fingerprint.py); 0: not known
 
     @property
     def hash(self) -> str:

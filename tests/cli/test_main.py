@@ -214,7 +214,8 @@ def test_help_and_config_errors_load_nothing_heavy(tmp_path):
 def process_of(body: str) -> subprocess.Popen[str]:
     """The real `main` in a process of its own, with one command that does `body`."""
     code = (
-        "import sys, time, typer; from lading.cli import main as m; from lading.cli.screen import say\n"
+        "import sys, time, typer; from lading.cli import main as m\n"
+        "from lading.cli.terminal.screen import say\n"
         f"def command(): {body}\n"
         "m.app = typer.Typer(); m.app.command()(command); sys.argv = ['lading']; m.main()\n"
     )

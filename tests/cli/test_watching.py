@@ -7,10 +7,16 @@ import sys
 from rich.console import Console
 from rich.progress import Progress
 
-from lading.cli.failures import print_error
-from lading.cli.logfile import LogFile, LogWatch, log_exception
-from lading.cli.progress import TerminalWatch, Watches, terminal_watch
-from lading.cli.screen import byte_words, plain, show_table, verdict_words
+from lading.cli.terminal.failures import print_error
+from lading.cli.terminal.screen import byte_words, plain, show_table, verdict_words
+from lading.cli.terminal.watching import (
+    LogFile,
+    LogWatch,
+    TerminalWatch,
+    Watches,
+    log_exception,
+    terminal_watch,
+)
 from lading.errors import ConfigError, SourceError
 from lading.watch import Watch
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lading.config.lines import read_lines
+from lading.config.yaml import read_lines
 
 
 def values(text, environ=None):

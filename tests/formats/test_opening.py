@@ -17,7 +17,7 @@ from lading.formats.heads import delimited_header
 from lading.formats.infer.columns import infer
 from lading.formats.opening import BeyondBounds, bound_below, open_plain
 from lading.model import FoundFile
-from lading.sources.find import digests_of, discover_files
+from lading.sources.discover import digests_of, discover_files
 from lading.sources.fingerprint import digest
 
 PACK: dict[str, Callable[[bytes], bytes]] = {

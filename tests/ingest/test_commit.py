@@ -23,7 +23,7 @@ from lading.ingest.plan import Known, TablePlan, make_plan
 from lading.ingest.work import Prepared, Read, Rejected, Work
 from lading.model import Commit, Digest, FoundFile, Ingested, Member, Source
 from lading.parts.write import Origin, PartWriter
-from lading.sources.ids import source_id
+from lading.sources.fingerprint import source_id
 from lading.watch import Watch
 
 OLD, NEW = Digest("a" * 64, 6), Digest("b" * 64, 6)

@@ -14,7 +14,7 @@ from lading.ingest.plan import Known
 from lading.log.state import TableState
 from lading.log.table import Table
 from lading.model import Commit, Source
-from lading.sources.ids import source_id
+from lading.sources.fingerprint import source_id
 from lading.sources.manifest import FileEntry, SourceManifest, load, save
 from lading.state.frame import FORMAT_VERSION, LogHeader
 from lading.state.tables import StateMeta

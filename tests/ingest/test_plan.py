@@ -26,7 +26,7 @@ from lading.ingest.plan import (
     with_waiting,
 )
 from lading.model import Digest, FoundFile, Member, Source
-from lading.sources.ids import source_id
+from lading.sources.fingerprint import source_id
 
 OLD, NEW = Digest("a" * 64, 10), Digest("b" * 64, 10)
 ETAG, OTHER_ETAG = "etag:one_size:10", "etag:two_size:10"

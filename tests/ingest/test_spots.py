@@ -19,7 +19,7 @@ from lading.ingest.record import record_sources
 from lading.log.table import Table
 from lading.model import Digest, FoundFile, Source
 from lading.sources.archives.input import Proof, all_files, one_file
-from lading.sources.spots import Spots
+from lading.sources.fingerprint import Spots
 
 
 @pytest.fixture
@@ -165,5 +165,5 @@ def test_devices_that_are_numbered_by_mount_and_inodes_that_are_made_up_do_not_c
     assert spots.folder("/d", overlay) != spots.folder("/e", overlay)
     assert spots.folder("/d", disk) != spots.folder("/d", os.makedev(8, 2))
     told = {"0:50": "overlay", "0:51": "fuse.sshfs", "8:1": "vfat"}
-    monkeypatch.setattr("lading.sources.spots._file_systems", lambda: told)
+    monkeypatch.setattr("lading.sources.fingerprint._file_systems", lambda: told)
     assert [Spots().folder("/d", one)[1] for one in (overlay, other, disk)] == [True, False, False]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lading.errors import SourceError
-from lading.sources import ids
+from lading.sources import fingerprint as ids
 
 
 def test_an_id_is_the_signed_xxh3_of_the_key() -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from lading.errors import ConfigError
-from lading.sources.imports import project_imports
-from lading.sources.recipe import transform_source
+from lading.sources.recipe import project_imports, transform_source
 
 
 def _project(tmp_path: Path, **files: str) -> Path:

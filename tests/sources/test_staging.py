@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lading.errors import SchemaDrift, SourceError
 from lading.model import Column, FoundFile, StagedGroup
-from lading.sources.ids import source_id
+from lading.sources.fingerprint import source_id
 from lading.sources.staging import partition_folder, stage
 
 COLUMNS = (Column("id", "bigint"), Column("name", "string"))

@@ -17,8 +17,7 @@ from lading.ingest.work import new_id
 from lading.log.table import Table
 from lading.model import Commit, Member, Source
 from lading.sources.discover import discover
-from lading.sources.fingerprint import digest
-from lading.sources.ids import source_id
+from lading.sources.fingerprint import digest, source_id
 from lading.watch import Watch
 
 OLD = 1_600_000_000

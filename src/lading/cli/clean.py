@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lading.cli.session import Json, Tables, config_of
+from lading.cli.terminal.invocation import Json, Tables, config_of
 from lading.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def clean(
       lading clean
       lading clean voyages --keep-runs 30 --older-than 7d --apply
     """
-    from lading.cli.screen import print_json
+    from lading.cli.terminal.screen import print_json
     from lading.upkeep.clean.apply import clean as clean_table
     from lading.upkeep.clean.apply import tables_to_clean
     from lading.upkeep.clean.survey import Rules
@@ -110,7 +110,7 @@ def _report_object(report: CleanReport) -> dict[str, Any]:
 
 
 def _show(report: CleanReport, applied: bool) -> None:
-    from lading.cli.screen import byte_words, count_words, say, show_table
+    from lading.cli.terminal.screen import byte_words, count_words, say, show_table
 
     if not report.garbage:
         say(f"{report.table}: nothing to clean.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lading.cli.session import Json, Table, known_table
+from lading.cli.terminal.invocation import Json, Table, known_table
 
 if TYPE_CHECKING:
     from lading.snapshots.diff import Diff
@@ -28,7 +28,7 @@ def diff(ctx: typer.Context, table: Table, before: Before, after: After, json: J
       lading diff voyages ~1 current
       lading diff voyages 20240301-063000-1f2e3d4c 20240302-063000-5b6a7988 --json
     """
-    from lading.cli.screen import print_json
+    from lading.cli.terminal.screen import print_json
     from lading.snapshots.diff import diff as difference
     from lading.snapshots.history import find
     from lading.snapshots.opening import open_members
@@ -61,7 +61,7 @@ def _wanted(text: str) -> Wanted:
 
 
 def _show(found: Diff) -> None:
-    from lading.cli.screen import byte_words, say, show_table
+    from lading.cli.terminal.screen import byte_words, say, show_table
 
     change = found.rows_after - found.rows_before
     say(f"{found.rows_before:,} rows, then {found.rows_after:,} ({change:+,})")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lading.cli.session import Json, Tables, config_of
+from lading.cli.terminal.invocation import Json, Tables, config_of
 
 if TYPE_CHECKING:
     from lading.ingest.discover_schema import SchemaReport
@@ -38,9 +38,9 @@ def discover_schema(
       lading discover-schema --check
     """
     config = config_of(ctx, tables)
-    from lading.cli.failures import error_object, print_error
-    from lading.cli.progress import terminal_watch
-    from lading.cli.screen import print_json
+    from lading.cli.terminal.failures import error_object, print_error
+    from lading.cli.terminal.screen import print_json
+    from lading.cli.terminal.watching import terminal_watch
     from lading.ingest.discover_schema import discover_schemas
     from lading.spark.session import spark_session
 
@@ -69,7 +69,7 @@ def discover_schema(
 
 
 def _object(report: SchemaReport) -> dict[str, Any]:
-    from lading.cli.failures import error_object
+    from lading.cli.terminal.failures import error_object
 
     because = report.because or {}
     return {
@@ -85,7 +85,7 @@ def _object(report: SchemaReport) -> dict[str, Any]:
 
 
 def _show(report: SchemaReport) -> None:
-    from lading.cli.screen import note, say, show_table
+    from lading.cli.terminal.screen import note, say, show_table
 
     if report.state == "failed":
         return

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lading.cli.session import Json, config_of
+from lading.cli.terminal.invocation import Json, config_of
 from lading.config.project import Config, TableConfig
 from lading.errors import NotFound
 
@@ -46,7 +46,7 @@ def explain(ctx: typer.Context, file: File, json: Json = False) -> None:
     Example:
       lading explain data/voyages/rotterdam_20240301.csv
     """
-    from lading.cli.screen import print_json
+    from lading.cli.terminal.screen import print_json
 
     answers = _answers(config_of(ctx), file)
     if json:
@@ -87,7 +87,7 @@ def _keys(config: Config, table: TableConfig, file: str) -> list[str]:
 
 
 def _answer(config: Config, table: TableConfig, keys: list[str]) -> _Answer:
-    from lading.cli.progress import terminal_watch
+    from lading.cli.terminal.watching import terminal_watch
     from lading.run import plan_tables
     from lading.sources.manifest import load as load_manifest
 
@@ -110,7 +110,7 @@ def _answer(config: Config, table: TableConfig, keys: list[str]) -> _Answer:
 
 def _archive(config: Config, table: TableConfig, key: str, plan: TablePlan) -> _Answer | None:
     """An archive, or what a script works on: what becomes of the files that come out of it."""
-    from lading.cli.screen import count_words, verdict_words
+    from lading.cli.terminal.screen import count_words, verdict_words
     from lading.sources.archives.extractions import made_name, relative_path
 
     start = made_name(key, relative_path(config.project, table.root, key, table.url)) + "/"
@@ -146,7 +146,7 @@ def _answer_object(answer: _Answer) -> dict[str, Any]:
 
 
 def _show(answer: _Answer) -> None:
-    from lading.cli.screen import count_words, say
+    from lading.cli.terminal.screen import count_words, say
 
     where = f"{answer.table}: " if answer.table else ""
     if answer.verdict is None:

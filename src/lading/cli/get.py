@@ -1,11 +1,19 @@
-"""lading get: the value of one key, from its shard."""
+"""lading get, multiget and route: by key, from shards."""
 
 from __future__ import annotations
 
+import base64
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
 
-from lading.cli.keys import Context, Key, context_of, decodes, shown_key, shown_value, value_text
-from lading.cli.session import AsOf, Json, Offset, Ref, Table, config_of, open_published
+from lading.cli.terminal.invocation import AsOf, Json, Offset, Ref, Table, config_of, open_published
+from lading.errors import ConfigError
+
+if TYPE_CHECKING:
+    from lading.api import Reader
 
 
 def get(
@@ -28,8 +36,8 @@ def get(
       lading get ships 9074729 --offset 1 --json
       lading get ports '["DE", "hamburg"]' --context region=eu
     """
-    from lading.cli.rows import row_json
-    from lading.cli.screen import say
+    from lading.cli.terminal.rows import row_json
+    from lading.cli.terminal.screen import say
 
     with open_published(config_of(ctx), table, ref=ref, offset=offset, as_of=as_of) as reader:
         wanted = reader.parse_key(key)
@@ -43,3 +51,135 @@ def get(
         print(row_json({**said, "shard": shard, "run_id": run_id}).decode())
     else:
         say(value_text(value) if found else f"not found (shard {shard})")
+
+
+Keys = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="KEY", help="Keys; when left out, one a line from standard input."),
+]
+
+
+def multiget(
+    ctx: typer.Context,
+    table: Table,
+    keys: Keys = None,
+    context: Context = None,
+    json: Json = False,
+    ref: Ref = None,
+    offset: Offset = None,
+    as_of: AsOf = None,
+) -> None:
+    """Print the values of many keys.
+
+    One line a key: the key, a tab, its value; nothing behind the tab when it isn't there.
+
+    \b
+    Example:
+      lading multiget ships 9074729 9074730
+      cut -f1 wanted.tsv | lading multiget ships --json
+    """
+    from lading.cli.terminal.rows import row_json
+    from lading.cli.terminal.screen import note, plain
+
+    texts = keys or [line for line in sys.stdin.read().splitlines() if line.strip()]
+    with open_published(config_of(ctx), table, ref=ref, offset=offset, as_of=as_of) as reader:
+        wanted = [reader.parse_key(text) for text in texts]
+        beside = context_of(reader, context)
+        values = reader.multi_get(wanted, context=beside, decode=decodes(reader))
+        run_id = reader.snapshot.run_id
+    missing = sum(value is None for value in values.values())
+    if json:
+        entries = [
+            {"key": shown_key(key), "found": value is not None, "value": shown_value(value)}
+            for key, value in values.items()
+        ]
+        print(row_json({"values": entries, "missing": missing, "run_id": run_id}).decode())
+        return
+    for key, value in values.items():
+        shown = shown_key(key)
+        name = row_json(shown).decode() if isinstance(shown, list) else str(shown)
+        print(f"{plain(name)}\t{'' if value is None else plain(value_text(value))}")
+    if missing:
+        note(f"{missing} of {len(values)} keys are not there")
+
+
+def route(
+    ctx: typer.Context,
+    table: Table,
+    key: Key,
+    context: Context = None,
+    json: Json = False,
+    ref: Ref = None,
+    offset: Offset = None,
+    as_of: AsOf = None,
+) -> None:
+    """Show which shard a key is in.
+
+    Told by the key alone, or with what the routing expression needs beside it. No shard is opened.
+
+    \b
+    Example:
+      lading route ships 9074729
+      lading route ports 17 --context region=eu --json
+    """
+    from lading.cli.terminal.screen import print_json, say
+
+    with open_published(config_of(ctx), table, ref=ref, offset=offset, as_of=as_of) as reader:
+        wanted = reader.parse_key(key)
+        number = reader.route(wanted, context=context_of(reader, context))
+        shard = next((one for one in reader.shards() if one.db_id == number), None)
+        run_id = reader.snapshot.run_id
+    url = None if shard is None else shard.db_url
+    if json:
+        print_json({"key": shown_key(wanted), "shard": number, "db_url": url, "run_id": run_id})
+    else:
+        say(f"shard {number}, {url or 'which has no rows'}")
+
+
+Key = Annotated[str, typer.Argument(metavar="KEY", help="A number, text, bytes in hex, or a JSON list.")]
+Context = Annotated[
+    list[str] | None,
+    typer.Option("--context", metavar="NAME=VALUE", help="What routing needs beside the key; repeatable."),
+]
+
+
+def context_of(reader: Reader, given: Sequence[str] | None) -> dict[str, Any] | None:
+    """`--context name=value`, in the types that the routing expression declares."""
+    if not given:
+        return None
+    texts = {}
+    for item in given:
+        name, equals, value = item.partition("=")
+        if not equals or not name:
+            raise ConfigError(f"--context {item!r} is not NAME=VALUE", hint="write it as --context region=eu")
+        texts[name] = value
+    return reader.parse_context(texts)
+
+
+def decodes(reader: Reader) -> bool:
+    """Whether the snapshot says how values are encoded; another writer's doesn't, and they are bytes."""
+    return reader.info().get("serve", {}).get("encoding") is not None
+
+
+def shown_key(key: Any) -> Any:
+    """A key in JSON: bytes in hex, several components as a list."""
+    if isinstance(key, tuple):
+        return [shown_key(one) for one in key]
+    return key.hex() if isinstance(key, bytes) else key
+
+
+def shown_value(value: Any) -> Any:
+    """A value in JSON: bytes as text if they are, else in base64, as everywhere on the command line."""
+    if not isinstance(value, bytes):
+        return value
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return base64.b64encode(value).decode()
+
+
+def value_text(value: Any) -> str:
+    """A value on one line for people."""
+    from lading.cli.terminal.rows import row_json
+
+    return shown_value(value) if isinstance(value, bytes) else row_json(value).decode()

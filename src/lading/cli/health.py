@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lading.cli.session import Json, Offset, Ref, Tables, config_of, open_published
+from lading.cli.terminal.invocation import Json, Offset, Ref, Tables, config_of, open_published
 from lading.config.project import Config
 from lading.errors import ConfigError, LadingError
 
@@ -40,7 +40,7 @@ def health(
       lading health
       lading health ships --max-age 12h --json || page-somebody
     """
-    from lading.cli.screen import print_json, say, show_table
+    from lading.cli.terminal.screen import print_json, say, show_table
 
     config = config_of(ctx)
     age = None if max_age is None else _seconds(max_age)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lading.cli.session import Json, Table, known_table
+from lading.cli.terminal.invocation import Json, Table, known_table
 
 if TYPE_CHECKING:
     from lading.snapshots.history import Entry
@@ -29,7 +29,7 @@ def history(ctx: typer.Context, table: Table, limit: Limit = _SHOWN, json: Json 
       lading history voyages
       lading history voyages --limit 100 --json
     """
-    from lading.cli.screen import note, print_json, say, show_table
+    from lading.cli.terminal.screen import note, print_json, say, show_table
     from lading.snapshots.history import history as snapshots_of
     from lading.snapshots.stores.by_url import store_of
 

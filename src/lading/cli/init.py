@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from lading.cli.session import session_of
+from lading.cli.terminal.invocation import invocation_of
 from lading.errors import ConfigError
 
 _FILES = {
@@ -33,9 +33,9 @@ def init(ctx: typer.Context, folder: Folder = None) -> None:
       lading init shipping
       cd shipping && python make_sample_data.py && lading run
     """
-    from lading.cli.screen import say
+    from lading.cli.terminal.screen import say
 
-    project = session_of(ctx).project / (folder or Path())
+    project = invocation_of(ctx).project / (folder or Path())
     write_starter(project)
     for name in _FILES:
         say(f"wrote {project / name}")

@@ -11,36 +11,30 @@ from typing import Annotated
 
 import typer
 
-from lading.cli import collection as _collection
 from lading.cli.cache import cache_clear, cache_status
 from lading.cli.clean import clean
+from lading.cli.collection import members as _collection
 from lading.cli.diff import diff
 from lading.cli.discover_schema import discover_schema
 from lading.cli.explain import explain
-from lading.cli.failures import interrupted, lading_failure, unexpected, usage_failure
-from lading.cli.get import get
-from lading.cli.groups import group
+from lading.cli.get import get, multiget, route
 from lading.cli.health import health
 from lading.cli.history import history
 from lading.cli.init import init
-from lading.cli.lookup import lookup
 from lading.cli.manifest import manifest_query, manifest_reset, manifest_show
 from lading.cli.merge import merge
-from lading.cli.multiget import multiget
 from lading.cli.plan import plan
-from lading.cli.publish import publish
 from lading.cli.quarantine import quarantine_drop, quarantine_list, quarantine_replay, quarantine_show
-from lading.cli.repair import repair
-from lading.cli.rollback import rollback
-from lading.cli.route import route
+from lading.cli.rollback import publish, rollback
 from lading.cli.run import run
 from lading.cli.runs import runs
-from lading.cli.scan import scan
-from lading.cli.session import Session, session_of
+from lading.cli.scan import lookup, scan
 from lading.cli.shards import shards
 from lading.cli.sources import sources
 from lading.cli.status import status
-from lading.cli.verify import verify
+from lading.cli.terminal.failures import interrupted, lading_failure, unexpected, usage_failure
+from lading.cli.terminal.invocation import Invocation, group, invocation_of
+from lading.cli.verify import repair, verify
 from lading.errors import LadingError
 
 # The class above every wrong command line. Reached through a public name because typer has moved its
@@ -105,7 +99,7 @@ def lading(
       lading init shipping
       lading -C shipping run
     """
-    session_of(ctx).project = project
+    invocation_of(ctx).project = project
     if ctx.invoked_subcommand is None:
         print(ctx.get_help())
 
@@ -113,9 +107,9 @@ def lading(
 def invoke(args: Sequence[str]) -> int:
     """Run one command line; the exit code."""
     options = args[: args.index("--")] if "--" in args else args
-    session = Session(as_json="--json" in options)
+    invocation = Invocation(as_json="--json" in options)
     try:
-        with typer.main.get_command(app).make_context("lading", list(args), obj=session) as ctx:
+        with typer.main.get_command(app).make_context("lading", list(args), obj=invocation) as ctx:
             ctx.command.invoke(ctx)
         sys.stdout.flush()
         return 0
@@ -125,13 +119,13 @@ def invoke(args: Sequence[str]) -> int:
         _drop_stdout()
         return 0  # whoever closed the pipe has what they wanted
     except (KeyboardInterrupt, typer.Abort):
-        return interrupted(session)
+        return interrupted(invocation)
     except LadingError as error:
-        return lading_failure(error, session)
+        return lading_failure(error, invocation)
     except _CommandLineError as error:
-        return usage_failure(error, session)
+        return usage_failure(error, invocation)
     except Exception as error:
-        return unexpected(error, session)
+        return unexpected(error, invocation)
 
 
 def _drop_stdout() -> None:

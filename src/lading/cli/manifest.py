@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lading.cli.session import Json, Table, Tables, config_of
+from lading.cli.terminal.invocation import Json, Table, Tables, config_of
 from lading.config.project import Config
 
 Status = Annotated[
@@ -32,7 +32,7 @@ def manifest_show(ctx: typer.Context, tables: Tables = None, json: Json = False)
       lading manifest show voyages
     """
     config = config_of(ctx, tables)
-    from lading.cli.screen import print_json, say, show_table
+    from lading.cli.terminal.screen import print_json, say, show_table
     from lading.sources.global_manifest import NAME, load_extractions
 
     found = [_manifest_object(config, name) for name in tables or config.tables]
@@ -70,7 +70,7 @@ def manifest_query(
       lading manifest query --status failed
     """
     config = config_of(ctx, tables)
-    from lading.cli.screen import print_json, say
+    from lading.cli.terminal.screen import print_json, say
 
     entries = [
         {"table": name, **entry}
@@ -97,7 +97,7 @@ def manifest_reset(ctx: typer.Context, table: Table, file: File = None, json: Js
       lading manifest reset voyages --file rotterdam_20240301.csv
     """
     config = config_of(ctx, [table])
-    from lading.cli.screen import count_words, print_json, say
+    from lading.cli.terminal.screen import count_words, print_json, say
     from lading.sources.manifest import forget_file, forget_table
 
     path = config.source_manifest(table)
@@ -129,7 +129,7 @@ def _manifest_object(config: Config, name: str) -> dict[str, Any]:
 
 
 def _show_entries(entries: Sequence[dict[str, Any]]) -> None:
-    from lading.cli.screen import say, show_table
+    from lading.cli.terminal.screen import say, show_table
 
     show_table(
         ("table", "file", "status", "rows", "last read", "why"),

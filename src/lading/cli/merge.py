@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lading.cli.session import Json, Table, config_of
+from lading.cli.terminal.invocation import Json, Table, config_of
 
 if TYPE_CHECKING:
     from lading.upkeep.merge import MergeReport
@@ -35,9 +35,8 @@ def merge(
       lading merge voyages --dry-run
       lading merge voyages --target-size 256MB --json
     """
-    from lading.cli.progress import terminal_watch
-    from lading.cli.screen import print_json
-    from lading.cli.sizes import byte_count
+    from lading.cli.terminal.screen import byte_count, print_json
+    from lading.cli.terminal.watching import terminal_watch
     from lading.upkeep.merge import merge_table
 
     config = config_of(ctx, [table])
@@ -72,7 +71,7 @@ def _report_object(report: MergeReport, dry_run: bool) -> dict[str, Any]:
 
 
 def _show(report: MergeReport, dry_run: bool) -> None:
-    from lading.cli.screen import byte_words, count_words, say, show_table
+    from lading.cli.terminal.screen import byte_words, count_words, say, show_table
     from lading.layout import bucket_key
 
     if not report.folds:

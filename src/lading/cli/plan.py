@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from lading.cli.session import Json, Tables, config_of
+from lading.cli.terminal.invocation import Json, Tables, config_of
 
 if TYPE_CHECKING:
     from lading.ingest.plan import TablePlan
@@ -27,8 +27,8 @@ def plan(ctx: typer.Context, tables: Tables = None, json: Json = False) -> None:
       lading plan voyages --json
     """
     config = config_of(ctx, tables)
-    from lading.cli.progress import terminal_watch
-    from lading.cli.screen import print_json
+    from lading.cli.terminal.screen import print_json
+    from lading.cli.terminal.watching import terminal_watch
     from lading.run import plan_tables
 
     with terminal_watch() as watch:
@@ -59,7 +59,7 @@ def _plan_object(plan: TablePlan) -> dict[str, Any]:
 
 
 def _show(plan: TablePlan) -> None:
-    from lading.cli.screen import byte_words, count_words, note, say, show_table, verdict_words
+    from lading.cli.terminal.screen import byte_words, count_words, note, say, show_table, verdict_words
 
     for text in plan.notes:
         note(f"{plan.table}: {text}")

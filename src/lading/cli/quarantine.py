@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from lading.cli.run import SparkMaster, run_and_report
-from lading.cli.session import Json, Table, Tables, config_of
+from lading.cli.terminal.invocation import Json, Table, Tables, config_of
 
 File = Annotated[str | None, typer.Option("--file", metavar="KEY", help="Only what is of this file.")]
 Limit = Annotated[int | None, typer.Option("--limit", metavar="N", min=0, help="At most so many rows.")]
@@ -26,7 +26,7 @@ def quarantine_list(ctx: typer.Context, tables: Tables = None, json: Json = Fals
       lading quarantine list voyages --json
     """
     config = config_of(ctx, tables)
-    from lading.cli.screen import print_json, say, show_table
+    from lading.cli.terminal.screen import print_json, say, show_table
     from lading.ingest.quarantine import list_aside
     from lading.log.table import Table as LogTable
 
@@ -79,7 +79,7 @@ def quarantine_show(
       lading quarantine show voyages --file oslo_20240301.csv --json
     """
     config = config_of(ctx)
-    from lading.cli.screen import print_json, say, show_table
+    from lading.cli.terminal.screen import print_json, say, show_table
     from lading.ingest.quarantine import show_aside
 
     most = limit if limit is not None or json else _SHOWN + 1
@@ -138,7 +138,7 @@ def quarantine_drop(ctx: typer.Context, table: Table, file: File = None, json: J
       lading quarantine drop voyages --file oslo_20240301.csv
     """
     config = config_of(ctx)
-    from lading.cli.screen import count_words, print_json, say
+    from lading.cli.terminal.screen import count_words, print_json, say
     from lading.ingest.quarantine import drop_aside
 
     dropped = drop_aside(config, table, file)

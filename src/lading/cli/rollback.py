@@ -1,4 +1,4 @@
-"""lading rollback: readers see an older snapshot, until it is released."""
+"""lading rollback and publish: which snapshot readers see, decided by hand."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lading.cli.session import Json, Table, known_table
+from lading.cli.terminal.invocation import Json, Table, known_table
 from lading.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def rollback(
 
 def show_move(moved: Moved, json: bool, then: str) -> None:
     """Also what `lading publish` prints."""
-    from lading.cli.screen import print_json, say
+    from lading.cli.terminal.screen import print_json, say
 
     if json:
         print_json(_move_object(moved))
@@ -77,3 +77,38 @@ def _move_object(moved: Moved) -> dict[str, Any]:
         "held": moved.now.held,
         "before": moved.before.run_id if moved.before is not None else None,
     }
+
+
+Run = Annotated[str | None, typer.Option("--run", metavar="RUN", help="The run whose snapshot is shown.")]
+Force = Annotated[bool, typer.Option("--force", help="Even if the gate refused it.")]
+Release = Annotated[bool, typer.Option("--release", help="End a rollback: show the newest good snapshot.")]
+
+
+def publish(
+    ctx: typer.Context,
+    table: Table,
+    run: Run = None,
+    force: Force = False,
+    release: Release = False,
+    json: Json = False,
+) -> None:
+    """Publish a snapshot by hand.
+
+    `--run` shows the snapshot of a run, with `--force` one that the gate refused. `--release` ends a
+    rollback. `lading run` publishes by itself; this is for when it was kept from doing so.
+
+    \b
+    Example:
+      lading publish voyages --run 20240301-063000-1f2e3d4c --force
+      lading publish voyages --release
+    """
+    from lading.upkeep.pointer import publish_run, release_hold
+
+    if (run is None) == (not release) or (force and run is None):
+        raise ConfigError(
+            "publish needs either --run RUN (with --force, if need be) or --release",
+            hint=f"lading history {table} lists the runs",
+        )
+    config = known_table(ctx, table)
+    moved = release_hold(config, table) if run is None else publish_run(config, table, run, force=force)
+    show_move(moved, json, "")

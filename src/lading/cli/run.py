@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lading.cli.session import Json, Tables, config_of
+from lading.cli.terminal.invocation import Json, Tables, config_of
 from lading.config.project import Config
 from lading.errors import LadingError, Unexpected
 
@@ -53,8 +53,8 @@ def run_and_report(
     config: Config, tables: list[str], *, json: bool, spark_master: str | None, **options: Any
 ) -> None:
     """One run, its report printed; the exit code says whether all went well."""
-    from lading.cli.failures import error_object
-    from lading.cli.screen import print_json
+    from lading.cli.terminal.failures import error_object
+    from lading.cli.terminal.screen import print_json
 
     if spark_master is not None:
         config = dataclasses.replace(config, spark=dataclasses.replace(config.spark, master=spark_master))
@@ -70,9 +70,8 @@ def run_and_report(
 
 
 def _logged_run(config: Config, tables: list[str], options: dict[str, Any]) -> RunReport:
-    from lading.cli.failures import say_where
-    from lading.cli.logfile import LogFile, LogWatch
-    from lading.cli.progress import Watches, terminal_watch
+    from lading.cli.terminal.failures import say_where
+    from lading.cli.terminal.watching import LogFile, LogWatch, Watches, terminal_watch
     from lading.run import run as run_tables
 
     log = LogFile(config.project)
@@ -104,7 +103,7 @@ def _report_object(report: RunReport) -> dict[str, Any]:
 
 def _table_object(table: TableReport) -> dict[str, Any]:
     from lading.checks.table import as_object
-    from lading.cli.failures import error_object
+    from lading.cli.terminal.failures import error_object
 
     found = {
         "table": table.table,
@@ -127,8 +126,8 @@ def _table_object(table: TableReport) -> dict[str, Any]:
 
 
 def _show(report: RunReport) -> None:
-    from lading.cli.failures import print_error
-    from lading.cli.screen import say, show_table, verdict_words
+    from lading.cli.terminal.failures import print_error
+    from lading.cli.terminal.screen import say, show_table, verdict_words
 
     worked = [table for table in report.tables if table.error is None]
     if worked:
@@ -158,7 +157,7 @@ def _show(report: RunReport) -> None:
 
 def _show_findings(table: TableReport) -> None:
     """What the checks found and what was set aside; nothing when all is well."""
-    from lading.cli.screen import count_words, note
+    from lading.cli.terminal.screen import count_words, note
 
     for text in table.notes:
         note(f"{table.table}: {text}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lading.cli.session import Json, Table, known_table
+from lading.cli.terminal.invocation import Json, Table, known_table
 
 if TYPE_CHECKING:
     from lading.snapshots.runs import RunRecord
@@ -27,7 +27,7 @@ def runs(ctx: typer.Context, table: Table, limit: Limit = 20, json: Json = False
       lading runs voyages
       lading runs voyages --json
     """
-    from lading.cli.screen import print_json, show_table
+    from lading.cli.terminal.screen import print_json, show_table
     from lading.snapshots.runs import list_runs
 
     config = known_table(ctx, table)

@@ -1,4 +1,4 @@
-"""lading scan: rows of what readers see, in a form the next program understands."""
+"""lading scan and lookup: rows of what readers see, in a form the next program understands."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lading.cli.session import AsOf, Offset, Ref, Table, config_of, open_published
+from lading.cli.terminal.invocation import AsOf, Json, Offset, Ref, Table, config_of, open_published
 
 if TYPE_CHECKING:
+    from lading.read.lookup import Hit
     from lading.read.scan import Scan
 
 _TABLE_ROWS = 50  # a person's screenful; the other formats give every row
@@ -74,8 +75,8 @@ def print_scan(
     stats: bool,
 ) -> None:
     """Print what `scan` finds: `Reader.scan` or `Collection.scan`."""
-    from lading.cli.rows import print_table, write_arrow, write_csv, write_jsonl
-    from lading.cli.screen import note
+    from lading.cli.terminal.rows import print_table, write_arrow, write_csv, write_jsonl
+    from lading.cli.terminal.screen import note
 
     names = [name.strip() for name in columns.split(",")] if columns is not None else None
     shown = _TABLE_ROWS if limit is None and format is Format.table else limit
@@ -95,3 +96,50 @@ def print_scan(
         figures = {"files_total": found.files_total, "files_scanned": found.files_scanned, "rows": rows}
         groups = {"row_groups_total": found.row_groups_total, "row_groups_scanned": found.row_groups_scanned}
         print(json.dumps({**figures, **groups}), file=sys.stderr)
+
+
+Key = Annotated[str, typer.Argument(metavar="KEY", help="A value of the table's order column.")]
+
+
+def lookup(
+    ctx: typer.Context,
+    table: Table,
+    key: Key,
+    json: Json = False,
+    ref: Ref = None,
+    offset: Offset = None,
+    as_of: AsOf = None,
+) -> None:
+    """Find rows by their order value.
+
+    Opens as few files as possible. A key that isn't there is "not found", not an error.
+
+    \b
+    Example:
+      lading lookup voyages "2024-03-01 06:30:00"
+      lading lookup voyages 4711 --json
+      lading lookup voyages 4711 --offset 1
+    """
+    with open_published(config_of(ctx), table, ref=ref, offset=offset, as_of=as_of) as reader:
+        hit = reader.lookup(key)
+    print_hit(hit, json)
+
+
+def print_hit(hit: Hit, json: bool) -> None:
+    from lading.cli.terminal.rows import as_is, row_json
+    from lading.cli.terminal.screen import count_words, say, show_table
+
+    if json:
+        found = {
+            "found": hit.found,
+            "member": hit.member,
+            "row": hit.row,
+            "opened": hit.opened,
+            "rows": hit.rows,
+        }
+        print(row_json(found).decode())
+    elif not hit.found:
+        say(f"not found ({count_words(hit.opened, 'file')} opened)")
+    else:
+        show_table(list(hit.rows[0]), ([as_is(value) for value in row.values()] for row in hit.rows))
+        say(f"in {hit.member} ({count_words(hit.opened, 'file')} opened)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from lading.cli.session import AsOf, Json, Offset, Ref, Table, config_of, open_published
+from lading.cli.terminal.invocation import AsOf, Json, Offset, Ref, Table, config_of, open_published
 
 
 def sources(
@@ -25,7 +25,7 @@ def sources(
       lading sources voyages --json
       lading sources voyages --offset 1
     """
-    from lading.cli.screen import print_json, show_table
+    from lading.cli.terminal.screen import print_json, show_table
 
     with open_published(config_of(ctx), table, ref=ref, offset=offset, as_of=as_of) as reader:
         found = reader.sources()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from lading.cli.session import Json, Tables, config_of
+from lading.cli.terminal.invocation import Json, Tables, config_of
 
 if TYPE_CHECKING:
     from lading.upkeep.status import TableStatus
@@ -23,7 +23,7 @@ def status(ctx: typer.Context, tables: Tables = None, json: Json = False) -> Non
       lading status voyages --json
     """
     config = config_of(ctx)
-    from lading.cli.screen import print_json
+    from lading.cli.terminal.screen import print_json
     from lading.upkeep.status import status as table_status
 
     found = table_status(config, tables or ())
@@ -60,7 +60,7 @@ def _status_object(one: TableStatus) -> dict[str, Any]:
 
 
 def _show(found: list[TableStatus]) -> None:
-    from lading.cli.screen import show_table
+    from lading.cli.terminal.screen import show_table
 
     numbers = ("files", "rows", "parts", "buckets")
     show_table(
@@ -100,7 +100,7 @@ def _published(one: TableStatus) -> str:
 
 
 def _pending(one: TableStatus) -> str:
-    from lading.cli.screen import verdict_words
+    from lading.cli.terminal.screen import verdict_words
 
     if one.pending is None:
         return "unknown" if one.note else ""

@@ -1,4 +1,4 @@
-"""lading verify: is everything what it says it is?"""
+"""lading verify and repair: is everything what it says it is, and what can be mended without a decision?"""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lading.cli.session import Json, Tables, config_of
+from lading.cli.terminal.invocation import Json, Tables, config_of
 
 if TYPE_CHECKING:
     from lading.config.project import Config
@@ -29,8 +29,8 @@ def verify(ctx: typer.Context, tables: Tables = None, deep: Deep = False, json: 
       lading verify
       lading verify voyages --deep --json
     """
-    from lading.cli.progress import terminal_watch
-    from lading.cli.screen import print_json
+    from lading.cli.terminal.screen import print_json
+    from lading.cli.terminal.watching import terminal_watch
     from lading.upkeep.clean.apply import tables_to_clean
 
     config = config_of(ctx)
@@ -71,7 +71,7 @@ def _verified_object(one: Verified) -> dict[str, Any]:
 
 
 def _show(one: Verified) -> None:
-    from lading.cli.screen import say
+    from lading.cli.terminal.screen import say
 
     looked = ", ".join(f"{number:,} {what}" for what, number in one.checked.items())
     say(f"{one.table}: {'whole' if one.whole else 'NOT whole'}{f' ({looked})' if looked else ''}")
@@ -79,3 +79,35 @@ def _show(one: Verified) -> None:
         say(f"  {finding.level}: {finding.message}")
         if finding.remedy:
             say(f"    {finding.remedy}")
+
+
+def repair(ctx: typer.Context, tables: Tables = None, json: Json = False) -> None:
+    """Mend what can be mended safely.
+
+    A pointer that is malformed or names a damaged snapshot, a missing manifest.json, a source manifest
+    behind the log, a damaged checkpoint, what killed runs left in the cache. Files whose rows were lost
+    with a part are asked to be read again by the next run. What needs a decision is said and left alone.
+
+    \b
+    Example:
+      lading repair
+      lading repair voyages --json
+    """
+    from lading.cli.terminal.screen import print_json, say
+    from lading.cli.terminal.watching import terminal_watch
+    from lading.upkeep.clean.apply import tables_to_clean
+    from lading.upkeep.repair import repair as repair_table
+
+    config = config_of(ctx)
+    with terminal_watch() as watch:
+        found = [repair_table(config, name, watch=watch) for name in tables_to_clean(config, tables or [])]
+    if json:
+        print_json({"tables": [dataclasses.asdict(one) for one in found]})
+        return
+    for one in found:
+        if not one.done and not one.left:
+            say(f"{one.table}: nothing to mend.")
+        for text in one.done:
+            say(f"{one.table}: {text}")
+        for text in one.left:
+            say(f"{one.table}: left to do: {text}")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from lading.config.lines import Line
 from lading.config.section import Section
+from lading.config.yaml import Line
 
 LIMIT_KEYS = ("max_members", "max_bytes", "max_ratio", "max_nesting", "max_line")
 ARCHIVE_KEYS = (*LIMIT_KEYS, "self_extracting")

@@ -11,9 +11,9 @@ import re
 from collections.abc import Sequence
 from typing import Any, cast
 
-from lading.config.lines import Line
 from lading.config.section import Section
 from lading.config.sql import sql_problem
+from lading.config.yaml import Line
 from lading.model import Check, OnBad, Severity, Threshold
 
 CHECK_KINDS = ("min_rows", "max_rows", "not_null", "columns", "range", "values", "pattern", "unique", "sql")

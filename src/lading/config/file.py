@@ -13,11 +13,11 @@ from pathlib import Path
 from lading.config.archives import archive_limits
 from lading.config.checks import checks_of
 from lading.config.clean import keep_of
-from lading.config.lines import Problem, read_lines
 from lading.config.project import CACHE_NAME, Config, SparkConfig, TableConfig
 from lading.config.section import Section
 from lading.config.stores import postgres_names, s3_options, store_url, warehouse
 from lading.config.table import TABLE_KEYS, table_config
+from lading.config.yaml import Problem, read_lines
 from lading.errors import ConfigError
 
 FILE_NAME = "lading.yaml"

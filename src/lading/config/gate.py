@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from lading.config.lines import Line
 from lading.config.section import Section
 from lading.config.sql import sql_problem
+from lading.config.yaml import Line
 
 GATE_KEYS = ("rows", "nulls", "unique", "sql")
 ROW_KEYS = ("max_drop", "max_grow")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Sequence
 
-from lading.config.lines import Line, Problem
+from lading.config.yaml import Line, Problem
 
 
 class Section:

@@ -8,8 +8,8 @@ from typing import Literal, cast
 
 from lading.cel.text import CelProblem
 from lading.cel.types import TYPES, check, check_results
-from lading.config.lines import Line
 from lading.config.section import Section
+from lading.config.yaml import Line
 
 SERVE_KEYS = (
     "key",

@@ -3,7 +3,8 @@
 Checks and gates are Spark's SQL, and Spark's SQL can do more than that: read any file in a subquery, call
 Java, throw dice, ask the clock. What such an expression found would be in no recipe and different the next
 time. So its words are looked at here, before anything runs; Spark's own plan of it is looked at later
-(spark/sql.py), when there is one. The `where` of a scan has a grammar of its own and can say none of it.
+(spark/determinism.py), when there is one. The `where` of a scan has a grammar of its own and can say none
+of it.
 """
 
 from __future__ import annotations

@@ -10,13 +10,13 @@ from typing import Literal, cast
 from lading.config.archives import is_bucket, password_file, preprocess
 from lading.config.checks import checks_of, max_bad_of, on_bad_of, refuse_unplaceable
 from lading.config.gate import gate
-from lading.config.lines import Line
 from lading.config.options import format_of, read_options, spec_of
 from lading.config.patterns import names_of, re2_of
 from lading.config.project import CACHE_NAME, Drift, Format, TableConfig
 from lading.config.section import Section
 from lading.config.serve import serve
 from lading.config.stores import almost_url
+from lading.config.yaml import Line
 from lading.model import Check
 
 TABLE_KEYS = (

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lading.config.lines import read_lines
 from lading.config.section import Section
+from lading.config.yaml import read_lines
 from lading.errors import ConfigError
 from lading.formats.heads import RESERVED
 from lading.formats.types import canonical_type, is_nested

@@ -12,7 +12,7 @@ from lading.ingest.plan import recorded_hash, split_members, split_mixed
 from lading.ingest.work import Prepared, Read, Work, now_text
 from lading.model import Commit, FoundFile, Ingested, Member, Source
 from lading.parts.rewrite import rewrite_members
-from lading.sources.ids import source_id
+from lading.sources.fingerprint import source_id
 
 
 def commit_rows(work: Work, prepared: Prepared, read: Read) -> tuple[Commit, tuple[FoundFile, ...]]:

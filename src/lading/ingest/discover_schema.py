@@ -16,7 +16,7 @@ from lading.ingest.setting import Setting
 from lading.ingest.work import now_text
 from lading.log.table import Table
 from lading.model import Column, FoundFile, StartSpark
-from lading.sources.find import discover_files, objects_of
+from lading.sources.discover import discover_files, objects_of
 from lading.sources.manifest import SourceManifest
 from lading.sources.manifest import load as load_source_manifest
 from lading.sources.manifest import save as save_source_manifest

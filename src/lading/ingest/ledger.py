@@ -13,7 +13,7 @@ from lading.errors import NotFound
 from lading.ingest.plan import Known
 from lading.log.state import TableState
 from lading.model import Source
-from lading.sources.ids import source_id
+from lading.sources.fingerprint import source_id
 from lading.sources.manifest import FileEntry, SourceManifest
 from lading.state.tables import StateMeta
 

@@ -18,9 +18,8 @@ from lading.ingest.setting import Refused, Setting
 from lading.ingest.unpack import refused_keys
 from lading.log.table import Table
 from lading.model import Column, Digest, FoundFile, Member, StartSpark
-from lading.sources.find import digests_of, discover_files, objects_of
-from lading.sources.fingerprint import unmoved
-from lading.sources.ids import check_collisions
+from lading.sources.discover import digests_of, discover_files, objects_of
+from lading.sources.fingerprint import check_collisions, unmoved
 from lading.sources.manifest import SourceManifest
 from lading.sources.manifest import load as load_source_manifest
 from lading.sources.objects import Objects

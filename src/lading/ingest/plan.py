@@ -15,7 +15,7 @@ from typing import Literal
 
 from lading.errors import VanishGuard
 from lading.model import Digest, FoundFile, Member, Source, Verdict
-from lading.sources.spots import is_elsewhere
+from lading.sources.fingerprint import is_elsewhere
 
 VERDICTS: tuple[Verdict, ...] = (
     "new",

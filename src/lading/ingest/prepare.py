@@ -17,8 +17,8 @@ from lading.ingest.recipe import recipe_of
 from lading.ingest.schema import layout_of, one_column_note, pin, repin
 from lading.ingest.work import Aside, Prepared, Work, now_text
 from lading.model import BadRow, Column, Digest, FoundFile, Ingested, IngestJob
-from lading.sources.find import digests_of
-from lading.sources.ids import source_id
+from lading.sources.discover import digests_of
+from lading.sources.fingerprint import source_id
 from lading.sources.names import columns_from_name, name_columns
 from lading.sources.staging import stage
 from lading.storage.folder import is_locked, locked

@@ -23,7 +23,7 @@ from lading.ingest.work import Aside, Rejected, Work, new_id, now_text
 from lading.log.table import Table
 from lading.model import Commit, Source
 from lading.parts.write import SOURCE, Origin
-from lading.sources.ids import source_id
+from lading.sources.fingerprint import source_id
 from lading.sources.manifest import load as load_source_manifest
 from lading.storage.place import drop_file
 

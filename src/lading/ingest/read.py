@@ -22,7 +22,7 @@ from lading.ingest.quarantine import keep_files, refuse_too_many
 from lading.ingest.work import Aside, Prepared, Read, Rejected, Work
 from lading.model import CheckResult, FoundFile, Ingested, IngestJob, StartSpark
 from lading.parts.rewrite import rewrite_members
-from lading.sources.ids import source_id
+from lading.sources.fingerprint import source_id
 
 _STAGED = re.compile(r"s(-?\d+)\.")
 

@@ -22,8 +22,8 @@ from typing import Any, Literal
 import msgspec
 import yaml
 
-from lading.config.bounded_yaml import BoundedLoader
 from lading.config.serve import DEFAULT_PREFIX, DEFAULT_TEMPLATE
+from lading.config.yaml import BoundedLoader
 from lading.errors import ConfigError, ManifestParseError, ManifestStoreError, StorageError, hide_within
 from lading.model import Place
 from lading.snapshots.stores.protocol import is_run_id, timestamp

@@ -10,9 +10,12 @@ from __future__ import annotations
 import codecs
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO
+
+import xxhash
 
 from lading.errors import SourceError
 from lading.formats.opening import READ_ERRORS, compression, open_plain, unreadable
@@ -154,3 +157,85 @@ def _line_of(path: str, offset: int) -> int:
             last = chunk[-1:]
             left -= len(chunk)
     return lines
+
+
+# By what /proc/self/mountinfo calls them.
+_NO_INODES = ("fuse", "cifs", "smb", "9p", "vfat", "exfat", "msdos")
+
+
+class Spots:
+    """For one listing: file systems are asked about once."""
+
+    def __init__(self) -> None:
+        self._types: dict[str, str] | None = None
+
+    def folder(self, real: str, device: int) -> tuple[int, bool]:
+        """The spot of a folder, and whether those of its files are told apart by it ^ inode."""
+        mounted = os.major(device) != 0
+        shown = f"{os.major(device)}:{os.minor(device)}"
+        folder = xxhash.xxh3_64_intdigest(
+            f"{real}\0{shown if mounted else ''}".encode(errors="surrogateescape")
+        )
+        return folder, not self._type(shown).startswith(_NO_INODES)
+
+    def file(self, real: str, stat: os.stat_result) -> int:
+        """The spot of a single file."""
+        folder, inodes = self.folder(os.path.dirname(real), stat.st_dev)
+        return folder ^ stat.st_ino if inodes else folder
+
+    def _type(self, device: str) -> str:
+        if self._types is None:
+            self._types = _file_systems()
+        return self._types.get(device, "")
+
+
+def place_spot(url: str) -> int:
+    """Of objects in a bucket: all of a table's have the same, since their ETags tell them apart."""
+    return xxhash.xxh3_64_intdigest(url.encode())
+
+
+def joined_spot(spots: Sequence[int]) -> int:
+    """Of several files together; not known unless each of them is."""
+    return xxhash.xxh3_64_intdigest(array("Q", spots).tobytes()) if all(spots) else 0
+
+
+def is_elsewhere(spot: int, before: int) -> bool:
+    """Whether both are known, and differ."""
+    return spot != before and spot != 0 and before != 0
+
+
+def _file_systems() -> dict[str, str]:
+    """Types by device, as Linux tells them; none elsewhere."""
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
+            lines = [line.split() for line in mounts]
+    except OSError:
+        return {}
+    return {words[2]: words[words.index("-") + 1] for words in lines if "-" in words[6:-1]}
+
+
+def source_id(key: str) -> int:
+    """xxh3_64 of the key's UTF-8 bytes, seed 0, as a signed 64-bit integer."""
+    unsigned = xxhash.xxh3_64_intdigest(key.encode())
+    return unsigned - (1 << 64) if unsigned >= 1 << 63 else unsigned
+
+
+def check_collisions(keys: Iterable[str]) -> None:
+    """Refuse two files with one key, and two keys with one id."""
+    holders: dict[int, str] = {}
+    for key in keys:
+        source = source_id(key)
+        other = holders.setdefault(source, key)
+        if other is key:
+            continue
+        if other == key:
+            raise SourceError(
+                f"two source files have the key {key!r}",
+                hint="a key is the path below the table's root: let each file be found under one root only",
+                file=key,
+            )
+        raise SourceError(
+            f"the keys {other!r} and {key!r} have the same source id {source}",
+            hint="rename one of the two files: the id is a hash of the key",
+            file=key,
+        )

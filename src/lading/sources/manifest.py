@@ -40,7 +40,7 @@ class FileEntry(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown
     archive: str | None = None  # the archive, or what a script made it from
     rows_rejected: int = 0  # that were set aside
     quarantine: str | None = None  # the file that holds them, relative to the table's folder
-    spot: int = 0  # where it lay when it was read, as a number (sources/spots.py); 0: not known
+    spot: int = 0  # where it lay when it was read, as a number (sources/fingerprint.py); 0: not known
 
     @property
     def row_count(self) -> int | None:

@@ -17,9 +17,8 @@ from pathlib import Path
 
 from lading.errors import SourceError
 from lading.model import FoundFile
-from lading.sources.fingerprint import FIRST_NS, LAST_NS
+from lading.sources.fingerprint import FIRST_NS, LAST_NS, place_spot
 from lading.sources.glob import compile_glob
-from lading.sources.spots import place_spot
 from lading.storage.folder import make_dirs
 from lading.storage.protocol import Named, Storage
 

@@ -6,15 +6,15 @@ so all files are read again.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lading.errors import ConfigError, TransformError
 from lading.model import Column, Layout
-from lading.sources.imports import code_with_imports
 
 # Raised when lading itself starts to read the same files differently.
 _READING = 3
@@ -101,3 +101,78 @@ def project_code(project: Path, spec: str, what: str) -> tuple[Path, str, bytes]
             hint="check the name in lading.yaml",
             file=str(path),
         ) from error
+
+
+def code_with_imports(project: Path, path: Path) -> bytes:
+    """The code of a file, followed by what its own modules hash to; the code alone if it has none."""
+    code = path.read_bytes()
+    top = project.resolve()
+    facts = [
+        f"\n# {module.relative_to(top)} {hashlib.sha256(module.read_bytes()).hexdigest()}"
+        for module in project_imports(project, path)
+    ]
+    return code + "".join(facts).encode()
+
+
+def project_imports(project: Path, path: Path) -> tuple[Path, ...]:
+    """The project files that `path` imports, directly or not, sorted. They are looked for beside it and at
+    the top of the project, as they are when it is run."""
+    search = _Search(project.resolve(), path.resolve())
+    search.follow(search.path)
+    return tuple(sorted(search.found - {search.path}))
+
+
+class _Search:
+    def __init__(self, project: Path, path: Path) -> None:
+        self.project = project
+        self.path = path
+        self.found: set[Path] = set()
+        self._roots = (path.parent, project)
+
+    def follow(self, path: Path) -> None:
+        if path in self.found:
+            return
+        self.found.add(path)
+        try:
+            tree = ast.parse(path.read_bytes(), str(path))
+        except (SyntaxError, ValueError):
+            return  # running it says so, with the line
+        for node in ast.walk(tree):
+            for module in self._imported(node, path):
+                self._take(module)
+
+    def _imported(self, node: ast.AST, importer: Path) -> Iterator[Path]:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from self._at_roots(alias.name.split("."))
+        elif isinstance(node, ast.ImportFrom):
+            parts = node.module.split(".") if node.module else []
+            for name in ([], *([alias.name] for alias in node.names)):
+                if 0 < node.level <= len(importer.parents):
+                    yield from _modules(importer.parents[node.level - 1], [*parts, *name])
+                elif not node.level:
+                    yield from self._at_roots([*parts, *name])
+
+    def _at_roots(self, parts: list[str]) -> Iterator[Path]:
+        for root in self._roots:
+            yield from _modules(root, parts)
+
+    def _take(self, module: Path) -> None:
+        real = module.resolve()
+        if not real.is_relative_to(self.project):
+            raise ConfigError(
+                f"{self.path} imports {module}, which lies outside the project",
+                hint="copy the file into the project: code from elsewhere is never run",
+                file=str(self.path),
+            )
+        self.follow(real)
+
+
+def _modules(root: Path, parts: list[str]) -> Iterator[Path]:
+    """The files that importing `parts` below `root` runs: the packages on the way, then the module."""
+    folder = root
+    for part in parts:
+        folder = folder / part
+        for file in (folder / "__init__.py", folder.with_name(f"{part}.py")):
+            if file.is_file():
+                yield file

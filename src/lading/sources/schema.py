@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import yaml
 
-from lading.config.bounded_yaml import BoundedLoader
+from lading.config.yaml import BoundedLoader
 from lading.errors import ConfigError
 from lading.formats.heads import RESERVED
 from lading.formats.types import NO_VALUE, canonical_type

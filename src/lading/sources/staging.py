@@ -24,7 +24,7 @@ from lading.formats.magic import refuse_what_is_no_text
 from lading.formats.opening import compression
 from lading.formats.types import widens
 from lading.model import Column, FoundFile, StagedGroup
-from lading.sources.ids import source_id
+from lading.sources.fingerprint import source_id
 from lading.sources.names import columns_from_name as values_in_name
 from lading.sources.names import name_columns
 

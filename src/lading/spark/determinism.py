@@ -12,9 +12,9 @@ import contextlib
 import io
 import re
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
-from lading.config.sql import CHANGING
+from lading.config.sql import CHANGING, calls
 
 _ANALYSED = re.compile(r"== Analyzed Logical Plan ==\n[^\n]*\n(.*?)(?=^== |\Z)", re.DOTALL | re.MULTILINE)
 _CALL = re.compile(rf"(?<![\w.`])({'|'.join(sorted(CHANGING))}|current_\w+)\(", re.IGNORECASE)
@@ -67,3 +67,22 @@ def _closing(plan: str, start: int) -> int:
         if depth == 0:
             return place + 1
     return len(plan)
+
+
+def refused(chosen: DataFrame, text: str) -> str | None:
+    """Why the expression `text` may not be asked, `chosen` being what it makes of a frame without rows;
+    None if it may."""
+    own = calls(text) & _own_functions(chosen.sparkSession)
+    if own:
+        return f"calls {min(own)}(), which is not one of Spark's own functions"
+    strange = foreign(chosen)
+    if strange is not None:
+        return f"uses {strange}: only columns of the row, or aggregates of them, can be asked about"
+    chance = nondeterministic(chosen)
+    return None if chance is None else f"uses {chance}, so it would differ each time"
+
+
+def _own_functions(spark: SparkSession) -> frozenset[str]:
+    """Those that a transform or somebody else registered: their code is in no recipe."""
+    found = spark.sql("SHOW USER FUNCTIONS").collect()
+    return frozenset(row["function"].rpartition(".")[2].lower() for row in found)

@@ -23,9 +23,9 @@ from lading.config.sql import is_moment, sql_problem
 from lading.errors import ConfigError
 from lading.model import Check, IngestJob
 from lading.parts.write import SOURCE
+from lading.spark.determinism import refused
 from lading.spark.failures import Py4JError, raise_interrupt, said_first
 from lading.spark.read.values import quoted
-from lading.spark.sql import refused
 
 _NUMBERS = (st.ByteType, st.ShortType, st.IntegerType, st.LongType, st.DecimalType)
 _FLOATS = (st.FloatType, st.DoubleType)

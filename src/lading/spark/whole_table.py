@@ -18,9 +18,9 @@ from lading.errors import ConfigError, LadingError
 from lading.model import Member, Place, Root
 from lading.parts.fold import live_batches
 from lading.spark.datasource import spark_schema
+from lading.spark.determinism import refused
 from lading.spark.failures import Py4JError, failure_of, raise_interrupt, said_first
 from lading.spark.session import quiet_pandas
-from lading.spark.sql import refused
 
 _TASKS = 200  # that read parts as lading does
 

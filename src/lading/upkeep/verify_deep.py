@@ -30,8 +30,8 @@ from lading.model import FoundFile, Member, Root, StartSpark
 from lading.parts.intake import in_parallel
 from lading.parts.rows import Wanted, read_part
 from lading.read.scan import table_schema
-from lading.sources.find import digests_of
-from lading.sources.ids import source_id
+from lading.sources.discover import digests_of
+from lading.sources.fingerprint import source_id
 from lading.upkeep.verify import Verified
 from lading.watch import Watch
 

@@ -15,9 +15,8 @@ from typing import Any
 import msgspec
 
 from lading.model import FoundFile
-from lading.sources.fingerprint import digest, digest_all
+from lading.sources.fingerprint import digest, digest_all, is_elsewhere, joined_spot
 from lading.sources.schema import keyed_hash
-from lading.sources.spots import is_elsewhere, joined_spot
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Session:
+class Invocation:
     """One invocation. `project` follows `-C` as soon as it has been parsed."""
 
     as_json: bool = False
@@ -30,14 +30,14 @@ class Session:
         return (self.project / FILE_NAME).is_file()
 
 
-def session_of(ctx: typer.Context) -> Session:
-    session = ctx.find_object(Session)
-    return session if session is not None else ctx.ensure_object(Session)
+def invocation_of(ctx: typer.Context) -> Invocation:
+    session = ctx.find_object(Invocation)
+    return session if session is not None else ctx.ensure_object(Invocation)
 
 
 def config_of(ctx: typer.Context, tables: Sequence[str] | None = None) -> Config:
     """The project's config; a name in `tables` that it doesn't have is NotFound before anything runs."""
-    config = load(session_of(ctx).project)
+    config = load(invocation_of(ctx).project)
     for name in tables or ():
         config.table(name)
     return config
@@ -111,3 +111,19 @@ AsOf = Annotated[
     str | None, typer.Option("--as-of", metavar="TIME", help="What was published last at that time (UTC).")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for scripts.")]
+
+
+def group(text: str, **commands: Callable[..., Any]) -> typer.Typer:
+    """A group of commands; without one of them it prints its help."""
+    made = typer.Typer(help=text, rich_markup_mode=None, add_completion=False)
+
+    def show_help(ctx: typer.Context) -> None:
+        if ctx.invoked_subcommand is None:
+            print(ctx.get_help())
+
+    made.callback(invoke_without_command=True, help=text)(show_help)
+    for name, command in commands.items():
+        # A key may be negative: -5 is a key and not an option.
+        settings = {"ignore_unknown_options": True} if name == "lookup" else None
+        made.command(name, context_settings=settings)(command)
+    return made

@@ -9,9 +9,9 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from lading.cli.logfile import log_exception
-from lading.cli.screen import note, print_json
-from lading.cli.session import Session
+from lading.cli.terminal.invocation import Invocation
+from lading.cli.terminal.screen import note, print_json
+from lading.cli.terminal.watching import log_exception
 from lading.errors import ConfigError, LadingError, Unexpected, hide
 from lading.storage.folder import disk_failure
 
@@ -36,32 +36,32 @@ def print_error(error: LadingError) -> None:
         note(f"hint: {error.hint}")
 
 
-def lading_failure(error: LadingError, session: Session) -> int:
-    return _say(error.kind, error, session, error.exit_code)
+def lading_failure(error: LadingError, invocation: Invocation) -> int:
+    return _say(error.kind, error, invocation, error.exit_code)
 
 
-def usage_failure(error: Any, session: Session) -> int:
+def usage_failure(error: Any, invocation: Invocation) -> int:
     """`error` is typer's: it can format itself and knows the command."""
     command = error.ctx.command_path if getattr(error, "ctx", None) else "lading"
     message = str(error.format_message()).rstrip(".")
     return _say(
-        "UsageError", LadingError(message, hint=f"`{command} --help` shows what is possible"), session, 3
+        "UsageError", LadingError(message, hint=f"`{command} --help` shows what is possible"), invocation, 3
     )
 
 
-def interrupted(session: Session) -> int:
+def interrupted(invocation: Invocation) -> int:
     error = LadingError("interrupted", hint="nothing is lost: the next `lading run` completes what was begun")
-    return _say("Interrupted", error, session, 130)
+    return _say("Interrupted", error, invocation, 130)
 
 
-def unexpected(error: Exception, session: Session) -> int:
+def unexpected(error: Exception, invocation: Invocation) -> int:
     """A disk that failed is named. Anything else is a bug: its traceback goes where it can be found again."""
     disk = disk_failure(error) if isinstance(error, OSError) else None
     if disk is not None:
-        return lading_failure(disk, session)
+        return lading_failure(disk, invocation)
     told = Unexpected.of(error)
-    say_where(told, session.project if session.is_project else None)
-    return lading_failure(told, session)
+    say_where(told, invocation.project if invocation.is_project else None)
+    return lading_failure(told, invocation)
 
 
 def say_where(error: Unexpected, project: Path | None) -> None:
@@ -75,8 +75,8 @@ def say_where(error: Unexpected, project: Path | None) -> None:
     error.hint = f"the traceback is {where}; please report it. Nothing is lost: the command may be run again"
 
 
-def _say(kind: str, error: LadingError, session: Session, exit_code: int) -> int:
-    if session.as_json:
+def _say(kind: str, error: LadingError, invocation: Invocation, exit_code: int) -> int:
+    if invocation.as_json:
         print_json({"error": {**error_object(error), "kind": kind}})
     else:
         print_error(error)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lading.cli.collection_place import Dir, collection_at, s3_of
-from lading.cli.session import Json, config_of, session_of
+from lading.cli.collection.members import Dir, collection_at, s3_of
+from lading.cli.terminal.invocation import Json, config_of, invocation_of
 
 if TYPE_CHECKING:
     from lading.snapshots.stores.protocol import ManifestStore
@@ -30,7 +30,7 @@ def compact(ctx: typer.Context, dir: Dir, json: Json = False) -> None:
     Example:
       lading collection compact ./corpus
     """
-    from lading.cli.screen import byte_words, count_words, print_json, say
+    from lading.cli.terminal.screen import byte_words, count_words, print_json, say
 
     with collection_at(ctx, dir) as collection:
         before = collection.log_bytes()
@@ -56,7 +56,7 @@ def check(ctx: typer.Context, dir: Dir, json: Json = False) -> None:
     Example:
       lading collection check ./corpus --json
     """
-    from lading.cli.screen import count_words, print_json, say
+    from lading.cli.terminal.screen import count_words, print_json, say
     from lading.collection import check_collection
 
     members, problems = check_collection(dir, s3=s3_of(ctx, dir))
@@ -84,7 +84,7 @@ def rebuild(ctx: typer.Context, dir: Dir, key: KeyColumn = None, json: Json = Fa
       lading collection rebuild ./corpus
       lading collection rebuild warehouse/voyages --json
     """
-    from lading.cli.screen import count_words, print_json, say
+    from lading.cli.terminal.screen import count_words, print_json, say
     from lading.collection import Collection
 
     found = Collection.rebuild(dir, key=key, store=_store(ctx, dir), s3=s3_of(ctx, dir))
@@ -104,7 +104,7 @@ def rebuild(ctx: typer.Context, dir: Dir, key: KeyColumn = None, json: Json = Fa
 
 def _store(ctx: typer.Context, dir: str) -> ManifestStore | None:
     """Where the manifests of DIR are, if it is a table of the project and lading.yaml says so."""
-    if not session_of(ctx).is_project:
+    if not invocation_of(ctx).is_project:
         return None
     from lading.snapshots.stores.by_url import store_of
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any
 
 from rich.console import Console
 from rich.table import Table
+
+from lading.errors import ConfigError
 
 _VERDICT_ORDER = ("new", "changed", "touched", "failed", "vanished", "quarantined", "unchanged")
 _WIDE = 160  # for a pipe or a file, which have no width of their own
@@ -82,3 +85,20 @@ def byte_words(count: int) -> str:
 
 def count_words(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
+_LONGEST = 30  # characters of a number that can be meant
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+
+def byte_count(text: str, option: str) -> int:
+    """`128MB` as a number of bytes; MB counts in thousands, MiB in 1,024s."""
+    match = _SIZE.fullmatch(text.strip())
+    size = 0
+    if match and len(match[1]) <= _LONGEST:
+        base = 1024 if match[3] else 1000
+        size = int(float(match[1]) * base ** _POWERS[match[2].lower()])
+    if size <= 0:
+        raise ConfigError(f"{option} {text!r} is not a size", hint="write it as 500kB, 128MB, 1GB or 64MiB")
+    return size

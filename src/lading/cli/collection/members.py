@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lading.cli.collection_place import Dir, collection_at
-from lading.cli.collection_read import collection_lookup, collection_scan
-from lading.cli.collection_repair import check, compact, rebuild
-from lading.cli.groups import group
-from lading.cli.session import Json
+from lading.cli.collection.log import check, compact, rebuild
+from lading.cli.scan import As, Columns, Format, Limit, Stats, Where, print_hit, print_scan
+from lading.cli.terminal.invocation import Json, config_of, group, invocation_of
 
 if TYPE_CHECKING:
-    from lading.collection import Listed
+    from lading.collection import Collection, Listed
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE", help="Parquet files, anywhere.")]
 Members = Annotated[
@@ -44,7 +42,7 @@ def add(ctx: typer.Context, dir: Dir, files: Files, key: KeyColumn = None, json:
       lading collection add ./corpus /far/away/*.parquet --json
       lading collection add s3://bucket/corpus shard0.parquet s3://other/shard1.parquet
     """
-    from lading.cli.screen import count_words, print_json, say
+    from lading.cli.terminal.screen import count_words, print_json, say
 
     with collection_at(ctx, dir) as collection:
         done = collection.add(*files, key=key)
@@ -68,8 +66,8 @@ def list_(ctx: typer.Context, dir: Dir, json: Json = False) -> None:
       lading collection list ./corpus
       lading collection list ./corpus --json
     """
-    from lading.cli.rows import row_json
-    from lading.cli.screen import say
+    from lading.cli.terminal.rows import row_json
+    from lading.cli.terminal.screen import say
 
     with collection_at(ctx, dir) as collection:
         members = collection.members()
@@ -89,7 +87,7 @@ def remove(ctx: typer.Context, dir: Dir, members: Members, json: Json = False) -
     Example:
       lading collection remove ./corpus shard0.parquet
     """
-    from lading.cli.screen import count_words, print_json, say
+    from lading.cli.terminal.screen import count_words, print_json, say
 
     with collection_at(ctx, dir) as collection:
         removed = collection.remove(*members)
@@ -107,7 +105,7 @@ def tier(ctx: typer.Context, dir: Dir, member: Member, n: Tier, json: Json = Fal
     Example:
       lading collection tier ./corpus shard0.parquet 2
     """
-    from lading.cli.screen import print_json, say
+    from lading.cli.terminal.screen import print_json, say
 
     with collection_at(ctx, dir) as collection:
         path = collection.tier(member, n)
@@ -128,7 +126,7 @@ def merge(ctx: typer.Context, dir: Dir, members: Members, into: Into = None, jso
     Example:
       lading collection merge ./corpus shard0.parquet shard1.parquet --into shards.parquet
     """
-    from lading.cli.screen import count_words, print_json, say
+    from lading.cli.terminal.screen import count_words, print_json, say
 
     with collection_at(ctx, dir) as collection:
         path = collection.merge(*members, into=into)
@@ -155,12 +153,69 @@ def _member_object(member: Listed) -> dict[str, Any]:
 
 
 def _member_line(member: Listed) -> str:
-    from lading.cli.screen import byte_words, count_words
+    from lading.cli.terminal.screen import byte_words, count_words
 
     key = "(no sort key)" if member.key_min is None else f"key [{member.key_min} ... {member.key_max}]"
     size = f"{count_words(member.rows, 'row')}  {byte_words(member.bytes)}  tier {member.tier}"
     prunable = [name for name, zone in member.zones.items() if zone["min"] is not None or zone["nulls"]]
     return f"{key}  {size}  zones: {', '.join(prunable) or 'none'}"
+
+
+Dir = Annotated[str, typer.Argument(metavar="DIR", help="The collection's directory, or s3://bucket/prefix.")]
+
+
+def s3_of(ctx: typer.Context, dir: str) -> dict[str, str] | None:
+    """What the project's `s3:` says, for a URL; None means the environment and the AWS files."""
+    in_bucket = "://" in dir and invocation_of(ctx).is_project
+    return (dict(config_of(ctx).s3) or None) if in_bucket else None
+
+
+def collection_at(ctx: typer.Context, dir: str) -> Collection:
+    from lading.collection import Collection
+
+    s3 = s3_of(ctx, dir)
+    return Collection(dir, s3=s3)
+
+
+Key = Annotated[str, typer.Argument(metavar="KEY", help="A value of the collection's key column.")]
+
+
+def collection_scan(
+    ctx: typer.Context,
+    dir: Dir,
+    where: Where = None,
+    columns: Columns = None,
+    limit: Limit = None,
+    format: As = Format.table,
+    stats: Stats = False,
+    json: Json = False,
+) -> None:
+    """Print rows of a collection.
+
+    Files that EXPR rules out are not opened. EXPR, formats and --stats are those of `lading scan`;
+    --json is --format jsonl.
+
+    \b
+    Example:
+      lading collection scan ./corpus --where "status = 404" --columns url,status --stats
+    """
+    with collection_at(ctx, dir) as collection:
+        print_scan(collection.scan, where, columns, limit, Format.jsonl if json else format, stats)
+
+
+def collection_lookup(ctx: typer.Context, dir: Dir, key: Key, json: Json = False) -> None:
+    """Find rows by the collection's key.
+
+    On members with disjoint ranges that opens one file. A key that isn't there is "not found", not an
+    error.
+
+    \b
+    Example:
+      lading collection lookup ./corpus https://example.com/page --json
+    """
+    with collection_at(ctx, dir) as collection:
+        hit = collection.lookup(key)
+    print_hit(hit, json)
 
 
 GROUP = group(

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.types as pt
 
-from lading.cli.screen import show_table
+from lading.cli.terminal.screen import show_table
 
 if TYPE_CHECKING:
     from lading.read.scan import Scan
