@@ -30,6 +30,9 @@ Verdict = Literal["new", "changed", "touched", "unchanged", "vanished", "failed"
 Severity = Literal["error", "warn"]
 StartSpark = Callable[[], Any]  # starts Spark, or gives the session that is there
 OnBad = Literal["fail", "quarantine"]
+Format = Literal["csv", "tsv", "json", "parquet", "fixed_width"]
+Drift = Literal["strict", "evolve", "ignore_new"]
+DELIMITERS = {"csv": ",", "tsv": "\t"}  # of the formats that are delimited text, unless `delimiter` is given
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +289,7 @@ class IngestJob:
     table_id: str
     run_id: str
     commit_id: str
-    format: str
+    format: Format
     read_options: dict[str, Any]
     columns: tuple[Column, ...]  # the pinned schema, columns from file names included
     name_columns: tuple[str, ...]

@@ -10,6 +10,7 @@ import os
 from typing import Any
 
 from lading.config.section import Section
+from lading.model import DELIMITERS, Format
 
 _FLAGS = frozenset({"header", "multiline", "trim"})
 _CHARACTERS = frozenset({"delimiter", "quote", "escape", "comment"})
@@ -45,7 +46,7 @@ def format_of(table: Section) -> str:
     return _ALIASES.get(text, text)
 
 
-def spec_of(table: Section, format: str) -> str | None:
+def spec_of(table: Section, format: Format) -> str | None:
     """The file that says where the columns of fixed-width lines are."""
     if format != "fixed_width":
         if "spec" in table.lines:
@@ -61,7 +62,7 @@ def _spec_problem(text: str) -> str | None:
     return "must be inside the project" if os.path.isabs(path) or path.startswith(("..", "~")) else None
 
 
-def read_options(table: Section, format: str) -> dict[str, Any]:
+def read_options(table: Section, format: Format) -> dict[str, Any]:
     """The options that were given, checked; defaults are the reader's."""
     if not READ_OPTIONS[format]:
         if "read_options" in table.lines:
@@ -73,8 +74,8 @@ def read_options(table: Section, format: str) -> dict[str, Any]:
         value = _option(section, name)
         if value is not None:
             found[name] = value
-    if format in ("csv", "tsv"):
-        _report_clashes(section, found, {"delimiter": "\t" if format == "tsv" else ",", "quote": '"'})
+    if format in DELIMITERS:
+        _report_clashes(section, found, {"delimiter": DELIMITERS[format], "quote": '"'})
     return found
 
 

@@ -13,12 +13,9 @@ from lading.config.gate import Gate
 from lading.config.serve import Serve
 from lading.config.stores import PostgresNames
 from lading.errors import NotFound
-from lading.model import Check, OnBad, Place, Threshold
+from lading.model import Check, Drift, Format, OnBad, Place, Threshold
 
 CACHE_NAME = ".lading_cache"
-
-Format = Literal["csv", "tsv", "json", "parquet", "fixed_width"]
-Drift = Literal["strict", "evolve", "ignore_new"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ from lading.config.checks import checks_of, max_bad_of, on_bad_of, refuse_unplac
 from lading.config.gate import gate
 from lading.config.options import format_of, read_options, spec_of
 from lading.config.patterns import names_of, re2_of
-from lading.config.project import CACHE_NAME, Drift, Format, TableConfig
+from lading.config.project import CACHE_NAME, TableConfig
 from lading.config.section import Section
 from lading.config.serve import serve
 from lading.config.stores import almost_url
 from lading.config.yaml import Line
-from lading.model import Check
+from lading.model import Check, Drift, Format
 
 TABLE_KEYS = (
     "root",

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from lading.errors import SchemaDrift, SourceError
 from lading.formats.opening import READ_ERRORS, open_plain, unreadable
 from lading.formats.types import joined, widens
-from lading.model import Column, FoundFile
+from lading.model import DELIMITERS, Column, Drift, Format, FoundFile
 
 # The row's lineage; no source may bring a column of that name.
 RESERVED = frozenset({"_source"})
@@ -50,12 +50,12 @@ class Dialect:
     skip: int = 0  # lines before the header, or before the first record
 
     @classmethod
-    def of(cls, read_options: Mapping[str, Any], format: str) -> Dialect:
+    def of(cls, read_options: Mapping[str, Any], format: Format) -> Dialect:
         quote = read_options.get("quote", '"')
         escape = read_options.get("escape")
         encoding = str(read_options.get("encoding", "utf-8"))
         return cls(
-            delimiter=read_options.get("delimiter", "\t" if format == "tsv" else ","),
+            delimiter=read_options.get("delimiter", DELIMITERS.get(format, ",")),
             quote=quote,
             escape=None if escape == quote else escape,
             encoding="utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else encoding,
@@ -138,7 +138,7 @@ def first_record(path: str, dialect: Dialect) -> FirstRecord | None:
         raise unreadable(path, error) from error
 
 
-def delimited_header(path: str, read_options: Mapping[str, Any], format: str) -> tuple[str, ...] | None:
+def delimited_header(path: str, read_options: Mapping[str, Any], format: Format) -> tuple[str, ...] | None:
     """The column names in file order; None for a file without a single record."""
     dialect = Dialect.of(read_options, format)
     record = first_record(path, dialect)
@@ -199,7 +199,7 @@ def check_columns(
     columns: Sequence[Column],
     name_columns: Sequence[str] = (),
     *,
-    drift: str = "strict",
+    drift: Drift = "strict",
 ) -> tuple[str, ...]:
     """Refuse a file whose columns (or types, when `have` maps names to them) the policy doesn't allow.
     Returns those that it holds and the table leaves out."""
@@ -218,7 +218,7 @@ def check_columns(
     return new
 
 
-def _reads_as(kind: str, wanted: str, drift: str) -> bool:
+def _reads_as(kind: str, wanted: str, drift: Drift) -> bool:
     return widens(kind, wanted) or (drift == "evolve" and joined(wanted, kind) == wanted)
 
 

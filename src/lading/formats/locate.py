@@ -13,21 +13,21 @@ from typing import Any
 
 from lading.formats.heads import Dialect
 from lading.formats.records import records
-from lading.model import BadRow, FoundFile, Layout
+from lading.model import DELIMITERS, BadRow, Format, FoundFile, Layout
 
 
 def locate(
     found: FoundFile,
     bad: BadRow,
     *,
-    format: str,
+    format: Format,
     read_options: Mapping[str, Any],
     layout: Layout | None = None,
 ) -> int | None:
     """1-based line where the record starts; None when its text is not in the file or it has no lines."""
     if format == "parquet":
         return None
-    fields = _Fields(Dialect.of(read_options, format), bad.text) if format in ("csv", "tsv") else None
+    fields = _Fields(Dialect.of(read_options, format), bad.text) if format in DELIMITERS else None
     like_it = None
     for line, text in records(found.path, format, read_options, layout=layout):
         if line == 1:

@@ -9,6 +9,7 @@ import codecs
 
 from lading.errors import SourceError
 from lading.formats.opening import READ_ERRORS, open_plain, unreadable
+from lading.model import Format
 
 _HEAD = 512
 _UNPACK = "unpack it; compressed text is read by its suffix: .gz, .bz2 or .zst"
@@ -41,7 +42,7 @@ _MARKS = (
 )
 
 
-def refuse_what_is_no_text(key: str, path: str, format: str, encoding: str = "utf-8") -> None:
+def refuse_what_is_no_text(key: str, path: str, format: Format, encoding: str = "utf-8") -> None:
     """SourceError for a file of text that begins like something else, saying what it is and what to do."""
     try:
         with open_plain(path) as plain:
@@ -70,7 +71,7 @@ def _sign(head: bytes) -> tuple[str, str] | None:
     return None
 
 
-def _mark(head: bytes, format: str, encoding: str) -> tuple[str, str] | None:
+def _mark(head: bytes, format: Format, encoding: str) -> tuple[str, str] | None:
     name = codecs.lookup(encoding).name
     for mark, wide in _MARKS:
         if head.startswith(mark):

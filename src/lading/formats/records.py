@@ -16,14 +16,14 @@ from typing import Any
 from lading.formats.heads import Dialect, long_fields
 from lading.formats.json_array import elements_of
 from lading.formats.opening import READ_ERRORS, open_plain, unreadable
-from lading.model import Layout
+from lading.model import DELIMITERS, Format, Layout
 
 _BLANK = "".join(map(chr, range(33)))  # what Java trims
 _SPACES = " \t\n\x0b\f\r"  # between the objects of JSON
 
 
 def records(
-    path: str, format: str, read_options: Mapping[str, Any], *, layout: Layout | None = None
+    path: str, format: Format, read_options: Mapping[str, Any], *, layout: Layout | None = None
 ) -> Iterator[tuple[int, str]]:
     """(line, text) of each record, in the order of the file; none for files whose records have no lines."""
     if format == "parquet":
@@ -39,7 +39,7 @@ def records(
             long_fields(),
         ):
             skipped = sum(1 for _ in islice(text, dialect.skip))
-            delimited = format in ("csv", "tsv")
+            delimited = format in DELIMITERS
             if layout is not None:
                 found = _fixed(text, layout)
             elif delimited and dialect.reads_whole:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lading.config.project import Config, TableConfig
 from lading.formats.fixed_width import layout_columns, load_layout
 from lading.ingest.plan import TablePlan
-from lading.model import Column, FoundFile, Layout, Source
+from lading.model import DELIMITERS, Column, FoundFile, Layout, Source
 from lading.sources.manifest import SourceManifest
 from lading.sources.names import name_columns
 from lading.sources.schema import TableSchema, combined_hash, keyed_hash, load_schema, save_schema
@@ -68,7 +68,7 @@ def infer_columns(
     from lading.formats.infer.columns import infer  # pyarrow: only when there is something to infer
 
     names = name_columns(cfg.columns_from_name)
-    headless = cfg.format in ("csv", "tsv") and cfg.read_options.get("header") is False
+    headless = cfg.format in DELIMITERS and cfg.read_options.get("header") is False
     return infer(
         found,
         format=cfg.format,
@@ -145,9 +145,9 @@ def repin(
 def one_column_note(cfg: TableConfig, columns: Sequence[Column]) -> list[str]:
     """For people: delimited text that looks as if another character stood between its values."""
     plain = [column.name for column in columns if column.name not in name_columns(cfg.columns_from_name)]
-    if cfg.format not in ("csv", "tsv") or len(plain) != 1 or cfg.read_options.get("header") is False:
+    if cfg.format not in DELIMITERS or len(plain) != 1 or cfg.read_options.get("header") is False:
         return []
-    used = cfg.read_options.get("delimiter", "\t" if cfg.format == "tsv" else ",")
+    used = cfg.read_options.get("delimiter", DELIMITERS[cfg.format])
     other = next((one for one in (";", "\t", "|", ",") if one != used and one in plain[0]), None)
     if other is None:
         return []

@@ -19,7 +19,7 @@ from lading.formats.infer.delimited import DelimitedLook
 from lading.formats.infer.json import JsonSeen, json_look
 from lading.formats.infer.parquet import exact_as_double
 from lading.formats.types import VOID, inner_types, is_nested, joined, nested_type, settled
-from lading.model import Column, FoundFile
+from lading.model import Column, Format, FoundFile
 
 _NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double"})
 
@@ -36,7 +36,7 @@ def evolve(
     new: Sequence[FoundFile],
     found: Sequence[FoundFile],
     *,
-    format: str,
+    format: Format,
     read_options: Mapping[str, Any],
     name_columns: Sequence[str] = (),
     empty: Collection[str] = (),
@@ -74,7 +74,7 @@ def _changed(column: Column, type: str | None) -> Column:
 class _Look:
     columns: Mapping[str, Column]  # without those from file names
     empty: frozenset[str]
-    format: str
+    format: Format
     read_options: Mapping[str, Any]
 
     @property

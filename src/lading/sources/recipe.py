@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lading.errors import ConfigError, TransformError
-from lading.model import Column, Layout
+from lading.model import Column, Drift, Format, Layout
 
 # Raised when lading itself starts to read the same files differently.
 _READING = 3
@@ -23,7 +23,7 @@ _READING = 3
 def recipe(
     *,
     columns: Sequence[Column],
-    format: str,
+    format: Format,
     read_options: Mapping[str, Any],
     columns_from_name: str | None,
     order_by: str | None,
@@ -35,7 +35,7 @@ def recipe(
     rules: str | None = None,
     float_checks: bool = False,
     layout: Layout | None = None,
-    drift: str = "strict",
+    drift: Drift = "strict",
 ) -> str:
     """Hex SHA-256 over a canonical JSON of all of it; the order of read options doesn't count."""
     facts: dict[str, Any] = {
@@ -65,7 +65,7 @@ def recipe(
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _how(column: Column, format: str) -> list[str]:
+def _how(column: Column, format: Format) -> list[str]:
     """Where a type that was inferred takes fewer values than one that a person wrote."""
     by_value = format in ("csv", "tsv", "json") and column.type not in ("string", "boolean")
     return ["inferred"] if column.inferred and by_value else []

@@ -23,7 +23,7 @@ from lading.formats.heads import Dialect, check_columns, delimited_header, first
 from lading.formats.magic import refuse_what_is_no_text
 from lading.formats.opening import compression
 from lading.formats.types import widens
-from lading.model import Column, FoundFile, StagedGroup
+from lading.model import DELIMITERS, Column, Drift, Format, FoundFile, StagedGroup
 from lading.sources.fingerprint import source_id
 from lading.sources.names import columns_from_name as values_in_name
 from lading.sources.names import name_columns
@@ -35,11 +35,11 @@ def stage(
     files: Sequence[FoundFile],
     *,
     folder: Path,
-    format: str,
+    format: Format,
     read_options: Mapping[str, Any],
     columns: tuple[Column, ...],
     name_values: Mapping[str, Mapping[str, str | None]],
-    drift: str = "strict",
+    drift: Drift = "strict",
     aside: Callable[[FoundFile, SourceError], None] | None = None,
 ) -> tuple[StagedGroup, ...]:
     """Check each file's columns and link it below `folder`; files without a record are left out, and so
@@ -69,11 +69,11 @@ def stage(
 def refusals(
     files: Sequence[FoundFile],
     *,
-    format: str,
+    format: Format,
     read_options: Mapping[str, Any],
     columns: tuple[Column, ...],
     columns_from_name: str | None,
-    drift: str,
+    drift: Drift,
 ) -> Iterator[SourceError]:
     """What `stage` would refuse the files for, by their names and their heads alone."""
     check = _Check(format, read_options, columns, name_columns(columns_from_name), drift)
@@ -110,17 +110,17 @@ class _Head:
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    format: str
+    format: Format
     read_options: Mapping[str, Any]
     columns: tuple[Column, ...]
     names: tuple[str, ...]
-    drift: str
+    drift: Drift
 
     def head(self, found: FoundFile) -> _Head | None:
         """None for a file without a record; SchemaDrift for one whose columns don't do."""
         if found.size == 0 and self.format != "parquet":
             return None
-        if self.format in ("csv", "tsv"):
+        if self.format in DELIMITERS:
             return self._delimited(found)
         return self._parquet(found) if self.format == "parquet" else _Head()
 
@@ -172,7 +172,7 @@ class _Links:
 
     def __init__(
         self,
-        format: str,
+        format: Format,
         name_values: Mapping[str, Mapping[str, str | None]],
         read_options: Mapping[str, Any],
     ) -> None:
@@ -184,7 +184,7 @@ class _Links:
         self._made: set[str] = set()
 
     def _copying(self, found: FoundFile) -> Copying:
-        text = self._format in ("csv", "tsv")
+        text = self._format in DELIMITERS
         blank = self._dialect if text and has_blank_records(found.path, self._dialect) else None
         return Copying(self._dialect.skip, self._to_utf8, blank)
 

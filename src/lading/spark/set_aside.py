@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from lading.model import Column, Layout, Member, Root
+from lading.model import Column, Format, Layout, Member, Root
 from lading.parts.write import SOURCE, Origin, PartWriter, part_name
 from lading.spark.read.faults import fault, same_record
 from lading.spark.tally import CheckSpec, rejected_bits
@@ -52,7 +52,7 @@ class AsideSpec:
 
     table_dir: Root
     origin: Origin
-    format: str
+    format: Format
     read_options: Mapping[str, Any]
     columns: tuple[Column, ...]
     layout: Layout | None

@@ -26,7 +26,7 @@ from lading.ingest.prepare import ingest_job, prepare, staging
 from lading.ingest.schema import layout_of
 from lading.ingest.work import Work, new_id, new_run_id
 from lading.log.table import Table
-from lading.model import FoundFile, Member, Root, StartSpark
+from lading.model import DELIMITERS, FoundFile, Member, Root, StartSpark
 from lading.parts.intake import in_parallel
 from lading.parts.rows import Wanted, read_part
 from lading.read.scan import table_schema
@@ -119,7 +119,7 @@ def _count_records(
 ) -> None:
     """Records of a file counted without Spark: what its reader drops unseen, it drops again."""
     cfg = seen.config
-    spanning = cfg.format in ("csv", "tsv") and Dialect.of(cfg.read_options, cfg.format).reads_whole
+    spanning = cfg.format in DELIMITERS and Dialect.of(cfg.read_options, cfg.format).reads_whole
     if cfg.transform is not None or cfg.format == "parquet" or spanning:
         return
     sources, layout = table.state.sources(), layout_of(config, cfg)

@@ -20,7 +20,7 @@ from lading.formats.infer.kinds import Kinds, spark_type
 from lading.formats.infer.parquet import parquet_look
 from lading.formats.infer.trail import Evidence
 from lading.formats.magic import refuse_what_is_no_text
-from lading.model import Column, FoundFile
+from lading.model import Column, Format, FoundFile
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class Inferred:
 def infer(
     files: Sequence[FoundFile],
     *,
-    format: str,
+    format: Format,
     read_options: Mapping[str, Any],
     name_columns: Sequence[str] = (),
     names: tuple[str, ...] | None = None,
@@ -79,7 +79,7 @@ def infer(
 
 
 def _texts(
-    files: Sequence[FoundFile], format: str, read_options: Mapping[str, Any], tolerant: bool
+    files: Sequence[FoundFile], format: Format, read_options: Mapping[str, Any], tolerant: bool
 ) -> tuple[list[FoundFile], SourceError | None]:
     """Those that are text, and what the first of the others is."""
     encoding = str(read_options.get("encoding", "utf-8"))
@@ -152,7 +152,7 @@ def _refuse_taken(columns: Sequence[Column], name_columns: Sequence[str]) -> Non
 def _delimited(
     files: Sequence[FoundFile],
     read_options: Mapping[str, Any],
-    format: str,
+    format: Format,
     names: tuple[str, ...] | None,
     limit: int | None,
     tolerant: bool,

@@ -17,7 +17,7 @@ from lading.formats.infer.fits import Fits
 from lading.formats.infer.kinds import Kinds
 from lading.formats.infer.trail import Step, Trail, shown
 from lading.formats.opening import READ_ERRORS, open_plain, undecodable, unreadable
-from lading.model import Column, FoundFile
+from lading.model import Column, Format, FoundFile
 
 _BLOCK = 4 << 20
 _LARGEST = 512 << 20
@@ -28,7 +28,7 @@ class DelimitedLook:
     """How to look at the files of a table. `pinned` are columns that values are to be held against."""
 
     read_options: Mapping[str, Any]
-    format: str
+    format: Format
     names: tuple[str, ...] | None = None  # of files that have no header
     pinned: Mapping[str, Column] = field(default_factory=dict)
     limit: int | None = None  # bytes of each file

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lading.formats.text_shapes import DATE, timestamp_shape
-from lading.model import Column, Layout
+from lading.model import DELIMITERS, Column, Format, Layout
 
 # Roughly what is read as a type that a person wrote; only the words of a reason depend on it.
 _TIMES = re.compile(timestamp_shape("timestamp"))
@@ -37,7 +37,7 @@ Fault = tuple[str | None, str]  # the column, if one is to blame, and the reason
 def fault(
     text: str,
     *,
-    format: str,
+    format: Format,
     options: Mapping[str, Any],
     names: Sequence[str],
     unread: Mapping[str, Column],
@@ -48,12 +48,14 @@ def fault(
         return _json_fault(text, names, unread)
     if layout is not None:
         return _fixed_fault(text, layout, unread, options)
-    if format in ("csv", "tsv"):
+    if format in DELIMITERS:
         return _delimited_fault(text, format, options, names, unread)
     return _parquet_fault(text)
 
 
-def advice(text: str, column: Column | None, *, table: str, format: str, options: Mapping[str, Any]) -> str:
+def advice(
+    text: str, column: Column | None, *, table: str, format: Format, options: Mapping[str, Any]
+) -> str:
     """What to do about a row: `column` is the one to blame, if the schema has it."""
     if column is not None and column.inferred:
         return (
@@ -68,7 +70,7 @@ def advice(text: str, column: Column | None, *, table: str, format: str, options
         return f"fix the record; if its keys are new, `lading discover-schema {table}` or another `drift`"
     if format == "fixed_width" and column is None:
         return "fix the line, or `start` and `length` of the columns in the spec"
-    if format in ("csv", "tsv") and column is None:
+    if format in DELIMITERS and column is None:
         return (
             "fix the row, or read_options: `delimiter`, `quote`, `escape`; `comment` for lines that are no "
             "records, `multiline` for values that span lines"
@@ -83,7 +85,7 @@ def _is_of_an_array(text: str) -> bool:
     return bare[:1] in ("[", "]") or bare in ("{", "}", "},") or bare.endswith("},")
 
 
-def same_record(one: str, other: str, format: str, options: Mapping[str, Any]) -> bool:
+def same_record(one: str, other: str, format: Format, options: Mapping[str, Any]) -> bool:
     """Whether two texts are of one record: quotes that need not be there don't count."""
     if format not in ("csv", "tsv"):
         return _one_newline(one) == _one_newline(other)
@@ -96,7 +98,7 @@ def same_record(one: str, other: str, format: str, options: Mapping[str, Any]) -
 
 
 def _delimited_fault(
-    text: str, format: str, options: Mapping[str, Any], names: Sequence[str], unread: Mapping[str, Column]
+    text: str, format: Format, options: Mapping[str, Any], names: Sequence[str], unread: Mapping[str, Column]
 ) -> Fault:
     fields = _fields(text, format, options)
     if fields is not None and len(fields) != len(names):
@@ -170,13 +172,13 @@ def _plain(value: Any) -> Any:
     return [_plain(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _fields(text: str, format: str, options: Mapping[str, Any]) -> list[str] | None:
+def _fields(text: str, format: Format, options: Mapping[str, Any]) -> list[str] | None:
     quote = options.get("quote", '"')
     escape = options.get("escape", quote)
     try:
         records = csv.reader(
             io.StringIO(text, newline=""),
-            delimiter=options.get("delimiter", "\t" if format == "tsv" else ","),
+            delimiter=options.get("delimiter", DELIMITERS[format]),
             quotechar=quote,
             doublequote=escape == quote,
             escapechar=None if escape == quote else escape,

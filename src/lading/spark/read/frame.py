@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 
 from lading.errors import ConfigError
 from lading.formats.delimited import NOTHING
-from lading.model import Column, IngestJob, StagedGroup
+from lading.model import DELIMITERS, Column, IngestJob, StagedGroup
 from lading.parts.write import SOURCE
 from lading.spark.read.fixed import fixed_rows
 from lading.spark.read.json import NEW_KEYS, json_rows
@@ -87,7 +87,7 @@ def delimited_options(job: IngestJob) -> dict[str, str]:
     options = {
         "mode": "PERMISSIVE",
         "columnNameOfCorruptRecord": RAW,
-        "sep": given.get("delimiter", "\t" if job.format == "tsv" else ","),
+        "sep": given.get("delimiter", DELIMITERS[job.format]),
         "quote": given.get("quote", '"'),
         "escape": given.get("escape", '"'),  # RFC 4180; Spark's own default, a backslash, breaks `""`
         "encoding": charset,
