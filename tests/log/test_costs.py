@@ -15,7 +15,7 @@ from lading.log.table import Table
 from lading.model import Commit, Member, Source, Zone
 from lading.parts.footers import Footers
 from lading.read.scan import table_schema
-from lading.state import vectors as blocks
+from lading.state import blocks
 from lading.state.members import MemberStore
 from lading.state.sealed import Sealed
 from lading.where.bind import bind, parse

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from lading.errors import ManifestParseError
 from lading.log.state import TableState
 from lading.model import Commit, Member, Zone
-from lading.state import vectors as blocks
+from lading.state import blocks
+from lading.state.blocks import summary_of
 from lading.state.frame import LogHeader
 from lading.state.key_index import KeyIndex, may_hold
 from lading.state.members import MemberStore, zone_loader
 from lading.state.prune import may_match
 from lading.state.tables import StateMeta, write_state
-from lading.state.vectors import summary_of
 from lading.state.zones import pack
 from lading.where.bind import bind, parse
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lading.cli.collection.members import Dir, collection_at, s3_of
+from lading.cli.collection.place import Dir, collection_at, s3_of
 from lading.cli.terminal.invocation import Json, config_of, invocation_of
 
 if TYPE_CHECKING:

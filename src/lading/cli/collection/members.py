@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lading.cli.collection.log import check, compact, rebuild
+from lading.cli.collection.place import Dir, collection_at
 from lading.cli.scan import As, Columns, Format, Limit, Stats, Where, print_hit, print_scan
-from lading.cli.terminal.invocation import Json, config_of, group, invocation_of
+from lading.cli.terminal.invocation import Json, group
 
 if TYPE_CHECKING:
-    from lading.collection import Collection, Listed
+    from lading.collection import Listed
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE", help="Parquet files, anywhere.")]
 Members = Annotated[
@@ -159,22 +160,6 @@ def _member_line(member: Listed) -> str:
     size = f"{count_words(member.rows, 'row')}  {byte_words(member.bytes)}  tier {member.tier}"
     prunable = [name for name, zone in member.zones.items() if zone["min"] is not None or zone["nulls"]]
     return f"{key}  {size}  zones: {', '.join(prunable) or 'none'}"
-
-
-Dir = Annotated[str, typer.Argument(metavar="DIR", help="The collection's directory, or s3://bucket/prefix.")]
-
-
-def s3_of(ctx: typer.Context, dir: str) -> dict[str, str] | None:
-    """What the project's `s3:` says, for a URL; None means the environment and the AWS files."""
-    in_bucket = "://" in dir and invocation_of(ctx).is_project
-    return (dict(config_of(ctx).s3) or None) if in_bucket else None
-
-
-def collection_at(ctx: typer.Context, dir: str) -> Collection:
-    from lading.collection import Collection
-
-    s3 = s3_of(ctx, dir)
-    return Collection(dir, s3=s3)
 
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="A value of the collection's key column.")]
