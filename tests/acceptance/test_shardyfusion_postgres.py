@@ -20,9 +20,11 @@ from lading.config.file import load as load_config
 from lading.config.stores import PostgresNames
 from lading.errors import PublishManifestError
 from lading.format.snapshot import BuildMeta, ShardMeta, build_snapshot, parse_snapshot
+from lading.merge import merge_table
 from lading.run import plan_tables
 from lading.snapshots.history import history
 from lading.snapshots.stores.postgres import PostgresStore
+from lading.status import status
 from lading.steps.pointer import publish_run
 
 if TYPE_CHECKING:
@@ -369,6 +371,7 @@ def test_a_pointer_that_somebody_else_moved_stays_until_rows_change(
 
     [plan] = plan_tables(load_config(tmp_path))
     assert plan.idle and "somebody else moved the pointer" in plan.notes[-1]
+    assert "somebody else moved the pointer" in (status(load_config(tmp_path))[0].note or "")
     report = project.run()
     assert not report.spark_started and not report.tables[0].published
     assert f"lading publish ships --run {second}" in report.tables[0].notes[-1]
@@ -390,3 +393,7 @@ def test_a_pointer_that_somebody_else_moved_stays_until_rows_change(
     store = PostgresStore(postgres_server.url, "ships", PostgresNames(prefix=prefix))
     with lading.open(project.table, store) as reader:
         assert reader.get(4, decode=True)["name"] == "four"
+
+    seed.set_current(first)
+    merged = merge_table(load_config(tmp_path), "ships")
+    assert merged.published and f"had moved the pointer to run {first}" in (merged.note or "")

@@ -6,14 +6,18 @@ import json
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from support.servers import S3Server
+from support.shardyfusion import Writer
 from support.world import BucketWorld, World
 
-from lading.errors import ManifestParseError, StorageError
+from lading.errors import Conflict, ManifestParseError, StorageError
+from lading.model import Place, SnapshotRef
 from lading.snapshots.history import Wanted
+from lading.snapshots.stores.local import LocalStore
 from lading.steps.clean import clean
 from lading.steps.clean_survey import Rules
 from lading.steps.pointer import roll_back
@@ -260,3 +264,49 @@ def test_a_bucket_that_does_not_answer_is_an_error_and_no_finding(
     )
     with pytest.raises(StorageError):
         repair(made.config, "t", watch=Watch())
+
+
+def shardyfusion_publishes(world: World) -> None:
+    """In a folder as if copied out of its bucket, which its manifest goes on naming."""
+    url = str(world.where) if isinstance(world.where, Place) else "s3://b/t"
+    Writer(url, lambda name, data, content_type: world.write(name, data)).publish({1: b"one"})
+
+
+def test_a_snapshot_of_shardyfusion_is_no_damage_and_stays(world: World) -> None:
+    """Somebody else moved the pointer to it: that is theirs to undo."""
+    shardyfusion_publishes(world)
+    before = world.store.load_current()
+    assert before is not None and not before.swap_id
+    found, _ = verify(world.config, "t", watch=Watch())
+    assert [one for one in found.findings if one.level == "error"] == []
+    [note] = [one for one in found.findings if one.about == "snapshot"]
+    assert f"run {before.run_id}, which lading did not write" in note.message
+    assert found.checked["shards"] == 1
+    assert mended(world).done == [] and world.store.load_current() == before
+
+
+def test_a_lost_shard_of_shardyfusion_is_named(world: World) -> None:
+    shardyfusion_publishes(world)
+    [shard] = [name for name in world.names() if name.endswith("shard.db")]
+    world.remove(shard)
+    assert ["is missing" in one.message for one in wrong(world)] == [True]
+
+
+def test_a_pointer_that_was_mended_meanwhile_is_not_moved_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = filled(World(tmp_path / "project"))
+    current = world.store.load_current()
+    assert current is not None
+    world.write(current.ref, b"no manifest")
+    real, newer = LocalStore.set_current, []
+
+    def set_current(self: LocalStore, ref: str, **more: Any) -> SnapshotRef:
+        newer.append(world.run().ref)
+        return real(self, ref, **more)
+
+    monkeypatch.setattr(LocalStore, "set_current", set_current)
+    with pytest.raises(Conflict, match="the pointer moved in between"):
+        mended(world)
+    seen = world.store.load_current()
+    assert seen is not None and [seen.ref] == newer
