@@ -115,8 +115,8 @@ def _moved_by_others(work: Work) -> str | None:
     if current is None or moved_by_others(work.config, work.name, work.table, current) is None:
         return None
     return (
-        f"somebody else had moved the pointer to run {current.run_id}; readers see the merged table now. To go "
-        f"back, and stay there: lading rollback {work.name} --run-id {current.run_id}"
+        f"somebody else had moved the pointer to run {current.run_id}; readers see the merged table now. "
+        f"To go back, and stay there: lading rollback {work.name} --run-id {current.run_id}"
     )
 
 

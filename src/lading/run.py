@@ -144,10 +144,7 @@ def _carry_out(order: _Order, seen: Look, started: float) -> TableReport:
         return _nothing_there(seen, started)
     work = _begin(order, seen)
     before = work.table.state.row_count()
-    if seen.plan.changes_rows:
-        done = _change_rows(order, work)
-    else:
-        done = _settle(order, work)
+    done = _change_rows(order, work) if seen.plan.changes_rows else _settle(order, work)
     work.table.checkpoint_if_due()
     if seen.objects is not None:
         seen.objects.drop()
