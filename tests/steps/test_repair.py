@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from support.servers import S3Server
 from support.shardyfusion import Writer
 from support.world import BucketWorld, World
 
+import lading
 from lading.errors import Conflict, ManifestParseError, StorageError
 from lading.model import Place, SnapshotRef
 from lading.snapshots.history import Wanted
@@ -310,3 +312,34 @@ def test_a_pointer_that_was_mended_meanwhile_is_not_moved_back(
         mended(world)
     seen = world.store.load_current()
     assert seen is not None and [seen.ref] == newer
+
+
+@pytest.mark.parametrize("found_in", ["checkpoint", "files"])
+def test_a_table_whose_log_was_rebuilt_is_whole_and_can_be_cleaned(world: World, found_in: str) -> None:
+    """Every part names the table's id: under another one they would be strangers, never cleaned."""
+    table = world.table()
+    before = table.table_id
+    if found_in == "checkpoint":
+        table.checkpoint()
+    table.close()
+    lost = ["manifest.log", "_CURRENT", "log/"]
+    for name in [name for name in world.names() if name.startswith(tuple(lost))]:
+        world.remove(name)
+    if found_in == "files":
+        for name in [name for name in world.names() if name.startswith(("manifests/", "manifest.db"))]:
+            world.remove(name)
+    options = world.config.s3 if isinstance(world.where, Place) else None
+    restored = lading.Collection.rebuild(str(world.where), s3=options)
+    assert (restored.found_in, restored.members) == (found_in, 2)
+    assert world.table().table_id == before
+    for _ in range(2):
+        world.pass_time(days=1)
+        world.run(replace=1)
+    write_manifest_of(world.table())
+    assert wrong(world) == []
+    world.pass_time(days=30)
+    clean(world.config, "t", Rules(1, timedelta(hours=1), now=world.now), apply=True)
+    assert world.parts_on_disk() == {member.path for member in world.table().state.candidates(None)}
+    assert len(world.parts_on_disk()) == 2 and wrong(world) == []
+    with world.open() as reader:
+        assert reader.scan().to_table().num_rows == reader.rows
