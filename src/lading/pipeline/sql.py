@@ -13,7 +13,6 @@ from pyspark.sql import types as st
 from lading.config.sql import calls
 from lading.pipeline.determinism import foreign, nondeterministic
 
-
 _TIMES = (st.DateType, st.TimestampType, st.TimestampNTZType)
 
 
