@@ -78,7 +78,10 @@ def test_what_is_no_secret_stays_as_it_is(text: str) -> None:
 
 def test_only_the_secret_is_hidden() -> None:
     assert hide("at 'sc://h/;token=a\"b': refused") == "at 'sc://h/;token=***': refused"
-    assert hide("no postgresql://a:b@h, nor postgres//c:d@e@h.") == "no postgresql://a:***@h, nor postgres//c:***@h."
+    assert (
+        hide("no postgresql://a:b@h, nor postgres//c:d@e@h.")
+        == "no postgresql://a:***@h, nor postgres//c:***@h."
+    )
 
 
 def test_a_long_text_is_searched_in_a_moment() -> None:
