@@ -62,8 +62,8 @@ _DEFAULTS = {
 _LOCAL_DEFAULTS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    # A value that overflows Java's stack in a pattern fails its job. By Spark's default it ends the JVM, which
-    # is the driver too: no cause would be told, and no other table read.
+    # A value that overflows Java's stack in a pattern fails its job. By Spark's default it ends the JVM,
+    # which is the driver too: no cause would be told, and no other table read.
     "spark.executor.killOnFatalError.depth": "0",
 }
 

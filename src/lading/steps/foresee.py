@@ -25,6 +25,7 @@ def foreseen(seen: Look) -> tuple[str, ...]:
         )
     if not found:
         return ()
-    more = f" ({len(found) - 1:,} more files)" if len(found) > 1 else ""
+    others = len(found) - 1
+    more = f" (and {others:,} more {'file' if others == 1 else 'files'})" if others else ""
     what = "set aside" if cfg.on_bad == "quarantine" else "refuse"
     return (f"a run would {what}: {found[0].message}{more}; {found[0].hint}",)
