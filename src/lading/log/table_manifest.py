@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lading.errors import ManifestStoreError
+from lading.errors import ConfigError, ManifestStoreError
 from lading.log.table_manifest_text import (
     PartMeta,
     TableManifest,
@@ -26,7 +26,7 @@ from lading.log.table_manifest_text import (
 )
 from lading.model import Member, Place
 from lading.storage.folder import modified_at, write_atomic
-from lading.storage.place import Where, storage_of
+from lading.storage.place import Where, folder_of, place, storage_of
 
 MANIFEST_NAME = "manifest.json"
 
@@ -95,7 +95,7 @@ def rebuild_manifest(table_dir: str | Path, table: str, order_by: str | None = N
     the key that its directory has, `7` for `bucket=7`: parts are found below `bucket=<key>`.
     """
     manifest = new_manifest(table)
-    for bucket_dir in _sorted_entries(Path(table_dir)):
+    for bucket_dir in _sorted_entries(folder_of(_where(table_dir))):
         match = _BUCKET.fullmatch(bucket_dir.name)
         if match is None or not bucket_dir.is_dir(follow_symlinks=False):
             continue
@@ -115,7 +115,7 @@ def rebuild(table_dir: str | Path, table: str | None = None, order_by: str | Non
     from lading.log.table import Table
     from lading.upkeep.salvage import salvaged_state
 
-    table_dir = Path(table_dir)
+    table_dir = folder_of(_where(table_dir))
     name = table or os.path.basename(os.path.abspath(table_dir))
     if Table.exists(table_dir):
         state = Table.open(table_dir).state
@@ -129,7 +129,14 @@ def rebuild(table_dir: str | Path, table: str | None = None, order_by: str | Non
 
 
 def _where(table_dir: str | Where) -> Where:
-    return Path(table_dir) if isinstance(table_dir, str) else table_dir
+    """A URL is a place in a bucket, and never a folder called `s3:`."""
+    if not isinstance(table_dir, str):
+        return table_dir
+    if "://" not in table_dir:
+        return Path(table_dir)
+    if not table_dir.startswith("s3://"):
+        raise ConfigError(f"{table_dir} is not a table", hint="give a folder, or s3://bucket/prefix")
+    return place(table_dir)
 
 
 def _within_bucket(path: str, bucket: int) -> str:

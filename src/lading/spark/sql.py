@@ -8,21 +8,24 @@ session's variable, a function that is somebody's own.
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as st
 
 from lading.config.sql import calls
 from lading.spark.determinism import foreign, nondeterministic
 
+_TIMES = (st.DateType, st.TimestampType, st.TimestampNTZType)
 
-def refused(chosen: DataFrame, text: str) -> str | None:
-    """Why the expression `text` may not be asked, `chosen` being what it makes of a frame without rows;
-    None if it may."""
+
+def refused(chosen: DataFrame, text: str, columns: st.StructType) -> str | None:
+    """Why the expression `text` may not be asked, `chosen` being what it makes of a frame with these columns
+    and without rows; None if it may."""
     own = calls(text) & _own_functions(chosen.sparkSession)
     if own:
         return f"calls {min(own)}(), which is not one of Spark's own functions"
     strange = foreign(chosen)
     if strange is not None:
         return f"uses {strange}: only columns of the row, or aggregates of them, can be asked about"
-    chance = nondeterministic(chosen)
+    chance = nondeterministic(chosen, [one.name for one in columns if isinstance(one.dataType, _TIMES)])
     return None if chance is None else f"uses {chance}, so it would differ each time"
 
 
