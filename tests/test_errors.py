@@ -32,6 +32,10 @@ CARRIERS = (
     "AWS_SECRET_ACCESS_KEY={}",
     "access_key={} secret={}",
     "Authorization: Bearer {}",
+    "sc://host/;x-api-key={};authorization={}",
+    "(sc://host/;token={})",
+    "sc://host/;token=it's{}",
+    "postgresql://me:" + "%2F" * 500 + "{}@host/db",
 )
 # What may stand in a URL unescaped, in any of the places above.
 SECRETS = st.text(string.ascii_letters + string.digits + "-._~%+/!*,", min_size=4, max_size=40).map(
@@ -71,9 +75,18 @@ def test_what_is_no_secret_stays_as_it_is(text: str) -> None:
     assert hide(text) == text and not holds_secret(text)
 
 
+def test_only_the_secret_is_hidden() -> None:
+    assert hide("at 'sc://h/;token=a\"b': refused") == "at 'sc://h/;token=***': refused"
+    assert (
+        hide("no postgresql://a:b@h, nor postgres//c:d@e@h.")
+        == "no postgresql://a:***@h, nor postgres//c:***@h."
+    )
+
+
 def test_a_long_text_is_searched_in_a_moment() -> None:
-    for piece in ("token", "a.b-", "//a:", "=", "password=", "x ", "Bearer ", "s3:", "token='"):
+    for piece in ("token", "a.b-", "//a:", "=", "password=", "x ", "Bearer ", "s3:", "token='", "token=)"):
         hide(piece * 50_000 + " @ = ")
+        hide(piece * 50_000 + "@")
 
 
 def test_texts_inside_of_values_are_searched_too() -> None:

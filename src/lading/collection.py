@@ -203,6 +203,8 @@ class Collection:
         table = self._opened()
         try:
             change(table, plan, attempts=1)  # again would mean reading all of it again: the caller decides
+        except FileExistsError as error:  # by a merge into the same name that was quicker
+            raise self._taken(path) from error
         except Conflict:
             table.refresh()
             if not table.state.contains(
@@ -284,12 +286,15 @@ class Collection:
         if "/" in name or os.sep in name or name in (".", ".."):
             raise ConfigError(f"--into {name} is not a file name", hint="the file goes into the collection")
         if has_file(self.where, name):
-            raise ConfigError(
-                f"{self.where}/{name} is there already",
-                hint="choose another name with --into, or remove the file if nothing needs it",
-                file=name,
-            )
+            raise self._taken(name)
         return name
+
+    def _taken(self, name: str) -> ConfigError:
+        return ConfigError(
+            f"{self.where}/{name} is there already",
+            hint="choose another name with --into, or remove the file if nothing needs it",
+            file=name,
+        )
 
     def _named(self, table: Table, names: Sequence[str]) -> list[str]:
         from lading.log.names import one_member

@@ -175,13 +175,16 @@ _MASK = "***"
 # user:password@ behind `scheme://`, and behind the ways to mistype that. `password` is what hints say.
 _USERINFO = re.compile(
     r"((?:(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]*+:/{1,3}|//|\b(?:postgres(?:ql)?|s3)[:/])[^\s/:@'\"]*+):"
-    r"(?!password@)\S{0,500}@"
+    r"(?!password@)"
 )
+_WORD = re.compile(r"\S+")
 # `;token=…` of Spark Connect, `?password=…` of a URL, `password = '…'` of libpq, `X-Amz-Signature=…` of S3.
 _KEY = re.compile(r"(?<![\w.-])([\w.-]++)(\s*+)=\s*+")
-_VALUE = re.compile(r"'(?:[^'\\]|\\.)*'|\"[^\"]*\"|[^\s;&'\"]+")
+# A quote inside of a value is a part of it; one at its end, and what a sentence puts behind that, is not.
+_VALUE = re.compile(r"'(?:[^'\\]|\\.)*'|\"[^\"]*\"|[^\s;&]+?(?=['\"]?[]),.:]{0,3}(?:[\s;&]|\Z))")
 _SECRET_KEY = re.compile(
-    r"password|passwd|passfile|token|secret|signature|credential|access_?key|api_?key|^pwd$|^sig$|^x-amz-",
+    r"password|passwd|passfile|token|secret|signature|credential|authorization|access[_-]?key|api[_-]?key"
+    r"|^pwd$|^sig$|^x-amz-",
     re.IGNORECASE,
 )
 _BEARER = re.compile(r"(\bBearer\s+)[^\s'\",;]+", re.IGNORECASE)
@@ -190,7 +193,7 @@ _BEARER = re.compile(r"(\bBearer\s+)[^\s'\",;]+", re.IGNORECASE)
 def hide(text: str) -> str:
     """`text` with every password, token and key in it as `***`; a text without any as it is."""
     if "@" in text:
-        text = _USERINFO.sub(rf"\1:{_MASK}@", text)
+        text = _WORD.sub(_without_password, text)
     if "=" in text:
         text = _without_values(text)
     return _BEARER.sub(rf"\1{_MASK}", text)
@@ -213,6 +216,13 @@ def hide_within(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: hide_within(one) for name, one in value.items()}
     return [hide_within(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def _without_password(word: re.Match[str]) -> str:
+    """A password of any length and with any sign in it: it ends at the word's last @."""
+    text, end = word[0], word[0].rfind("@")
+    found = _USERINFO.search(text) if end >= 0 else None
+    return f"{text[: found.end()]}{_MASK}{text[end:]}" if found is not None and found.end() <= end else text
 
 
 def _without_values(text: str) -> str:

@@ -7,7 +7,7 @@ what was not is planned again. Tables stand alone: one that fails does not stop 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -145,11 +145,7 @@ def _carry_out(order: _Order, seen: Look, started: float) -> TableReport:
         return _nothing_there(seen, started)
     work = _begin(order, seen)
     before = work.table.state.row_count()
-    if seen.plan.changes_rows:
-        done = _change_rows(order, work)
-    else:
-        _settle(work)
-        done = _Done(released=release(work, order.session))
+    done = _change_rows(order, work) if seen.plan.changes_rows else _settle(order, work)
     work.table.checkpoint_if_due()
     if seen.objects is not None:
         seen.objects.drop()
@@ -201,7 +197,7 @@ def _change_rows(order: _Order, work: Work) -> _Done:
             checks = [as_object(one) for one in error.checks]
             record.finish("failed", error=f"{error.kind}: {error}", checks=checks or None)
             raise
-        unrecorded = _record_or_say(work, moved)
+        unrecorded = _error_of(lambda: _record_all(work, moved))
         released = release(work, order.session, record)
         finish(record, released, read.checks)
     work.watch.phase(work.name, "clean")
@@ -211,14 +207,18 @@ def _change_rows(order: _Order, work: Work) -> _Done:
     return _Done(commit, read, moved, released)
 
 
-def _record_or_say(work: Work, moved: Sequence[FoundFile]) -> Exception | None:
-    """The people's copies must not come between a commit and its publish: what went wrong with them is for
+def _record_all(work: Work, moved: Sequence[FoundFile]) -> None:
+    if not moved:
+        _extend_evidence(work)
+    _record(work, {file.key: "it changed while it was being read" for file in moved})
+    work.look.forget()
+
+
+def _error_of(write: Callable[[], None]) -> Exception | None:
+    """The people's copies must not come between a commit and its publish: what goes wrong with them is for
     the end, and the next run writes them anew from the log."""
     try:
-        if not moved:
-            _extend_evidence(work)
-        _record(work, {file.key: "it changed while it was being read" for file in moved})
-        work.look.forget()
+        write()
     except Exception as error:
         return error
     return None
@@ -246,12 +246,21 @@ def _read_and_commit(order: _Order, work: Work) -> tuple[Commit, Read, tuple[Fou
     return commit, read, moved
 
 
-def _settle(work: Work) -> None:
-    """No rows change: note new fingerprints; bring manifests that a kill left behind up to the log."""
+def _settle(order: _Order, work: Work) -> _Done:
+    """No rows change: note new fingerprints, and publish what an earlier run could not."""
     refuse_too_many(work, (), {}, 0, 0)
     if work.look.plan.note:
         work.watch.phase(work.name, "commit")
         commit_notes(work)
+    unrecorded = _error_of(lambda: _record_notes(work))
+    released = release(work, order.session)
+    if unrecorded is not None:
+        raise unrecorded
+    return _Done(released=released)
+
+
+def _record_notes(work: Work) -> None:
+    """Bring manifests that a kill left behind, or that lack what was noted, up to the log."""
     fresh = (work.look.plan.note or work.look.stale) and _extend_evidence(work)
     if fresh or work.look.plan.note or work.look.ledger.behind or work.look.preprocessing_changed:
         _record(work, {})

@@ -18,9 +18,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.crv import SeedPartMeta
+from support.servers import S3Server
 
 from lading import catalog
-from lading.errors import ManifestParseError
+from lading.errors import ConfigError, ManifestParseError
 from lading.layout import bucket_key
 from lading.log.table_manifest import load_manifest, write_manifest
 from lading.log.table_manifest_text import (
@@ -412,6 +413,26 @@ def test_every_function_takes_a_path_as_text_too(tmp_path: Path, kind: type) -> 
     assert (found.table, list(found.partitions)) == ("events", ["000003"])
     catalog.write(folder, found)
     assert catalog.load(folder) == found
+
+
+@pytest.mark.acceptance("C28")
+def test_a_url_is_a_bucket_and_never_a_folder_called_s3(
+    tmp_path: Path, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lading import catalog
+
+    for name, value in s3_server.options().items():
+        monkeypatch.setenv("AWS_ENDPOINT_URL" if name == "endpoint" else f"AWS_{name.upper()}", value)
+    monkeypatch.chdir(tmp_path)
+    url = f"{s3_server.bucket('catalog')}/{tmp_path.name}/events"
+    assert catalog.load(url) is None
+    catalog.write(url, new_manifest("events"))
+    found = catalog.load(url)
+    assert found is not None and found.table == "events"
+    for refused in (lambda: catalog.rebuild(url), lambda: catalog.load("gs://bucket/events")):
+        with pytest.raises(ConfigError):
+            refused()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.acceptance("C28")

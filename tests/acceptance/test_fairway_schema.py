@@ -186,3 +186,20 @@ def test_one_table_that_can_not_be_inferred_does_not_stop_the_others(project: Pa
     found = json.loads(capsys.readouterr().out)
     assert [one["state"] for one in found["tables"]] == ["failed", "generated"]
     assert "two columns called 'id'" in found["error"]["message"]
+    assert found["tables"][0]["error"] == found["error"] and found["tables"][1]["error"] is None
+
+
+def test_every_table_that_can_not_be_inferred_says_why(tmp_path: Path, capsys) -> None:
+    put(tmp_path / "a.csv", "id,id\n1,2\n")
+    put(tmp_path / "b.csv", "id,,x\n1,2,3\n")
+    put(
+        tmp_path / "lading.yaml",
+        "tables: {a: {path: a.csv, format: csv}, b: {path: b.csv, format: csv}, e: {path: e, format: csv}}\n",
+    )
+    assert invoke(["-C", str(tmp_path), "discover-schema", "--json"]) == 1
+    reasons = [one["error"]["message"] for one in json.loads(capsys.readouterr().out)["tables"]]
+    for said, wanted in zip(reasons, ("two columns called", "has no name", "it has no files"), strict=True):
+        assert wanted in said
+    assert invoke(["-C", str(tmp_path), "discover-schema"]) == 1
+    told = capsys.readouterr().err
+    assert all(f"error: {table}: " in told for table in "abe"), "however short a name is"

@@ -23,7 +23,9 @@ from lading.run import plan_tables
 from lading.snapshots.history import history
 from lading.snapshots.manifest import BuildMeta, ShardMeta, build_snapshot, parse_snapshot
 from lading.snapshots.stores.postgres.store import PostgresStore
+from lading.upkeep.merge import merge_table
 from lading.upkeep.pointer import publish_run
+from lading.upkeep.status import status
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -369,6 +371,7 @@ def test_a_pointer_that_somebody_else_moved_stays_until_rows_change(
 
     [plan] = plan_tables(load_config(tmp_path))
     assert plan.idle and "somebody else moved the pointer" in plan.notes[-1]
+    assert "somebody else moved the pointer" in (status(load_config(tmp_path))[0].note or "")
     report = project.run()
     assert not report.spark_started and not report.tables[0].published
     assert f"lading publish ships --run {second}" in report.tables[0].notes[-1]
@@ -390,3 +393,7 @@ def test_a_pointer_that_somebody_else_moved_stays_until_rows_change(
     store = PostgresStore(postgres_server.url, "ships", PostgresNames(prefix=prefix))
     with lading.open(project.table, store) as reader:
         assert reader.get(4, decode=True)["name"] == "four"
+
+    seed.set_current(first)
+    merged = merge_table(load_config(tmp_path), "ships")
+    assert merged.published and f"had moved the pointer to run {first}" in (merged.note or "")

@@ -137,6 +137,12 @@ def test_rows_of_a_transform_over_the_whole_table_cannot_be_set_aside(tmp_path):
     assert checks(tmp_path, "- not_null: id\n  severity: warn\n", more=more)
 
 
+@pytest.mark.parametrize("regex", ["(" * 5_000 + "a" + ")" * 5_000, "a{99999999999999999999}", "("])
+def test_a_pattern_that_is_none_is_a_complaint(tmp_path, regex):
+    with pytest.raises(ConfigError, match=r"pattern.regex: not a regular expression"):
+        checks(tmp_path, f"[{{pattern: {{column: a, regex: '{regex}'}}}}]")
+
+
 def test_every_check_and_key_is_explained_in_the_guide():
     guide = (Path(__file__).parents[2] / "docs" / "guide.md").read_text(encoding="utf-8")
     for key in {*CHECK_KINDS, *CHECK_KEYS, *RANGE_KEYS, "in", "regex"}:

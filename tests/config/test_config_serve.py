@@ -90,6 +90,8 @@ def test_expressions_say_how_many_shards_by_their_tokens_or_by_shards(tmp_path: 
         ("key: imo\nshards: 8\nshard_prefix: ./a", "no step of dots"),
         ("key: imo\nshards: 8\nshard_prefix: a/./b", "no step of dots"),
         ("key: imo\nshards: 8\nshard_prefix: a/...", "no step of dots"),
+        (f"key: imo\nshards: 8\nshard_prefix: {'a' * 300}", "shard_prefix: has at most 200 characters"),
+        (f"key: imo\nshards: 8\ndb_path_template: '{'a' * 300}{{db_id}}'", "has at most 200 characters"),
         ("key: imo\nshards: 8\nshard_prefix: a//b", "must be a plain folder name"),
         ("key: imo\nshards: 8\nshard_prefix: a/", "no slash at either end"),
         ("key: imo\nshards: 8\nshard_prefix: /a", "no slash at either end"),

@@ -205,7 +205,7 @@ import json, os, signal, sys
 from lading.snapshots.stores.by_url import store_for
 from lading.config.stores import PostgresNames
 from lading.snapshots import publish
-from lading.snapshots.stores import postgres_sql, s3
+from lading.snapshots.stores.postgres import statements as postgres_sql
 from lading.storage.bucket import ObjectStorage
 
 url, options, prefix, moment = json.loads(sys.argv[1])

@@ -226,7 +226,7 @@ def test_json_over_files_with_blank_lines_and_a_bom(tmp_path: Path) -> None:
     ("text", "says"),
     [
         ('{"a": \n', "line 1"),
-        ("\n[1]\n", "line 2.*not an object"),
+        ("\n[1]\n", "line 2.*it is an array"),
         ('{"a": "\xff"}', "line 1"),
     ],
 )

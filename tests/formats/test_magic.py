@@ -74,6 +74,10 @@ def _feather() -> bytes:
         (b"%PDF-1.7\n%\xe2\xe3", "a PDF document", "export it"),
         (TEXT.decode().encode("utf-16"), "text in UTF-16", "{encoding: utf-16}"),
         (TEXT.decode().encode("utf-32"), "text in UTF-32", "{encoding: utf-32}"),
+        (TEXT.decode().encode("utf-16-le"), "text in UTF-16-LE, not in", "{encoding: utf-16-le}"),
+        (TEXT.decode().encode("utf-16-be"), "text in UTF-16-BE, not in", "{encoding: utf-16-be}"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00", "an image (PNG)", "leave it out"),
+        (pa.compress(TEXT, codec="lz4", asbytes=True), "compressed with lz4", "unpack it"),
     ],
 )
 def test_a_file_that_is_no_text_says_what_it_is_and_what_to_do(
@@ -99,7 +103,7 @@ def test_databases_too_and_json_is_always_utf8(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "PK,x\n", "PAR1,PAR2\n1,2\n", "ORC,elf\n", "BZh,1\n", "Rar!\n", "\ufeffid\n"]
+    "text", ["", "PK,x\n", "PAR1,PAR2\n1,2\n", "ORC,elf\n", "BZh,1\n", "Rar!\n", "\ufeffid\n", "a\0,b\0\n"]
 )
 def test_text_that_begins_with_the_same_letters_is_text(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.csv").write_text(text, encoding="utf-8")

@@ -132,6 +132,7 @@ def test_a_column_without_a_value_takes_the_type_of_its_first_ones_under_evolve(
     project.succeed()
     for name in ("csv", "json"):
         assert [row["v"] for row in project.rows(name)] == [None, 5]
+        assert project.schema(name)["looked_at"] == "2 files", "the evidence has grown with the schema"
 
 
 def _notes(project: Tables, capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -167,6 +168,9 @@ def test_files_that_a_run_could_read_leave_the_schema_fresh(spark, tmp_path: Pat
 def test_a_plan_foresees_what_names_and_heads_already_say(spark, tmp_path: Path, capsys) -> None:
     project = Tables(tmp_path / "p", t={"format": "csv", "columns_from_name": r"(?P<day>.+)\.csv"})
     project.put("t", "2024-01-31.csv", "id\n1\n")
+    project.put("t", "x.txt", "id\n2\n")
+    assert "the name of x.txt does not match" in _notes(project, capsys)[0], "before there is a schema, too"
+    (project.folder / "data/t/x.txt").unlink()
     project.succeed()
     project.put("t", "2024-02-01.csv", "id,new\n1,2\n", at=1)
     assert "a run would refuse: 2024-02-01.csv: column 'new' is new" in _notes(project, capsys)[0]

@@ -9,10 +9,13 @@ import pytest
 
 import lading
 import lading.run
+import lading.upkeep.merge
 from lading.cli.main import invoke
 from lading.config.file import load as load_config
 from lading.errors import Unexpected
 from lading.run import run
+from lading.upkeep.merge import merge_table
+from lading.watch import Watch
 
 CONFIG = """\
 warehouse: warehouse
@@ -24,6 +27,19 @@ tables:
 
 class Surprise(Exception):
     """No error of lading's."""
+
+
+class Killed(BaseException):
+    """Nothing catches it."""
+
+
+class KilledAt(Watch):
+    def __init__(self, phase: str) -> None:
+        self._phase = phase
+
+    def phase(self, table: str, name: str) -> None:
+        if name == self._phase:
+            raise Killed
 
 
 @pytest.fixture
@@ -98,3 +114,43 @@ def test_the_command_says_it_keeps_the_traceback_and_goes_on(
     assert [table["rows"] for table in told["tables"]] == [0, 2]
     lines = (project / "logs" / "lading.jsonl").read_text().splitlines()
     assert any("Traceback" in json.loads(line).get("traceback", "") for line in lines)
+
+
+def test_nothing_comes_between_what_a_killed_run_committed_and_its_publish(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No row changes any more, so the next run has only to record and to publish: the one fails, the other
+    is done all the same."""
+    config = load_config(project)
+    assert run(config).error is None
+    (project / "data" / "one-b.csv").write_text("id\n3\n")
+    with pytest.raises(Killed):
+        run(config, ["one"], watch=KilledAt("record"))
+    assert rows(project, "one") == 2
+    surprised_by(monkeypatch, "write_table_manifest", "one")
+    report = run(config)
+    assert isinstance(report.error, Unexpected) and not report.spark_started
+    assert rows(project, "one") == 3
+    monkeypatch.undo()
+    assert run(config).error is None
+    told = json.loads((project / "warehouse" / "one" / "manifest.json").read_text())
+    assert sum(one["row_count"] for one in told["partitions"].values()) == 3
+
+
+@pytest.mark.parametrize("step", ["write_table_manifest", "tidy"])
+def test_nothing_comes_between_a_merge_and_its_publish(
+    project: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    config = load_config(project)
+    assert run(config).error is None
+    (project / "data" / "one-b.csv").write_text("id\n3\n")
+    assert run(config).error is None
+
+    def surprise(*args: object) -> None:
+        raise Surprise("what now?")
+
+    monkeypatch.setattr(lading.upkeep.merge, step, surprise)
+    with pytest.raises(Surprise):
+        merge_table(config, "one")
+    with lading.open(project / "warehouse" / "one") as reader:
+        assert (reader.info()["parts"], reader.rows) == (1, 3)

@@ -16,7 +16,8 @@ from support.machines import run_machine
 from support.servers import S3Server
 
 import lading
-from lading.errors import NotFound
+import lading.parts.fold
+from lading.errors import ConfigError, NotFound
 from lading.storage.bucket import ObjectStorage
 
 
@@ -95,6 +96,27 @@ def test_a_handle_from_before_a_compaction_answers_from_the_new_log(handles: Han
     other.compact()
     assert first.add(file).added == ("a.parquet",)
     assert handles.seen() == ["a.parquet"]
+
+
+def test_two_merges_into_one_name_lose_nobodys_rows(
+    handles: Handles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = handles.open(), handles.open()
+    first.add(*(handles.put(f"{name}.parquet", [number]) for number, name in enumerate("abcd")))
+    real = lading.parts.fold.merge_files
+    waiting = [lambda: second.merge("c.parquet", "d.parquet", into="x.parquet")]
+
+    def merge_files(*args: Any) -> Any:
+        if waiting:
+            waiting.pop()()
+        return real(*args)
+
+    monkeypatch.setattr(lading.parts.fold, "merge_files", merge_files)
+    with pytest.raises(ConfigError, match="is there already"):
+        first.merge("a.parquet", "b.parquet", into="x.parquet")
+    with handles.open() as fresh:
+        assert sorted(fresh.scan().to_table()["k"].to_pylist()) == [0, 1, 2, 3]
+        assert [one.path for one in fresh.members()] == ["a.parquet", "b.parquet", "x.parquet"]
 
 
 class ManyHandles(RuleBasedStateMachine):

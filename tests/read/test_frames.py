@@ -141,7 +141,7 @@ def test_a_library_that_is_missing_is_named(package: str) -> None:
     code = f"""
 import sys
 from lading.errors import MissingExtra
-from lading.readers import frames
+from lading.read import frames
 sys.modules[{package!r}] = None
 try:
     frames.to_{package}(None)

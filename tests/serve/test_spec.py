@@ -90,6 +90,9 @@ def test_a_limit_of_keys_gives_a_power_of_two_that_only_the_rows_decide_on() -> 
 
 def test_only_what_shards_hold_and_where_they_lie_makes_them_old() -> None:
     same = spec_id(PLAIN, BYTES, "imo", 10)
+    assert same.startswith("be9f30bd7c58"), (
+        "as lading 0.1.0 called it: nothing is built again after an update"
+    )
     assert spec_id(replace(PLAIN, lines={"key": 7}), BYTES, "imo", 99) == same
     assert spec_id(replace(PLAIN, shard_prefix="x"), BYTES, "imo", 99) != same
     assert spec_id(replace(PLAIN, db_path_template="x{db_id}"), BYTES, "imo", 99) != same

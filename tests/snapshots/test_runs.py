@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lading.errors import ConfigError, ManifestParseError
+from lading.errors import ConfigError, GateFailed, ManifestParseError
+from lading.ingest.release import Released, finish
 from lading.snapshots import runs
 from lading.snapshots import runs as run_files
 
@@ -173,3 +174,10 @@ def test_a_record_of_lading_0_1_is_still_understood(tmp_path: Path) -> None:
     handle.path.write_text(yaml.safe_dump(old))
     [one], unknown = runs.list_runs(tmp_path)
     assert (one.record.run_id, one.record.state(NOW), unknown) == ("r1", "running", [])
+
+
+def test_a_run_whose_snapshot_was_refused_says_by_what(tmp_path: Path) -> None:
+    handle = runs.start(tmp_path, "r1", NOW)
+    finish(handle, Released(refused=GateFailed("the gate refused it: too few rows")))
+    seen = record(handle)
+    assert (seen["error_type"], seen["error_message"]) == ("GateFailed", "the gate refused it: too few rows")

@@ -17,7 +17,7 @@ def csv_fault(text: str, unread: dict[str, str], **options: str) -> tuple[str | 
 
 
 def test_a_row_with_too_many_or_too_few_fields():
-    assert csv_fault("1", {}) == (None, "has 1 fields where the header has 2")
+    assert csv_fault("1", {}) == (None, "has 1 field where the header has 2")
     assert csv_fault('1,"a,b",c', {}) == (None, "has 3 fields where the header has 2")
 
 

@@ -16,6 +16,14 @@ HIDDEN = [
     ("(values -1) = id", "uses a query of its own"),
     ("at < 'now'", "uses 'now' as a time"),
     ("day <= cast('today' as date)", "uses 'today' as a time"),
+    ("at < to_timestamp('now')", "uses 'now' as a time"),
+    ("at < try_cast('now' as timestamp)", "uses 'now' as a time"),
+    ("day <= to_date('today')", "uses 'today' as a time"),
+    ("at < try_to_timestamp('tomorrow UTC')", "uses 'tomorrow' as a time"),
+    ("at between 'yesterday' and 'tomorrow'", "uses 'yesterday' as a time"),
+    ("nullif(day, 'today') is null", "uses 'today' as a time"),
+    ("cast(note as date) between '2024-01-01' and 'today'", "uses 'today' as a time"),
+    ("aes_encrypt(note, '0000111122223333') is null", r"uses aes_encrypt\(\) without an iv"),
     ("user = note", r"uses current_user\(\)"),
     ("unix_timestamp() > id", r"uses current_timestamp\(\)"),
     ("exists (select 1 from text.`{file}`)", "has a query in it"),
@@ -56,6 +64,9 @@ def test_a_gate_is_refused_for_what_its_plan_shows(own, text, told, tmp_path):
         ("sum(id) > 6", "it is false"),
         ("id > 2 or note = '(select 1)'", "it is false for 1 rows"),
         ("exists(tags, x -> x > 1) or note = 'now'", "it is false for 1 rows"),
+        ("note between 'now' and 'today' or nullif(note, 'now') = 'a'", None),
+        ("to_date('2024-01-01') < at or id > 0", None),
+        ("hex(aes_encrypt(note, '0000111122223333', 'ECB')) = 'x'", "it is false for 1 rows"),
         ("count(note) > 1", "it is false"),
         ("note is null", "it is false for 1 rows"),
     ],
@@ -84,3 +95,9 @@ def test_a_transform_that_casts_a_word_to_the_clock_is_seen(spark):
     rows = spark.createDataFrame([], COLUMNS)
     assert nondeterministic(rows.selectExpr("at < 'tomorrow UTC'")) == "'tomorrow' as a time"
     assert nondeterministic(rows.selectExpr("note = 'tomorrow'", "cast(note as date)")) is None
+    assert nondeterministic(rows.selectExpr("to_date('today') as seen")) == "'today' as a time"
+    assert nondeterministic(rows.selectExpr("nvl(note, 'now')", "to_date(note, 'yyyy')")) is None
+    cipher = "aes_encrypt(note, '0000111122223333', {}) as hidden"
+    assert nondeterministic(rows.selectExpr(cipher.format("'GCM'"))) == "aes_encrypt() without an iv"
+    assert nondeterministic(rows.selectExpr(cipher.format("'ECB'"))) is None
+    assert nondeterministic(rows.selectExpr(cipher.format("'CBC', 'PKCS', unhex('00')"))) is None

@@ -155,7 +155,7 @@ def test_modules_of_the_project_are_imported_and_travel_to_the_workers(shop, row
     ("value", "told"),
     [
         ("F.lit(42).cast('bigint')", "rows with 42 in '_source'"),
-        ("F.lit(None).cast('bigint')", "rows with nothing in '_source'"),
+        ("F.lit(None).cast('bigint')", "rows in which '_source' is null"),
         ("F.when(F.col('k') == 1, F.col('_source')).otherwise(F.col('k') + 40)", "rows with 42 in '_source'"),
     ],
 )

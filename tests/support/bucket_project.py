@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
+from typing import Any
 
-from support.project import Project, Row
+from support.project import Project
 
 import lading
 from lading.model import Place
@@ -38,11 +38,6 @@ class BucketProject(Project):
     def names(self, prefix: str = "") -> list[str]:
         return [one.name for one in self.storage.list(prefix)]
 
-    def open(self) -> lading.Reader:
-        return lading.open(f"{self.url}/events", s3=self.options, cache=self.folder / "reader-cache")
-
-    def seen(self) -> Counter[Row]:
-        with self.open() as reader:
-            table = reader.scan(columns=["id", "day", "note", "_source"]).to_table()
-        columns = [table.column(i).to_pylist() for i in range(4)]
-        return Counter((a, str(b), c, d) for a, b, c, d in zip(*columns, strict=True))
+    def open(self, **which: Any) -> lading.Reader:
+        cache = self.folder / "reader-cache"
+        return lading.open(f"{self.url}/events", s3=self.options, cache=cache, **which)

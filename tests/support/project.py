@@ -7,6 +7,7 @@ import os
 import shutil
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import xxhash
 
@@ -103,9 +104,12 @@ class Project:
                     rows[int(row["id"]), row["day"], note, source] += 1
         return rows
 
+    def open(self, **which: Any) -> lading.Reader:
+        return lading.open(self.table, **which)
+
     def seen(self) -> Counter[Row]:
         """What readers see now."""
-        with lading.open(self.table) as reader:
+        with self.open() as reader:
             table = reader.scan(columns=["id", "day", "note", "_source"]).to_table()
         columns = [table.column(i).to_pylist() for i in range(4)]
         return Counter((a, str(b), c, d) for a, b, c, d in zip(*columns, strict=True))

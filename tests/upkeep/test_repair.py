@@ -5,16 +5,22 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from support.servers import S3Server
+from support.shardyfusion import Writer
 from support.world import BucketWorld, World
 
-from lading.errors import ManifestParseError, StorageError
+import lading
+from lading.errors import Conflict, ManifestParseError, StorageError
 from lading.ingest.record import write_manifest_of
+from lading.model import Place, SnapshotRef
 from lading.snapshots.history import Wanted
+from lading.snapshots.stores.local import LocalStore
 from lading.upkeep.clean.apply import clean
 from lading.upkeep.clean.survey import Rules
 from lading.upkeep.pointer import roll_back
@@ -260,3 +266,80 @@ def test_a_bucket_that_does_not_answer_is_an_error_and_no_finding(
     )
     with pytest.raises(StorageError):
         repair(made.config, "t", watch=Watch())
+
+
+def shardyfusion_publishes(world: World) -> None:
+    """In a folder as if copied out of its bucket, which its manifest goes on naming."""
+    url = str(world.where) if isinstance(world.where, Place) else "s3://b/t"
+    Writer(url, lambda name, data, content_type: world.write(name, data)).publish({1: b"one"})
+
+
+def test_a_snapshot_of_shardyfusion_is_no_damage_and_stays(world: World) -> None:
+    """Somebody else moved the pointer to it: that is theirs to undo."""
+    shardyfusion_publishes(world)
+    before = world.store.load_current()
+    assert before is not None and not before.swap_id
+    found, _ = verify(world.config, "t", watch=Watch())
+    assert [one for one in found.findings if one.level == "error"] == []
+    [note] = [one for one in found.findings if one.about == "snapshot"]
+    assert f"run {before.run_id}, which lading did not write" in note.message
+    assert found.checked["shards"] == 1
+    assert mended(world).done == [] and world.store.load_current() == before
+
+
+def test_a_lost_shard_of_shardyfusion_is_named(world: World) -> None:
+    shardyfusion_publishes(world)
+    [shard] = [name for name in world.names() if name.endswith("shard.db")]
+    world.remove(shard)
+    assert ["is missing" in one.message for one in wrong(world)] == [True]
+
+
+def test_a_pointer_that_was_mended_meanwhile_is_not_moved_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = filled(World(tmp_path / "project"))
+    current = world.store.load_current()
+    assert current is not None
+    world.write(current.ref, b"no manifest")
+    real, newer = LocalStore.set_current, []
+
+    def set_current(self: LocalStore, ref: str, **more: Any) -> SnapshotRef:
+        newer.append(world.run().ref)
+        return real(self, ref, **more)
+
+    monkeypatch.setattr(LocalStore, "set_current", set_current)
+    with pytest.raises(Conflict, match="the pointer moved in between"):
+        mended(world)
+    seen = world.store.load_current()
+    assert seen is not None and [seen.ref] == newer
+
+
+@pytest.mark.parametrize("found_in", ["checkpoint", "files"])
+def test_a_table_whose_log_was_rebuilt_is_whole_and_can_be_cleaned(world: World, found_in: str) -> None:
+    """Every part names the table's id: under another one they would be strangers, never cleaned."""
+    table = world.table()
+    before = table.table_id
+    if found_in == "checkpoint":
+        table.checkpoint()
+    table.close()
+    lost = ["manifest.log", "_CURRENT", "log/"]
+    for name in [name for name in world.names() if name.startswith(tuple(lost))]:
+        world.remove(name)
+    if found_in == "files":
+        for name in [name for name in world.names() if name.startswith(("manifests/", "manifest.db"))]:
+            world.remove(name)
+    options = world.config.s3 if isinstance(world.where, Place) else None
+    restored = lading.Collection.rebuild(str(world.where), s3=options)
+    assert (restored.found_in, restored.members) == (found_in, 2)
+    assert world.table().table_id == before
+    for _ in range(2):
+        world.pass_time(days=1)
+        world.run(replace=1)
+    write_manifest_of(world.table())
+    assert wrong(world) == []
+    world.pass_time(days=30)
+    clean(world.config, "t", Rules(1, timedelta(hours=1), now=world.now), apply=True)
+    assert world.parts_on_disk() == {member.path for member in world.table().state.candidates(None)}
+    assert len(world.parts_on_disk()) == 2 and wrong(world) == []
+    with world.open() as reader:
+        assert reader.scan().to_table().num_rows == reader.rows

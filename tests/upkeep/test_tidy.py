@@ -3,6 +3,7 @@ may have. Real runs, with somebody else at work between the commit and the tidyi
 
 from __future__ import annotations
 
+import errno
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -153,6 +154,27 @@ def test_a_refused_commit_makes_losers_and_one_that_may_have_been_made_does_not(
     drop_losers(work, None)
     assert run.parts[1].path in world.parts_on_disk()
     assert run.parts[0].path not in world.parts_on_disk()
+
+
+def test_a_frame_that_could_not_be_cut_off_again_may_count_so_its_parts_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk fails after the frame was written, and once more when it is to be taken back."""
+    world = World(tmp_path / "project")
+    mine = world.begin()
+    work = working(world, mine.run_id)
+
+    def broken(*args: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lading.log.file.os.fsync", broken)
+        patch.setattr("lading.log.file.os.ftruncate", broken)
+        with pytest.raises(CommitUnknown):
+            work.commit(Commit("c", mine.run_id, "2024-01-01T00:00:00+00:00", "", add=tuple(mine.parts)))
+    drop_losers(work, None)
+    live = {member.path for member in world.table().state.candidates(None)}
+    assert live == {mine.parts[0].path} <= world.parts_on_disk()
 
 
 def test_parts_that_were_cleaned_away_under_a_run_make_it_plan_again(project: Project) -> None:

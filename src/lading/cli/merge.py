@@ -65,6 +65,7 @@ def _report_object(report: MergeReport, dry_run: bool) -> dict[str, Any]:
         "sequence": report.sequence,
         "published": report.published,
         "manifest_ref": report.manifest_ref,
+        "note": report.note,
         "spark_started": report.spark_started,
         "seconds": round(report.seconds, 3),
     }
@@ -76,6 +77,8 @@ def _show(report: MergeReport, dry_run: bool) -> None:
 
     if not report.folds:
         say("Nothing to merge: no bucket has small parts that would become fewer, or rows taken out.")
+        if report.note:
+            say(report.note)
         return
     show_table(
         ("bucket", "parts", "rows", "size"),
@@ -89,3 +92,5 @@ def _show(report: MergeReport, dry_run: bool) -> None:
     say(f"{count_words(report.parts_removed, 'part')} became {report.parts_added:,}; {seen}.")
     if report.skipped:
         say(f"{count_words(report.skipped, 'fold')} gave way to a run that changed the same parts.")
+    if report.note:
+        say(report.note)

@@ -211,4 +211,6 @@ def _regex_problem(text: str) -> str | None:
         re.compile(text)
     except re.error as error:
         return f"not a regular expression: {error}"
+    except (RecursionError, OverflowError):
+        return "not a regular expression: nested too deeply, or counts too far"
     return None

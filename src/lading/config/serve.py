@@ -33,6 +33,7 @@ DEFAULT_TEMPLATE = "db={db_id:05d}"
 # Plain characters only: a shard's place is part of a path and of a URL, and has to be the same in both.
 _TEMPLATE = re.compile(r"[A-Za-z0-9_=.-]*\{db_id(?::0?[0-9]{0,2}d?)?\}[A-Za-z0-9_=.-]*")
 _PREFIX = re.compile(r"[A-Za-z0-9_=.-]+(?:/[A-Za-z0-9_=.-]+)*")
+_LONGEST = 200  # characters: what a shard's file and its attempt are called comes behind
 _STEP = re.compile(r"(?:run_id|attempt)=.*")  # steps that mean something below a table's shards
 # What a table's root holds already: shards never mix with it.
 _TAKEN = re.compile(r"bucket=.*|manifests|runs|quarantine|log|checkpoint|manifest\..*|_.*|\.+")
@@ -202,6 +203,8 @@ def _prefix_problem(text: str) -> str | None:
             "must be a plain folder name below the table's root, such as shards or serving/shards: "
             "letters, digits and _ = . - only, no step of dots, no slash at either end"
         )
+    if len(text) > _LONGEST:
+        return f"has at most {_LONGEST} characters"
     taken = _TAKEN.fullmatch(steps[0]) or any(map(_STEP.fullmatch, steps))
     return "is a name that lading uses itself" if taken else None
 
@@ -212,4 +215,4 @@ def _template_problem(text: str) -> str | None:
             "must be one folder name with {db_id} in it, such as db={db_id:05d}: "
             "letters, digits and _ = . - only"
         )
-    return None
+    return f"has at most {_LONGEST} characters" if len(text) > _LONGEST else None

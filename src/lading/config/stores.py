@@ -105,7 +105,12 @@ def url_problem(text: str) -> str | None:
 
 def almost_url(text: str) -> bool:
     """A URL that was mistyped, or libpq's `host=… password=…`: as a folder's name, it would be shown."""
-    return bool(_MISTYPED.match(text) or _KEYWORDS.match(text) or holds_secret(text))
+    return bool(mistyped_url(text) or _KEYWORDS.match(text) or holds_secret(text))
+
+
+def mistyped_url(text: str) -> bool:
+    """`s3//…`, `postgres:/…`: it begins as a URL of ours, and is none."""
+    return _MISTYPED.match(text) is not None
 
 
 def s3_options(section: Section) -> dict[str, str]:

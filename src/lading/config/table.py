@@ -15,7 +15,7 @@ from lading.config.patterns import names_of, re2_of
 from lading.config.project import CACHE_NAME, TableConfig
 from lading.config.section import Section
 from lading.config.serve import serve
-from lading.config.stores import almost_url
+from lading.config.stores import almost_url, mistyped_url
 from lading.config.yaml import Line
 from lading.model import Check, Drift, Format
 
@@ -120,7 +120,7 @@ def _root_problem(text: str) -> str | None:
 def _glob_problem(text: str) -> str | None:
     if not text.strip():
         return "is empty; give a pattern such as 'voyages/*.csv'"
-    if text.startswith(("/", "~")) or _URL.match(text):
+    if text.startswith(("/", "~")) or _URL.match(text) or mistyped_url(text):
         return "must be relative to the root; set root: to the folder"
     if text.endswith("/"):
         return "names no file; end it with a file name such as '*.csv'"

@@ -6,6 +6,7 @@ Such bytes are not of another encoding, and a hint to set one would make a schem
 from __future__ import annotations
 
 import codecs
+import re
 
 from lading.errors import SourceError
 from lading.formats.opening import READ_ERRORS, open_plain, unreadable
@@ -14,6 +15,7 @@ from lading.model import Format
 _HEAD = 512
 _UNPACK = "unpack it; compressed text is read by its suffix: .gz, .bz2 or .zst"
 _EXPORT = "export it as CSV or Parquet, and let the table's `path` name that"
+_LEAVE_OUT = "let the table's `path` leave it out"
 
 # First bytes, what has them, what to do. None of them begins a text.
 _SIGNS: tuple[tuple[bytes, str, str], ...] = (
@@ -28,11 +30,20 @@ _SIGNS: tuple[tuple[bytes, str, str], ...] = (
     (b"\xfd7zXZ\x00", "compressed with xz", _UNPACK),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive", _UNPACK),
     (b"Rar!\x1a\x07", "a rar archive", _UNPACK),
+    (b"\x04\x22\x4d\x18", "compressed with lz4", _UNPACK),
+    (b"\xff\x06\x00\x00sNaPpY", "compressed with snappy", _UNPACK),
+    (b"\x89PNG\r\n\x1a\n", "an image (PNG)", _LEAVE_OUT),
+    (b"\xff\xd8\xff", "an image (JPEG)", _LEAVE_OUT),
     (b"Obj\x01", "an Avro file", _EXPORT),
     (b"ARROW1\x00\x00", "an Arrow file", _EXPORT),
     (b"SQLite format 3\x00", "an SQLite database", _EXPORT),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file", _EXPORT),
     (b"%PDF-", "a PDF document", _EXPORT),
+)
+# Letters of ASCII in UTF-16 whose writer left the mark out. No line of text has so many NULs.
+_UNMARKED = (
+    (re.compile(rb"(?:[\x09-\x7e]\x00){4}"), "utf-16-le"),
+    (re.compile(rb"(?:\x00[\x09-\x7e]){4}"), "utf-16-be"),
 )
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -49,10 +60,14 @@ def refuse_what_is_no_text(key: str, path: str, format: Format, encoding: str = 
             head = plain.read(_HEAD)
     except READ_ERRORS as error:
         raise unreadable(path, error) from error
-    found = _sign(head) or _mark(head, format, encoding)
+    found = _sign(head)
     if found is not None:
         what, remedy = found
         raise SourceError(f"{key} is {what}, not {format}", hint=remedy, file=key)
+    wide = _wide(head)
+    if wide is not None and not codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
+        remedy = "convert it to UTF-8" if format == "json" else f"set read_options: {{encoding: {wide}}}"
+        raise SourceError(f"{key} is text in {wide.upper()}, not in {encoding}", hint=remedy, file=key)
 
 
 def _sign(head: bytes) -> tuple[str, str] | None:
@@ -71,13 +86,9 @@ def _sign(head: bytes) -> tuple[str, str] | None:
     return None
 
 
-def _mark(head: bytes, format: Format, encoding: str) -> tuple[str, str] | None:
-    name = codecs.lookup(encoding).name
-    for mark, wide in _MARKS:
+def _wide(head: bytes) -> str | None:
+    """The encoding of a text whose characters take more than a byte each."""
+    for mark, name in _MARKS:
         if head.startswith(mark):
-            if name.startswith(("utf-16", "utf-32")):
-                return None
-            json = format == "json"
-            remedy = "convert it to UTF-8" if json else f"set read_options: {{encoding: {wide}}}"
-            return f"text in {wide.upper()}", remedy
-    return None
+            return name
+    return next((name for pattern, name in _UNMARKED if pattern.match(head)), None)

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from lading.ingest.look import Look
-from lading.sources.staging import refusals
+from lading.sources.staging import name_refusals, refusals
 
 
 def foreseen(seen: Look) -> tuple[str, ...]:
-    """For people. What only the rows tell is not foreseen, nor are files in a bucket, which a plan leaves
-    there, nor those of a table that has no columns yet."""
+    """For people. What only the rows tell is not foreseen. Of files in a bucket, which a plan leaves there,
+    and of a table that has no columns yet, only the names are looked at."""
     cfg, columns = seen.config, seen.columns
     if columns is None or seen.objects is not None:
-        return ()
-    found = list(
-        refusals(
-            seen.plan.read,
-            format=cfg.format,
-            read_options=cfg.read_options,
-            columns=columns,
-            columns_from_name=cfg.columns_from_name,
-            drift=cfg.drift,
+        found = list(name_refusals(seen.plan.read, cfg.columns_from_name, columns or ()))
+    else:
+        found = list(
+            refusals(
+                seen.plan.read,
+                format=cfg.format,
+                read_options=cfg.read_options,
+                columns=columns,
+                columns_from_name=cfg.columns_from_name,
+                drift=cfg.drift,
+            )
         )
-    )
     if not found:
         return ()
-    more = f" ({len(found) - 1:,} more files)" if len(found) > 1 else ""
+    others = len(found) - 1
+    more = f" (and {others:,} more {'file' if others == 1 else 'files'})" if others else ""
     what = "set aside" if cfg.on_bad == "quarantine" else "refuse"
     return (f"a run would {what}: {found[0].message}{more}; {found[0].hint}",)

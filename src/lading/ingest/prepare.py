@@ -241,9 +241,9 @@ class _Unfit:
         if pattern is None:
             return files, {}
         try:
-            return files, columns_from_name(pattern, files)
+            return files, columns_from_name(pattern, files, self._work.look.columns or ())
         except SourceError:
-            values: dict[str, dict[str, str | None]] = {}  # some don't match: which ones?
+            values: dict[str, dict[str, str | None]] = {}  # some don't match or fit: which ones?
         for file in files:
             try:
                 values |= columns_from_name(pattern, [file], self._work.look.columns or ())

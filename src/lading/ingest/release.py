@@ -104,7 +104,7 @@ def finish(record: RunHandle, released: Released, on_rows: Sequence[CheckResult]
     record.finish(
         "failed" if refused else "succeeded",
         manifest_ref=released.ref,
-        error=refused.message if refused else None,
+        error=f"{refused.kind}: {refused.message}" if refused else None,
         checks=checks or None,
     )
 

@@ -138,7 +138,14 @@ def repin(
     if evolution is not None or is_stale(schema, found):
         current = found_hash(found)
         because = schema.because | (evolution.because if evolution is not None else {})
-        new = replace(schema, columns=columns, because=because, combined_hash=current, generated_at=now)
+        new = replace(
+            schema,
+            columns=columns,
+            because=because,
+            combined_hash=current,
+            generated_at=now,
+            looked_at=_looked_at_words(len(found), None),  # whole: those that are new, now, the others before
+        )
         save_schema(path, new)
 
 

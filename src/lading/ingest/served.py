@@ -99,6 +99,14 @@ def left_where_it_was_put(
     )
 
 
+def moved_by_others(config: Config, name: str, table: Table, current: SnapshotRef) -> str | None:
+    """The same of a table by its name; None, too, for one that lading.yaml doesn't have."""
+    if name not in config.tables:
+        return None
+    spec = _spec(config.table(name).serve, table)
+    return left_where_it_was_put(store_of(config, name), table, spec, current)
+
+
 class _Mine(msgspec.Struct, frozen=True):
     ref: SnapshotRef
     spec: str | None

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import xxhash
 
-from lading.errors import LogCorrupt, NotFound
+from lading.errors import CommitUnknown, LogCorrupt, NotFound
 from lading.state.frame import Frames, LogHeader, decode_frames, decode_header
 from lading.state.overlay import Covered, Overlay, decode_overlay
 from lading.storage.folder import locked, write_atomic, write_new, write_passing
@@ -156,12 +156,23 @@ class LogFile:
             try:
                 _write_all(fd, frame, end)
                 os.fsync(fd)
-            except BaseException:
-                os.ftruncate(fd, end)
+            except BaseException as error:
+                self._cut_off(fd, end, error)
                 raise
         finally:
             os.close(fd)
         return end + len(frame)
+
+    def _cut_off(self, fd: int, end: int, error: BaseException) -> None:
+        """What a failed append left. If even that fails, the frame may be there, whole."""
+        try:
+            os.ftruncate(fd, end)
+        except OSError as stuck:
+            raise CommitUnknown(
+                f"it can't be told whether a commit was made to {self.path}: {error}; then {stuck}",
+                hint="check the disk, then run again: it begins with what the log holds by then",
+                file=str(self.path),
+            ) from error
 
     def _truncated(self, size: int, end: int) -> LogCorrupt:
         return LogCorrupt(

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lading.errors import ManifestStoreError
+from lading.errors import ConfigError, ManifestStoreError
 from lading.layout import bucket_key
 from lading.log.table_manifest_text import (
     PartMeta,
@@ -26,7 +26,7 @@ from lading.log.table_manifest_text import (
 )
 from lading.model import Member, Place
 from lading.storage.folder import modified_at, write_atomic
-from lading.storage.place import Where, storage_of
+from lading.storage.place import Where, folder_of, place, storage_of
 
 MANIFEST_NAME = "manifest.json"
 
@@ -38,7 +38,7 @@ _MICROSECONDS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 
 
 def load_manifest(table_dir: str | Where) -> TableManifest | None:
     """The manifest of the table in `table_dir`, None when it has none. Opens no part."""
-    table_dir = _where(table_dir)
+    table_dir = place_given(table_dir)
     path = f"{table_dir}/{MANIFEST_NAME}"
     try:
         if isinstance(table_dir, Place):
@@ -62,7 +62,7 @@ def write_manifest(
     The temporary file has one fixed name, as the layout prescribes: one writer a table at a time.
     """
     data = encode_manifest(manifest, extra)
-    table_dir = _where(table_dir)
+    table_dir = place_given(table_dir)
     if isinstance(table_dir, Place):
         storage_of(table_dir).put(MANIFEST_NAME, data)
     else:
@@ -95,7 +95,7 @@ def rebuild_manifest(table_dir: str | Path, table: str, order_by: str | None = N
     the key that its directory has, `7` for `bucket=7`: parts are found below `bucket=<key>`.
     """
     manifest = new_manifest(table)
-    for bucket_dir in _sorted_entries(Path(table_dir)):
+    for bucket_dir in _sorted_entries(folder_of(place_given(table_dir))):
         match = _BUCKET.fullmatch(bucket_dir.name)
         if match is None or not bucket_dir.is_dir(follow_symlinks=False):
             continue
@@ -106,8 +106,15 @@ def rebuild_manifest(table_dir: str | Path, table: str, order_by: str | None = N
     return manifest
 
 
-def _where(table_dir: str | Where) -> Where:
-    return Path(table_dir) if isinstance(table_dir, str) else table_dir
+def place_given(table_dir: str | Where) -> Where:
+    """A URL is a place in a bucket, and never a folder called `s3:`."""
+    if not isinstance(table_dir, str):
+        return table_dir
+    if "://" not in table_dir:
+        return Path(table_dir)
+    if not table_dir.startswith("s3://"):
+        raise ConfigError(f"{table_dir} is not a table", hint="give a folder, or s3://bucket/prefix")
+    return place(table_dir)
 
 
 def _within_bucket(path: str, bucket: int) -> str:

@@ -77,12 +77,14 @@ class PartWriter:
         path: str | None = None,
         replaces: Sequence[str] = (),
     ) -> None:
-        """`path`, relative to the table, is for who wants a name of their own; `replaces` are the members
+        """`path`, relative to the table, is for who wants a name of their own: FileExistsError from `close`
+        if somebody else was quicker to take it; `replaces` are the members
         whose rows it holds, for who has nothing left but the files."""
         self._origin = origin
         self._replaces = replaces
         self._schema = schema
         self._bucket = bucket
+        self._is_new = path is None  # a name of our own is nobody else's
         self._path = path or f"bucket={bucket_key(bucket)}/{part_name(origin.run_id)}"
         self._root = table_dir
         self._beside = _beside(table_dir, self._path)
@@ -158,7 +160,12 @@ class PartWriter:
             self._beside.unlink()
             return
         _fsync(self._beside)
-        os.rename(self._beside, Path(self._root) / self._path)
+        named = Path(self._root) / self._path
+        if self._is_new:
+            os.rename(self._beside, named)
+        else:
+            os.link(self._beside, named)  # unlike a rename, a link refuses to replace
+            self._beside.unlink()
         fsync_dir(self._beside.parent)
 
     def _footer(self) -> dict[str, str]:

@@ -89,6 +89,19 @@ def refusals(
             yield error
 
 
+def name_refusals(
+    files: Sequence[FoundFile], columns_from_name: str | None, columns: tuple[Column, ...]
+) -> Iterator[SourceError]:
+    """The same by their names alone, for files that can't be opened yet."""
+    if columns_from_name is None:
+        return
+    for found in files:
+        try:
+            values_in_name(columns_from_name, [found], columns)
+        except SourceError as error:
+            yield error
+
+
 @contextmanager
 def _or_aside(found: FoundFile, aside: Callable[[FoundFile, SourceError], None] | None) -> Iterator[None]:
     try:

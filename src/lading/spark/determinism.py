@@ -11,8 +11,10 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+from collections.abc import Collection
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as st
 
 from lading.config.sql import CHANGING, calls
 
@@ -21,24 +23,57 @@ _CALL = re.compile(rf"(?<![\w.`])({'|'.join(sorted(CHANGING))}|current_\w+)\(", 
 # A text that Spark reads as the time at which it reads it. One that was written with its type before it,
 # timestamp 'now', is a plain value by the time there is a plan, and not to be told from others.
 _MOMENT = re.compile(
-    r"\bcast\(\s*(now|today|tomorrow|yesterday)\b[^()#]* as (?:date|timestamp\w*)\)", re.IGNORECASE
+    r"\b(?:try_)?cast\(\s*(now|today|tomorrow|yesterday)\b[^()#]* as (?:date|timestamp\w*)\)", re.IGNORECASE
 )
+# Functions that become casts only behind the analyser; those of the second group do so only beside a time.
+_CASTING = re.compile(
+    r"\b(?:((?:try_)?to_(?:date|timestamp(?:_ltz|_ntz)?))|between|nullif|ifnull|nvl2?)\(", re.IGNORECASE
+)
+_MOMENT_ARGUMENT = re.compile(r"(?:^|, )\s*(now|today|tomorrow|yesterday)\b[^,()#]*(?=,|\Z)", re.IGNORECASE)
+_AS_TIME = re.compile(r" as (?:date|timestamp\w*)\)")
 # What has rows of its own besides the given ones; `exists(…)` with parentheses is a function on arrays.
 _QUERY = re.compile(r"(?:subquery|exists|list)#\d+ \[|^:", re.MULTILINE)
 _VARIABLE = re.compile(r"variablereference\(([^=()]*)=")
+_TIMES = (st.DateType, st.TimestampType, st.TimestampNTZType)
 _SAMPLE = re.compile(r"^[\s:|+\-]*(Sample) [\d.]", re.MULTILINE)
 
 
-def nondeterministic(frame: DataFrame) -> str | None:
-    """The first expression of the frame's plan that isn't reproducible; None when there is none."""
+def nondeterministic(frame: DataFrame, times: Collection[str] = ()) -> str | None:
+    """The first expression of the frame's plan that isn't reproducible; None when there is none. `times` are
+    the columns, as far as they are known, that hold dates and timestamps."""
     plan = _analysed_plan(frame)
     for match in _CALL.finditer(plan):
         end = _closing(plan, match.end())
         if not re.match(r"#\d", plan[end : end + 2]):  # `rand(5)#12` is a column that has that name
             return f"{match[1].lower()}()"
-    if (moment := _MOMENT.search(plan)) is not None:
-        return f"{moment[1].lower()!r} as a time"
+    moment = _MOMENT.search(plan)
+    word = moment[1].lower() if moment is not None else _hidden_moment(plan, times)
+    if word is not None:
+        return f"{word!r} as a time"
+    if _random_cipher(plan):
+        return "aes_encrypt() without an iv"
     return "sample()" if _SAMPLE.search(plan) else None
+
+
+def _hidden_moment(plan: str, times: Collection[str]) -> str | None:
+    for match in _CASTING.finditer(plan):
+        inside = plan[match.end() : _closing(plan, match.end()) - 1]
+        word = _MOMENT_ARGUMENT.search(inside)
+        if word is None:
+            continue
+        named = {name for name, _ in re.findall(r"([^\s(),]+)#(\d+)", inside)}
+        if match[1] or _AS_TIME.search(inside) or not named.isdisjoint(times):
+            return word[1].lower()
+    return None
+
+
+def _random_cipher(plan: str) -> bool:
+    """Whether something is encrypted from a starting point that Spark makes up each time."""
+    for match in re.finditer(r"\baes_encrypt\(", plan, re.IGNORECASE):
+        inside = plan[match.end() : _closing(plan, match.end()) - 1]
+        if ", ECB, " not in inside.upper() and ", cast( as binary)," in inside:
+            return True
+    return False
 
 
 def foreign(frame: DataFrame) -> str | None:
@@ -69,16 +104,16 @@ def _closing(plan: str, start: int) -> int:
     return len(plan)
 
 
-def refused(chosen: DataFrame, text: str) -> str | None:
-    """Why the expression `text` may not be asked, `chosen` being what it makes of a frame without rows;
-    None if it may."""
+def refused(chosen: DataFrame, text: str, columns: st.StructType) -> str | None:
+    """Why the expression `text` may not be asked, `chosen` being what it makes of a frame with these columns
+    and without rows; None if it may."""
     own = calls(text) & _own_functions(chosen.sparkSession)
     if own:
         return f"calls {min(own)}(), which is not one of Spark's own functions"
     strange = foreign(chosen)
     if strange is not None:
         return f"uses {strange}: only columns of the row, or aggregates of them, can be asked about"
-    chance = nondeterministic(chosen)
+    chance = nondeterministic(chosen, [one.name for one in columns if isinstance(one.dataType, _TIMES)])
     return None if chance is None else f"uses {chance}, so it would differ each time"
 
 

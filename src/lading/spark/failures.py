@@ -23,6 +23,7 @@ _HINT = "\n  hint: "
 _ERRNO = re.compile(r"\[?[Ee]rrno (\d+)\]?")
 _PATH = re.compile(r"'(/[^']*)'")
 _FULL_IN_JAVA = re.compile(r"java\.io\.\w+: [^\n]*(No space left on device|Disk quota exceeded)")
+_STACK = "java.lang.StackOverflowError"
 _NO_LADING = re.compile(r"No module named '(lading|pyarrow|pandas|msgspec|xxhash|numpy)\b[^']*'")
 
 
@@ -33,8 +34,11 @@ def failure_of(error: Exception, what: str, *, table: str | None = None, hint: s
     if found is not None:
         found.table = found.table or table
         return found
+    said = cause_of(text) or first_line(text) or type(error).__name__
+    if _STACK in said:
+        hint = "write patterns as [ab]* rather than (a|b)*, and long expressions as several shorter ones"
     return PipelineError(
-        f"Spark could not {what}: {cause_of(text) or first_line(text) or type(error).__name__}",
+        f"Spark could not {what}: {said}",
         hint=hint or "Spark's own messages are in spark/spark.log in the cache folder",
         table=table,
     )
@@ -80,8 +84,11 @@ def first_line(text: str) -> str:
     follows a colon."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     said = next((line[1:].strip() for line in lines if line.startswith(": ")), lines[0] if lines else "")
-    if "java.lang.StackOverflowError" in said:
-        return "an expression is nested more deeply than Spark can follow (java.lang.StackOverflowError)"
+    if _STACK in said:
+        return (
+            "an expression is nested more deeply, or a pattern repeats more often, than Spark can follow "
+            f"({_STACK})"
+        )
     if "java.lang.OutOfMemoryError" in said:
         return f"a value, or all rows of a task, is more than Spark's memory holds ({said})"
     return said

@@ -148,7 +148,7 @@ def _sql(frame: DataFrame, check: Check, table: str) -> Column:
         found = chosen.schema["held"].dataType.simpleString()
         raise _wrong(check, table, f"gives {found}, not true or false", "compare it with something")
     try:
-        problem = refused(chosen, check.text)
+        problem = refused(chosen, check.text, frame.schema)
     except (PySparkException, Py4JError) as error:  # Spark works constants out when it explains its plan
         raise_interrupt(error)
         raise _wrong(check, table, said_first(error), "write it with smaller values") from error

@@ -57,7 +57,13 @@ _DEFAULTS = {
     "spark.sql.shuffle.partitions": "200",
 }
 
-_LOCAL_DEFAULTS = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+_LOCAL_DEFAULTS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # A value that overflows Java's stack in a pattern fails its job. By Spark's default it ends the JVM,
+    # which is the driver too: no cause would be told, and no other table read.
+    "spark.executor.killOnFatalError.depth": "0",
+}
 
 _REMOTE = "sc://"  # a Spark Connect server
 _REMOTE_PORT = 15002  # where it listens unless told otherwise

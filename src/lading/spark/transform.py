@@ -77,9 +77,11 @@ def refuse_foreign(job: IngestJob, *seen: Iterable[int]) -> None:
     if not foreign:
         return
     path, _, name = job.transform.rpartition(":")
-    what = "nothing" if foreign[0] == 0 and len(foreign) == 1 else str(next(one for one in foreign if one))
+    number = next((one for one in foreign if one), None)
     raise TransformError(
-        f"{path}: {name} gave rows with {what} in {SOURCE!r}, which is none of the files being read",
+        f"{path}: {name} gave rows in which {SOURCE!r} is null"
+        if number is None
+        else f"{path}: {name} gave rows with {number} in {SOURCE!r}, which is none of the files being read",
         hint=f"leave {SOURCE!r} as it is in every row: it says which file the row came from; if rows are "
         f"made from several files, set tables.{job.table}.per: table; nothing was committed",
         table=job.table,

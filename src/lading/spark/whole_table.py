@@ -120,7 +120,7 @@ def _settled(frame: DataFrame, expression: str) -> tuple[Column, bool]:
     except AnalysisException as error:
         raise_interrupt(error)
         raise _wrong(expression, f"can't be worked out: {said_first(error)}") from error
-    problem = refused(chosen, expression)
+    problem = refused(chosen, expression, frame.schema)
     if problem is not None:
         raise _wrong(expression, problem)
     return holds, of_rows

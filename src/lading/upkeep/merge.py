@@ -18,6 +18,7 @@ from lading.ingest.look import Look
 from lading.ingest.plan import TablePlan
 from lading.ingest.record import write_table_manifest
 from lading.ingest.release import release
+from lading.ingest.served import moved_by_others
 from lading.ingest.shard import output_of
 from lading.ingest.work import Work, new_id, new_run_id, now_text
 from lading.log.table import Table
@@ -26,6 +27,7 @@ from lading.parts.fold import TARGET_SIZE, Fold, FoldSpec, fold_parts, plan_fold
 from lading.parts.write import Origin
 from lading.snapshots.runs import RunHandle
 from lading.snapshots.runs import start as start_record
+from lading.snapshots.stores.by_url import store_of
 from lading.spark.session import spark_session
 from lading.upkeep.tidy import tidy
 from lading.watch import Watch
@@ -49,6 +51,7 @@ class MergeReport:
     sequence: int = 0
     published: bool = False
     manifest_ref: str | None = None
+    note: str | None = None  # for people: whose snapshot readers saw before
     spark_started: bool = False
     seconds: float = 0.0
 
@@ -69,11 +72,16 @@ def merge_table(
     folds = plan_folds(state.candidates(None), target_size)
     report = MergeReport(name, work.run_id, folds, rows=state.row_count(), sequence=state.sequence)
     if folds and not dry_run:
+        moved = _moved_by_others(work)
         with start_record(work.table.place, work.run_id, tables=[name], output=output_of(work)) as record:
             _fold_all(work, report, target_size)
-            _publish(work, report, record)
+            try:
+                _publish(work, report, record)
+            finally:
+                _drop_orphans(work, report)
             record.finish("succeeded", manifest_ref=report.manifest_ref)
         work.table.checkpoint_if_due()
+        report.note = moved if report.published else None
     elif not dry_run:
         _publish(work, report, None)  # what an earlier merge committed and was killed before publishing
     watch.phase(name, "done")
@@ -100,6 +108,18 @@ def _work(config: Config, name: str, watch: Watch) -> Work:
     return Work(config, seen, table, new_run_id(), new_id(), watch)
 
 
+def _moved_by_others(work: Work) -> str | None:
+    """What to say when readers see what somebody else pointed at: a merge is a new snapshot, so they won't
+    for much longer."""
+    current = store_of(work.config, work.name).load_current()
+    if current is None or moved_by_others(work.config, work.name, work.table, current) is None:
+        return None
+    return (
+        f"somebody else had moved the pointer to run {current.run_id}; readers see the merged table now. "
+        f"To go back, and stay there: lading rollback {work.name} --run-id {current.run_id}"
+    )
+
+
 def _fold_all(work: Work, report: MergeReport, target: int) -> None:
     work.watch.phase(work.name, "merge")
     try:
@@ -112,7 +132,6 @@ def _fold_all(work: Work, report: MergeReport, target: int) -> None:
     except BaseException:
         _drop_orphans(work, report)
         raise
-    _drop_orphans(work, report)
     report.rows, report.sequence = work.table.state.row_count(), work.table.state.sequence
 
 
@@ -176,12 +195,25 @@ def _spec(work: Work, target: int) -> FoldSpec:
 
 
 def _publish(work: Work, report: MergeReport, record: RunHandle | None) -> None:
-    if report.parts_removed:
-        work.watch.phase(work.name, "record")
-        write_table_manifest(work)
+    unrecorded = _record(work) if report.parts_removed else None
     config = work.config.spark
     released = release(work, lambda: spark_session(config.master, config.conf, work.config.cache), record)
     report.manifest_ref = released.ref
     report.published = released.is_current
+    if released.note is not None:
+        report.note = released.note
     if released.refused is not None:
         raise released.refused
+    if unrecorded is not None:
+        raise unrecorded
+
+
+def _record(work: Work) -> Exception | None:
+    """The people's copy must not come between a commit and its publish: what goes wrong with it is for the
+    end, and the next run writes it anew from the log."""
+    work.watch.phase(work.name, "record")
+    try:
+        write_table_manifest(work)
+    except Exception as error:
+        return error
+    return None

@@ -132,7 +132,7 @@ def _pointer(config: Config, name: str, table: Table, found: Repaired, watch: Wa
     snapshot that is whole and that the gate let through, else to one made from the log. Should that lack
     something, the next run publishes it."""
     store = store_of(config, name)
-    problem = _pointer_problem(store, table)
+    seen, problem = _pointer_problem(store, table)
     if problem is None:
         return
     held = _held_at(store, table)
@@ -146,22 +146,26 @@ def _pointer(config: Config, name: str, table: Table, found: Repaired, watch: Wa
             work = _work(config, name, table, watch)
             ref, at = keep_manifest(store, snapshot_payload(work, None, None), work.run_id)
             target = SnapshotRef(ref, work.run_id, at, table.state.sequence)
-        store.set_current(target.ref, hold=held is not None, sequence=target.sequence)
+        store.set_current(target.ref, hold=held is not None, sequence=target.sequence, expected=seen)
         record.finish("succeeded", manifest_ref=target.ref)
     holds = ", held as it was" if held is not None else ""
     found.done.append(f"{problem}; readers see the snapshot of run {target.run_id} now{holds}")
 
 
-def _pointer_problem(store: ManifestStore, table: Table) -> str | None:
+def _pointer_problem(store: ManifestStore, table: Table) -> tuple[SnapshotRef | None, str | None]:
+    """The pointer, if it can be read, and what is wrong with it or with what it names."""
+    current = None
     try:
         current = store.load_current()
         if current is None:
             there = table.state.meta.data_sequence > 0 and bool(store.list_manifests(limit=1))
-            return "the pointer was missing" if there else None
+            return None, "the pointer was missing" if there else None
         _check(store, current.ref, table)
-    except (ManifestParseError, ManifestStoreError, NotFound) as error:
-        return error.message
-    return None
+    except NotFound:
+        return current, None  # another writer's: it has no parts, and nothing is wrong with that
+    except (ManifestParseError, ManifestStoreError) as error:
+        return current, error.message
+    return current, None
 
 
 def _check(store: ManifestStore, ref: str, table: Table) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from lading.config.project import Config
 from lading.errors import LadingError
 from lading.ingest.look import look
+from lading.ingest.served import moved_by_others
 from lading.log.table import Table
 from lading.model import Place, SnapshotRef
 from lading.snapshots.history import gate_failures
@@ -52,12 +53,13 @@ def _status(config: Config, name: str) -> TableStatus:
     pending, note, notes, (rows_rejected, files_rejected) = _pending(config, name)
     if not Table.exists(folder):
         return TableStatus(name, pending=pending, note=note or "never run")
-    state = Table.open(folder).state
+    table = Table.open(folder)
+    state = table.state
     current, unreadable = _current(config, name)
     note = note or unreadable
     published = current.sequence if current is not None else 0
     if note is None and published < state.meta.data_sequence:
-        note = "held: rolled back" if current and current.held else "committed but not published: run again"
+        note = _why_behind(config, name, table, current)
     refused = _refused(config, name, current) if published < state.meta.data_sequence else ()
     if refused and (current is None or not current.held):
         note = f"refused by the gate: {'; '.join(refused)}"
@@ -78,6 +80,19 @@ def _status(config: Config, name: str) -> TableStatus:
         rows_rejected=rows_rejected,
         files_rejected=files_rejected,
     )
+
+
+def _why_behind(config: Config, name: str, table: Table, current: SnapshotRef | None) -> str:
+    """Why readers see less than the log holds."""
+    again = "committed but not published: run again"
+    if current is None:
+        return again
+    if current.held:
+        return "held: rolled back"
+    try:
+        return moved_by_others(config, name, table, current) or again
+    except LadingError as error:
+        return error.message
 
 
 def _refused(config: Config, name: str, current: SnapshotRef | None) -> tuple[str, ...]:

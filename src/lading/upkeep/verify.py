@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from lading.config.project import Config
-from lading.errors import LadingError, LogCorrupt, PartError
+from lading.errors import LadingError, LogCorrupt, NotFound, PartError
 from lading.ingest.ledger import shows_the_log
 from lading.ingest.look import Look, look
 from lading.log.table import Table
@@ -193,18 +194,37 @@ def _snapshot(config: Config, table: Table, live: set[str], found: Verified) -> 
             if table.state.meta.data_sequence:
                 found.wrong("snapshot", "nothing is published", f"lading run {found.table}")
             return
-        members = open_members(store, current.ref, table.root, check=True)
+        members = _members_shown(store, current, table, found)
     except LadingError as error:
         found.wrong("snapshot", error.message, remedy, error.file)
         return
     try:
-        _published(table, members, live, current, found)
+        if members is not None:
+            _published(table, members, live, current, found)
         beside = beside_the_data(config, found.table)
         _shards((table.place, *([beside] if beside else [])), store, current, found)
     except LadingError as error:
         found.wrong("snapshot", error.message, remedy, error.file or current.ref)
     finally:
-        members.close()
+        if members is not None:
+            members.close()
+
+
+def _members_shown(
+    store: ManifestStore, current: SnapshotRef, table: Table, found: Verified
+) -> MemberStore | None:
+    """None for a snapshot that another writer made: it has shards only."""
+    try:
+        return open_members(store, current.ref, table.root, check=True)
+    except NotFound:
+        found.count("snapshots", 1)
+        found.note(
+            "snapshot",
+            f"readers see run {current.run_id}, which lading did not write",
+            f"lading history {found.table}, lading publish {found.table} --run RUN",
+            current.ref,
+        )
+        return None
 
 
 def _published(
@@ -242,11 +262,14 @@ def _published(
 def _shards(places: tuple[Where, ...], store: ManifestStore, current: SnapshotRef, found: Verified) -> None:
     connection = open_manifest(store, current.ref)
     try:
-        shards = [one for one in read_snapshot(connection).shards if one.db_url is not None]
+        parsed = read_snapshot(connection)
     finally:
         connection.close()
+    shards = [one for one in parsed.shards if one.db_url is not None]
     found.count("shards", len(shards))
-    told = in_parallel(lambda shard: (shard, _broken_shard(places, shard)), shards)
+    # A table that was copied out of its bucket: its manifests name the bucket, and readers look here.
+    copied_from = parsed.meta.s3_prefix.rstrip("/") if isinstance(places[0], Path) else ""
+    told = in_parallel(lambda shard: (shard, _broken_shard(places, shard, copied_from)), shards)
     for shard, problem in told:
         if problem is not None:
             found.wrong(
@@ -257,8 +280,11 @@ def _shards(places: tuple[Where, ...], store: ManifestStore, current: SnapshotRe
             )
 
 
-def _broken_shard(places: tuple[Where, ...], shard: ShardMeta) -> str | None:
-    lies = lies_below(places, shard.db_url or "")
+def _broken_shard(places: tuple[Where, ...], shard: ShardMeta, copied_from: str) -> str | None:
+    url = shard.db_url or ""
+    lies = lies_below(places, url)
+    if lies is None and copied_from:
+        lies = lies_below(places, url.removeprefix(f"{copied_from}/"))
     if lies is None:
         return f"leads out of the table's folder: {shard.db_url}"
     try:

@@ -75,9 +75,16 @@ def test_a_program_in_front_of_a_zip_is_allowed_if_the_project_says_so(tmp_path)
         unpacked(tmp_path / "a.zip", tmp_path / "out")
     assert "self_extracting: true" in refused.value.hint
     assert unpacked(tmp_path / "a.zip", tmp_path / "out2", limits=allowed) == {"a.csv": ROW}
-    (tmp_path / "b.zip").write_bytes(commented_zip(b"one") + commented_zip(b"two"))
+    program = b"#!/bin/sh\n"
+    (tmp_path / "b.zip").write_bytes(program + commented_zip(b"one") + commented_zip(b"two"))
     with pytest.raises(ArchiveRefused, match="is two zips in one file"):
         unpacked(tmp_path / "b.zip", tmp_path / "out3", limits=allowed)
+    for number, front in enumerate(
+        [commented_zip(b"one"), commented_zip(b"one")[:60], commented_zip(b"") + b"?"]
+    ):
+        (tmp_path / f"c{number}.zip").write_bytes(front + commented_zip(b"two"))
+        with pytest.raises(ArchiveRefused, match="bytes of zip that its directory doesn't list"):
+            unpacked(tmp_path / f"c{number}.zip", tmp_path / f"out4{number}", limits=allowed)
 
 
 def test_noise_in_names_is_dropped_and_folders_make_no_files(tmp_path):

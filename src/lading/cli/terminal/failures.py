@@ -5,6 +5,7 @@ Exit codes: 1 work failed, 3 config or usage error, 130 interrupted.
 
 from __future__ import annotations
 
+import re
 import traceback
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,8 @@ def error_object(error: LadingError) -> dict[str, Any]:
 
 
 def print_error(error: LadingError) -> None:
-    where = f"{error.table}: " if error.table and error.table not in error.message else ""
+    named = error.table and re.search(rf"(?<![\w.]){re.escape(error.table)}(?![\w.])", error.message)
+    where = f"{error.table}: " if error.table and not named else ""
     # A config may have many faults, one a line. Other line ends are those of file names.
     first, *more = error.message.split("\n") if isinstance(error, ConfigError) else [error.message]
     for line in (f"error: {where}{first}", *more):

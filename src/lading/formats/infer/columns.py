@@ -96,9 +96,11 @@ def _texts(
 
 
 def _no_columns(files: Sequence[FoundFile]) -> SourceError:
-    which = f"none of its {len(files):,} files has" if len(files) != 1 else f"{files[0].key} does not have"
+    why = f"none of its {len(files):,} files has a record in it" if files else "it has no files"
+    if len(files) == 1:
+        why = f"{files[0].key} has no record in it"
     return SourceError(
-        f"no columns can be inferred: {which} a record in it",
+        f"no columns can be inferred: {why}",
         hint="add a file with records, or write the table's schema file by hand",
         file=files[0].key if files else None,
     )

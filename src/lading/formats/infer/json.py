@@ -263,7 +263,7 @@ def _lines(found: FoundFile, limit: int | None) -> Iterator[dict[str, Any] | Sou
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                     yield _not_json(found, number, _why(error))
                     continue
-                yield record if isinstance(record, dict) else _not_json(found, number, "it is not an object")
+                yield record if isinstance(record, dict) else _not_json(found, number, _what(record))
     except READ_ERRORS as error:
         raise unreadable(found.path, error) from error
 
@@ -299,6 +299,10 @@ def _documents(found: FoundFile) -> Iterator[dict[str, Any] | SourceError]:
 
 def _why(error: Exception) -> str:
     return _TOO_DEEP if isinstance(error, RecursionError) else str(error)
+
+
+def _what(value: Any) -> str:
+    return "it is an array" if isinstance(value, list) else "it is a single value"
 
 
 def _not_json(found: FoundFile, line: int, why: str) -> SourceError:

@@ -139,6 +139,12 @@ def check_layout(
 def _check_front(job: Extraction, file: IO[bytes], length: int) -> None:
     if not job.limits.self_extracting:
         raise job.refused(f"has {length:,} bytes in front that belong to no member", hint=_STUB_HINT)
+    file.seek(0)
+    if file.read(len(_MEMBER)) == _MEMBER:
+        raise job.refused(
+            f"begins with {length:,} bytes of zip that its directory doesn't list, and with no program",
+            hint="ask for a good copy; two zips that were joined have to be two files; nothing was extracted",
+        )
     begin = max(0, length - _TAIL)
     file.seek(begin)
     front = file.read(length - begin)

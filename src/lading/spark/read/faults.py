@@ -102,7 +102,10 @@ def _delimited_fault(
 ) -> Fault:
     fields = _fields(text, format, options)
     if fields is not None and len(fields) != len(names):
-        return None, f"has {len(fields)} fields where the header has {len(names)}"
+        return (
+            None,
+            f"has {len(fields)} field{'' if len(fields) == 1 else 's'} where the header has {len(names)}",
+        )
     for name, field in zip(names, fields or (), strict=False):
         if name in unread and _says_something(field, options):
             return name, f"{field!r} {is_not(field, unread[name])}"
