@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
-from lading.cel.text import CelProblem
-from lading.cel.types import TYPES, check, check_results
+from lading.cel.check import TYPES, check, check_results
+from lading.cel.parse import CelProblem
 from lading.config.section import Section
 from lading.config.yaml import Line
 
@@ -151,11 +151,10 @@ def _check_expression(section: Section, cel: Cel, shards: int | None) -> None:
     if not cel.expr or not cel.columns:
         return
     try:
-        tree, type = check(cel.expr, cel.columns)
-        check_results(tree, type, shards, cel.routing_values)
+        check_results(check(cel.expr, cel.columns), shards, cel.routing_values)
     except CelProblem as problem:
         hint = f"; {problem.hint}" if problem.hint else ""
-        section.complain("expr", f'character {problem.at + 1} of "{cel.expr}": {problem.text}{hint}')
+        section.complain("expr", f"{problem.explained(cel.expr)}{hint}")
 
 
 def _names(section: Section, name: str, what: str) -> tuple[str, ...]:

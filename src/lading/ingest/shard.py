@@ -90,10 +90,6 @@ def refuse_unservable(work: Work, columns: tuple[Column, ...]) -> None:
         return
     if work.look.config.transform is None:
         refuse_misfits(serve, schema_of(columns), work.name)
-    if serve.cel is not None:
-        from lading.serve.cel import compile_expression
-
-        compile_expression(serve.cel.expr, tuple(serve.cel.columns.items()))
 
 
 def shard(

@@ -19,7 +19,7 @@ from lading.serve.keys import Key, KeySpec, canonical
 from lading.snapshots.manifest import BuildMeta, Sharding
 
 if TYPE_CHECKING:
-    from lading.serve.cel import Program
+    from lading.cel.program import Program
 
 KEY_VARIABLE = "key"  # in a CEL expression: the key, whatever its column is called
 
@@ -64,10 +64,10 @@ class Router:
     @property
     def program(self) -> Program:
         """The compiled expression; asking for it checks it."""
-        from lading.serve.cel import compile_expression
+        from lading.cel.program import compile_expression
 
         columns = self.sharding.cel_columns or {}
-        return compile_expression(self.sharding.cel_expr or "", tuple(columns.items()))
+        return compile_expression(self.sharding.cel_expr or "", tuple(columns.items()), shard_hash)
 
     def route(self, key: Key, context: Mapping[str, Any] | None = None) -> int:
         """The shard that holds `key`, if any does. `context` has the other columns that CEL needs."""
@@ -97,7 +97,7 @@ class Router:
 
     def parsed_context(self, texts: Mapping[str, str]) -> dict[str, Any]:
         """`--context name=value` as values of the declared types."""
-        from lading.serve.cel import parsed_value
+        from lading.cel.program import parsed_value
 
         known = self.context
         for name in texts:

@@ -13,23 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
+from lading.cel import columns as cel_columns
 from lading.errors import RoutingError
-from lading.serve.cel_arrays import NotSimple, evaluate
 from lading.serve.keys import END, SIGN, TAGS, KeySpec, Kind
 from lading.serve.routing import KEY_VARIABLE, Router
 
 _BITFLIP = np.uint64(0xC73AB174C5ECD5A2)  # two words of xxh3's secret, for inputs of 4 to 8 bytes
 _BLOCK = 1 << 15
 _PRIME = np.uint64(0x9FB21C651E98DF25)
-
-_CEL_TYPES = {
-    "int": pa.int64(),
-    "uint": pa.uint64(),
-    "string": pa.string(),
-    "bytes": pa.binary(),
-    "double": pa.float64(),
-    "bool": pa.bool_(),
-}
 
 
 def xxh3_64_of_ints(values: np.ndarray) -> np.ndarray:
@@ -110,13 +101,8 @@ def _shards_by_cel(router: Router, batch: pa.RecordBatch) -> np.ndarray:
                 f"{column.null_count} rows have no {name}, which the routing expression needs",
                 hint="fill it, or drop such rows in the transform",
             )
-        columns[name] = column.cast(_CEL_TYPES[type])
-    program = router.program
-    try:
-        results = evaluate(program.tree, columns, batch.num_rows, _hashes)
-    except NotSimple:
-        lists = [column.to_pylist() for column in columns.values()]
-        results = pa.array(program.evaluate_all(tuple(columns), lists))
+        columns[name] = column.cast(cel_columns.TYPES[type])
+    results = cel_columns.evaluate(router.program, columns, batch.num_rows, _hashes)
     # Few distinct results (there are no more than shards): each is judged once.
     found = results.dictionary_encode()
     numbers = np.asarray([router.shard_of(token) for token in found.dictionary.to_pylist()], np.int32)

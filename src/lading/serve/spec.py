@@ -78,6 +78,8 @@ def spec_id(serve: Serve, schema: bytes, order_by: str | None, rows: int) -> str
     del said["lines"]
     if serve.cel is not None:
         said["cel"].pop("line")
+        if "matches" in serve.cel.expr:
+            said["cel"]["patterns"] = "re2"  # shards from before may have been routed by other patterns
     said |= {"version": VERSION, "schema": schema.hex(), "order_by": order_by}
     said["num_dbs"] = shard_count(serve, rows)
     return hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()

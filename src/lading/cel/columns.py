@@ -1,8 +1,7 @@
-"""Simple CEL expressions on whole columns: Arrow's kernels instead of a row at a time.
+"""CEL expressions on whole columns: Arrow's kernels where the expression is simple, else a row at a time.
 
-Simple is what Arrow computes exactly as CEL does: whole numbers, text and booleans, without regular
-expressions and without a divisor that could be zero. Kernels that notice an overflow stop; then, and
-for everything else, rows are evaluated one by one by the `cel` package, which has the last word.
+Simple is what Arrow computes exactly as CEL does: whole numbers, text and booleans, without a divisor that
+could be zero. Kernels that notice an overflow stop; then, and for everything else, the rows decide.
 """
 
 from __future__ import annotations
@@ -14,11 +13,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lading.cel.text import Node
+from lading.cel.parse import Node
+from lading.cel.program import Program
 
 Hasher = Callable[[pa.Array], np.ndarray]
 
-_TYPES = {"int": pa.int64(), "uint": pa.uint64(), "string": pa.string(), "bool": pa.bool_()}
+TYPES = {
+    "int": pa.int64(),
+    "uint": pa.uint64(),
+    "string": pa.string(),
+    "bytes": pa.binary(),
+    "double": pa.float64(),
+    "bool": pa.bool_(),
+}
+_SIMPLE = ("int", "uint", "string", "bool")
 _KERNELS = {
     "+": pc.add_checked,
     "-": pc.subtract_checked,
@@ -35,14 +43,28 @@ _KERNELS = {
     "-x": pc.negate_checked,
     "?:": pc.if_else,
 }
-_METHODS = {"startsWith": pc.starts_with, "endsWith": pc.ends_with, "contains": pc.match_substring}
+_METHODS = {
+    "startsWith": pc.starts_with,
+    "endsWith": pc.ends_with,
+    "contains": pc.match_substring,
+    "matches": pc.match_substring_regex,
+}
 
 
 class NotSimple(Exception):
     """The expression, or a value it met, is for the row-by-row evaluation."""
 
 
-def evaluate(tree: Node, columns: Mapping[str, pa.Array], rows: int, shard_hash: Hasher) -> pa.Array:
+def evaluate(program: Program, columns: Mapping[str, pa.Array], rows: int, shard_hash: Hasher) -> pa.Array:
+    """The result for each row of `columns`, which have the declared types and no nulls."""
+    try:
+        return by_kernels(program.tree, columns, rows, shard_hash)
+    except NotSimple:
+        lists = [column.to_pylist() for column in columns.values()]
+        return pa.array(program.evaluate_all(tuple(columns), lists), TYPES[program.tree.type])
+
+
+def by_kernels(tree: Node, columns: Mapping[str, pa.Array], rows: int, shard_hash: Hasher) -> pa.Array:
     """The result for each row; NotSimple when that is not for Arrow to say."""
     try:
         result = _value(tree, columns, shard_hash)
@@ -52,15 +74,12 @@ def evaluate(tree: Node, columns: Mapping[str, pa.Array], rows: int, shard_hash:
 
 
 def _value(node: Node, columns: Mapping[str, pa.Array], shard_hash: Hasher) -> Any:
+    if node.kind in ("literal", "name") and node.type not in _SIMPLE:
+        raise NotSimple(node.type)
     if node.kind == "literal":
-        if node.type not in _TYPES:
-            raise NotSimple(node.type)
-        return pa.scalar(node.value, _TYPES[node.type])
+        return pa.scalar(node.value, TYPES[node.type])
     if node.kind == "name":
-        column = columns[str(node.value)]
-        if column.type not in _TYPES.values():
-            raise NotSimple(str(column.type))
-        return column
+        return columns[str(node.value)]
     if node.kind == "operator":
         return _operator(node, columns, shard_hash)
     if node.kind == "method" and node.value in _METHODS and node.args[1].kind == "literal":
@@ -102,7 +121,7 @@ def _call(node: Node, columns: Mapping[str, pa.Array], shard_hash: Hasher) -> An
         return pa.array(shard_hash(value), pa.uint64())
     value = _value(node.args[0], columns, shard_hash)
     if name in ("int", "uint") and pa.types.is_integer(value.type):
-        return value.cast(_TYPES[name])  # a number that does not fit stops here
+        return value.cast(TYPES[name])  # a number that does not fit stops here
     if name == "string" and pa.types.is_integer(value.type):
         return value.cast(pa.string())
     raise NotSimple(name)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from lading.cel.text import CelProblem, Node, parse
+from lading.cel.parse import CelProblem, Node, parse
+from lading.cel.rows import Fault, matches
 
 TYPES = ("int", "uint", "string", "bytes", "double", "bool")
 HASH_FUNCTION = "shard_hash"
@@ -42,29 +44,31 @@ _METHODS: dict[str, tuple[tuple[tuple[str, ...], ...], str]] = {
 }
 
 
-def check(text: str, columns: Mapping[str, str]) -> tuple[Node, str]:
-    """The tree and its type, if the expression fits `columns` (name -> type); CelProblem otherwise."""
-    try:
-        tree = parse(text)
-        type = _type_of(tree, columns)
-    except RecursionError:
-        raise CelProblem(0, "the expression is too long", "split it, or make a column of it") from None
-    if type not in RESULTS:
+def check(text: str, columns: Mapping[str, str]) -> Node:
+    """The tree of a routing expression over `columns` (name -> type); CelProblem when it can't be one."""
+    tree = typed(text, columns)
+    if tree.type not in RESULTS:
         raise CelProblem(
             tree.start,
-            f"the expression gives {type}, which names no shard",
+            f"the expression gives {tree.type}, which names no shard",
             "it must give a whole number, or a token of routing_values",
         )
-    return tree, type
+    return tree
 
 
-def check_results(
-    tree: Node, type: str, num_dbs: int | None, routing_values: Sequence[int | str] | None
-) -> None:
+def typed(text: str, columns: Mapping[str, str]) -> Node:
+    """The tree, typed throughout, if the expression fits `columns`; CelProblem otherwise."""
+    try:
+        return _typed(parse(text), columns)
+    except RecursionError:
+        raise CelProblem(0, "the expression is too long", "split it, or make a column of it") from None
+
+
+def check_results(tree: Node, num_dbs: int | None, routing_values: Sequence[int | str] | None) -> None:
     """What can be known of the results without a row: their type against the tokens, and constants and
     remainders against the shards there are."""
     if routing_values is None:
-        if type == "string":
+        if tree.type == "string":
             raise CelProblem(
                 tree.start,
                 "the expression gives text, not the number of a shard",
@@ -77,8 +81,8 @@ def check_results(
                 )
         return
     wanted = "string" if isinstance(routing_values[0], str) else "int"
-    if wanted != ("int" if type == "uint" else type):
-        raise CelProblem(tree.start, f"the expression gives {type}, but routing_values are {wanted}")
+    if wanted != ("int" if tree.type == "uint" else tree.type):
+        raise CelProblem(tree.start, f"the expression gives {tree.type}, but routing_values are {wanted}")
     for leaf, _ in _leaves(tree):
         if leaf.kind == "literal" and leaf.value not in routing_values:
             raise CelProblem(leaf.start, f"routing_values does not list {leaf.value!r}")
@@ -97,23 +101,24 @@ def _leaves(tree: Node) -> Iterator[tuple[Node, object]]:
         yield from _leaves(tree.args[0])
 
 
-def _type_of(node: Node, columns: Mapping[str, str]) -> str:
+def _typed(node: Node, columns: Mapping[str, str]) -> Node:
     if node.kind == "literal":
         if node.type == "int" and node.value == 2**63:
             raise CelProblem(node.start, f"{node.value} does not fit into 64 bits")
-        return node.type
+        return node
     if node.kind == "name":
-        return _type_of_name(node, columns)
+        return replace(node, type=_type_of_name(node, columns))
     if node.kind in ("call", "method"):
-        return _type_of_call(node, columns)
+        return _typed_call(node, columns)
+    if node.kind not in ("operator", "list"):
+        raise CelProblem(node.start, "columns have no fields and no elements", "use the column itself")
+    node = replace(node, args=tuple(_typed(arg, columns) for arg in node.args))
     if node.kind == "operator":
-        return _type_of_operator(node, columns)
-    if node.kind == "list":
-        types = {_type_of(item, columns) for item in node.args}
-        if len(types) > 1:
-            raise CelProblem(node.start, f"a list of {_listed(types)}", "keep a list to one type")
-        return f"list of {types.pop() if types else _ANY}"
-    raise CelProblem(node.start, "columns have no fields and no elements", "use the column itself")
+        return replace(node, type=_type_of_operator(node))
+    types = {item.type for item in node.args}
+    if len(types) > 1:
+        raise CelProblem(node.start, f"a list of {_listed(types)}", "keep a list to one type")
+    return replace(node, type=f"list of {types.pop() if types else _ANY}")
 
 
 def _type_of_name(node: Node, columns: Mapping[str, str]) -> str:
@@ -125,7 +130,7 @@ def _type_of_name(node: Node, columns: Mapping[str, str]) -> str:
     raise CelProblem(node.start, f"there is no column {name!r}", hint)
 
 
-def _type_of_call(node: Node, columns: Mapping[str, str]) -> str:
+def _typed_call(node: Node, columns: Mapping[str, str]) -> Node:
     name, known = str(node.value), _FUNCTIONS if node.kind == "call" else _METHODS
     at = node.start if node.kind == "call" else node.args[0].end
     if name not in known:
@@ -135,49 +140,57 @@ def _type_of_call(node: Node, columns: Mapping[str, str]) -> str:
     if len(node.args) != len(wanted):
         less = len(wanted) - (node.kind == "method")
         raise CelProblem(at, f"{name}() takes {less} argument{'s' if less != 1 else ''}")
-    for arg, types in zip(node.args, wanted, strict=True):
-        found = _type_of(arg, columns)
-        if found not in types:
-            raise CelProblem(arg.start, f"{name}() of {found}", f"it takes {_listed(types)}")
-    return result
+    args = tuple(_typed(arg, columns) for arg in node.args)
+    for arg, types in zip(args, wanted, strict=True):
+        if arg.type not in types:
+            raise CelProblem(arg.start, f"{name}() of {arg.type}", f"it takes {_listed(types)}")
+    if name == "matches" and args[1].kind == "literal":
+        try:
+            matches("", str(args[1].value))
+        except Fault as fault:
+            raise CelProblem(args[1].start, str(fault), "patterns are RE2's") from None
+    return replace(node, args=args, type=result)
 
 
-def _type_of_operator(node: Node, columns: Mapping[str, str]) -> str:
-    operator, types = str(node.value), [_type_of(arg, columns) for arg in node.args]
+def _type_of_operator(node: Node) -> str:
+    operator, types = str(node.value), [arg.type for arg in node.args]
     if operator == "?:":
-        _expect(node.args[0], types[0], ("bool",), "a condition before '?'")
+        _expect(node.args[0], ("bool",), "a condition before '?'")
         if types[1] != types[2]:
             raise CelProblem(node.args[2].start, f"'?:' gives {types[1]} or {types[2]}", _CONVERT)
         return types[1]
     if operator in ("&&", "||", "!x"):
-        for arg, type in zip(node.args, types, strict=True):
-            _expect(arg, type, ("bool",), f"{operator.removesuffix('x')!r}")
+        for arg in node.args:
+            _expect(arg, ("bool",), f"{operator.removesuffix('x')!r}")
         return "bool"
     if operator == "-x":
-        _expect(node.args[0], types[0], ("int", "double"), "'-'")
+        _expect(node.args[0], ("int", "double"), "'-'")
         return types[0]
     if operator == "in":
-        _expect(node.args[1], types[1], (f"list of {types[0]}", f"list of {_ANY}"), "'in'")
+        _expect(node.args[1], (f"list of {types[0]}", f"list of {_ANY}"), "'in'")
         return "bool"
     if operator in _ARITHMETIC:
-        _expect(node.args[0], types[0], _ARITHMETIC[operator], f"{operator!r}")
-        _same(node, types)
+        _expect(node.args[0], _ARITHMETIC[operator], f"{operator!r}")
+        _same(node)
         return types[0]
-    _same(node, types)
+    if operator not in ("==", "!="):
+        _expect(node.args[0], TYPES, f"{operator!r}")
+    _same(node)
     return "bool"
 
 
 _CONVERT = "CEL converts nothing by itself: write 8u for an unsigned number, or int(), uint(), string()"
 
 
-def _same(node: Node, types: list[str]) -> None:
-    if types[0] != types[1]:
-        raise CelProblem(node.args[1].start, f"{types[0]} {node.value} {types[1]}", _CONVERT)
+def _same(node: Node) -> None:
+    left, right = node.args
+    if left.type != right.type:
+        raise CelProblem(right.start, f"{left.type} {node.value} {right.type}", _CONVERT)
 
 
-def _expect(node: Node, type: str, wanted: tuple[str, ...], where: str) -> None:
-    if type not in wanted:
-        raise CelProblem(node.start, f"{where} needs {_listed(wanted)}, not {type}")
+def _expect(node: Node, wanted: tuple[str, ...], where: str) -> None:
+    if node.type not in wanted:
+        raise CelProblem(node.start, f"{where} needs {_listed(wanted)}, not {node.type}")
 
 
 def _listed(types: tuple[str, ...] | set[str]) -> str:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import builtins
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from lading.cel.text import CelProblem, parse
-from lading.cel.types import check, check_results
-from lading.errors import ConfigError, MissingExtra, RoutingError
-from lading.serve import cel_arrays
-from lading.serve.cel import compile_expression
+from lading.cel import program
+from lading.cel.check import check, check_results
+from lading.cel.columns import TYPES, NotSimple, by_kernels, evaluate
+from lading.cel.parse import CelProblem, parse
+from lading.errors import ConfigError, RoutingError
+from lading.serve.routing import shard_hash
 from lading.serve.routing_arrays import xxh3_64_of_bytes, xxh3_64_of_ints
+
+
+def compile_expression(text: str, columns: tuple[tuple[str, str], ...]) -> program.Program:
+    return program.compile_expression(text, columns, shard_hash)
+
 
 COLUMNS = {"key": "int", "tier": "int", "region": "string", "size": "uint", "ratio": "double", "on": "bool"}
 
@@ -52,8 +58,18 @@ COLUMNS = {"key": "int", "tier": "int", "region": "string", "size": "uint", "rat
         ("'abc", 0, "is not expected"),
         ("99999999999999999999", 0, "does not fit into 64 bits"),
         ("9223372036854775808", 0, "does not fit into 64 bits"),
-        ("(" * 200 + "1" + ")" * 200, 32, "nested too deeply"),
-        ("-" * 200 + "key", 32, "nested too deeply"),
+        ("(" * 200 + "1" + ")" * 200, 40, "nested too deeply"),
+        ("-" * 200 + "key", 40, "nested too deeply"),
+        ("region.matches('(') ? 1 : 0", 15, "'(' is not a pattern"),
+        (
+            "[1] < [2] ? 1 : 0",
+            0,
+            "'<' needs bool or bytes or double or int or string or uint, not list of int",
+        ),
+        ("key + package", 6, "'package' is a reserved word of CEL"),
+        ("int(key,)", 8, "')' is not expected"),
+        (r"region + '\q'", 9, "is not a string that can be read"),
+        ("key \u00a0% 8", 4, "is not expected"),
     ],
 )
 def test_an_expression_that_does_not_fit_is_refused_with_its_place(text: str, at: int, said: str) -> None:
@@ -79,9 +95,9 @@ def test_an_expression_that_does_not_fit_is_refused_with_its_place(text: str, at
 def test_results_that_no_shard_can_have_are_refused_before_any_row(
     text: str, num_dbs: int | None, tokens: list[Any] | None, at: int, said: str
 ) -> None:
-    tree, type = check(text, COLUMNS)
+    tree = check(text, COLUMNS)
     with pytest.raises(CelProblem) as caught:
-        check_results(tree, type, num_dbs, tokens)
+        check_results(tree, num_dbs, tokens)
     assert said in caught.value.text
     assert caught.value.at == at
 
@@ -95,8 +111,7 @@ def test_what_fits_passes() -> None:
         ("size", None, [1, 2]),
         ("on && key > 3 || !(tier <= -2) ? 'a' : region", None, ["a"]),
     ]:
-        tree, type = check(text, COLUMNS)
-        check_results(tree, type, num_dbs, tokens)
+        check_results(check(text, COLUMNS), num_dbs, tokens)
 
 
 def test_an_endless_chain_is_refused_and_not_a_crash() -> None:
@@ -135,18 +150,37 @@ def test_a_row_that_fails_is_an_error_with_its_values() -> None:
         program.evaluate({"key": 0})
 
 
-def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
+@pytest.mark.parametrize(
+    ("type", "given"),
+    [
+        ("int", None), ("int", True), ("int", "3"), ("int", 3.0), ("int", 2**63),
+        ("uint", -1), ("uint", 2**64), ("string", None), ("string", 3), ("string", b"a"),
+        ("double", "x"), ("double", True), ("bool", 1),
+        ("bytes", "a"),
+    ],
+)  # fmt: skip
+def test_a_value_of_another_type_is_refused_and_never_compared(type: str, given: Any) -> None:
+    program = compile_expression("x == x ? 1 : 0", (("x", type),))
+    with pytest.raises(RoutingError, match=f"x: .* is not {type}"):
+        program.evaluate({"x": given})
 
-    def without(name: str, *args: Any, **more: Any) -> Any:
-        if name == "cel":
-            raise ImportError(name)
-        return real(name, *args, **more)
 
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtra) as caught:
-        compile_expression("key % 7", (("key", "int"),))
-    assert "lading[cel]" in caught.value.hint
+@pytest.mark.parametrize(
+    ("type", "given"),
+    [
+        ("int", np.int32(5)), ("uint", np.uint64(2**64 - 1)), ("double", np.float32(2)), ("double", 2),
+        ("bool", np.bool_(True)), ("string", np.str_("a")), ("bytes", bytearray(b"a")),
+    ],
+)  # fmt: skip
+def test_what_numpy_calls_a_number_is_one(type: str, given: Any) -> None:
+    assert compile_expression("x == x ? 1 : 0", (("x", type),)).evaluate({"x": given}) == 1
+
+
+def test_a_fault_deep_on_the_right_is_met_once_and_not_twice_a_level() -> None:
+    text = "on && (" * 38 + "1 / key == 1" + ")" * 38 + " ? 1 : 0"
+    program = compile_expression(text, (("key", "int"), ("on", "bool")))
+    with pytest.raises(RoutingError, match="division by zero"):
+        program.evaluate({"key": 0, "on": True})
 
 
 def hashes(values: pa.Array) -> Any:
@@ -199,15 +233,15 @@ def test_columns_give_what_rows_give(text: str, rows: list[tuple[int, int, str, 
     declared = {"key": "int", "tier": "int", "region": "string", "on": "bool"}
     assume(text.count("(") < 20)  # deeper ones are refused
     program = compile_expression(text, tuple(declared.items()))
-    types = (pa.int64(), pa.int64(), pa.string(), pa.bool_())
     lists = [list(column) for column in zip(*rows, strict=True)]
     columns = {
-        name: pa.array(values, type) for name, values, type in zip(declared, lists, types, strict=True)
+        name: pa.array(values, TYPES[type])
+        for (name, type), values in zip(declared.items(), lists, strict=True)
     }
 
     try:
-        found = cel_arrays.evaluate(program.tree, columns, len(rows), hashes).to_pylist()
-    except cel_arrays.NotSimple:
+        found = by_kernels(program.tree, columns, len(rows), hashes).to_pylist()
+    except NotSimple:
         return
     assert found == program.evaluate_all(tuple(declared), lists)
 
@@ -220,15 +254,28 @@ def test_what_is_common_needs_no_row_by_row_evaluation() -> None:
         "region",
         "region == 'eu' ? 0 : 1",
         "region in ['eu'] ? 1 : 2",
+        "region.matches('^e') ? 1 : 2",
         "shard_hash(region + ':' + string(key)) % 8u",
     ):
-        tree, _ = check(text, {"key": "int", "region": "string"})
-        assert len(cel_arrays.evaluate(tree, columns, 2, hashes)) == 2
+        tree = check(text, {"key": "int", "region": "string"})
+        assert len(by_kernels(tree, columns, 2, hashes)) == 2
 
 
-def test_an_overflow_is_left_to_cel_which_refuses_it() -> None:
+def test_an_overflow_is_left_to_the_rows_which_refuse_it() -> None:
     program = compile_expression("key + 1", (("key", "int"),))
-    with pytest.raises(cel_arrays.NotSimple):
-        cel_arrays.evaluate(program.tree, {"key": pa.array([2**63 - 1])}, 1, hashes)
-    with pytest.raises(RoutingError, match="overflow"):
-        program.evaluate_all(("key",), [[2**63 - 1]])
+    columns = {"key": pa.array([1, 2**63 - 1])}
+    with pytest.raises(NotSimple):
+        by_kernels(program.tree, columns, 2, hashes)
+    with pytest.raises(RoutingError, match=r"\{'key': 9223372036854775807\}: integer overflow"):
+        evaluate(program, columns, 2, hashes)
+
+
+def test_a_fault_that_logic_absorbs_stops_no_column() -> None:
+    program = compile_expression("key == 0 || 10 / key > 3 ? 1 : 0", (("key", "int"),))
+    assert evaluate(program, {"key": pa.array([0, 1, 5])}, 3, hashes).to_pylist() == [1, 1, 0]
+
+
+def test_large_unsigned_results_stay_unsigned_beside_small_ones() -> None:
+    program = compile_expression("ratio > 1.0 ? size : 0u", (("ratio", "double"), ("size", "uint")))
+    columns = {"ratio": pa.array([2.0, 0.5]), "size": pa.array([2**64 - 1, 1], pa.uint64())}
+    assert evaluate(program, columns, 2, hashes).to_pylist() == [2**64 - 1, 0]
