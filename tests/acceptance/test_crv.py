@@ -21,7 +21,7 @@ from support.crv import SeedPartMeta
 
 from lading import catalog
 from lading.errors import ManifestParseError
-from lading.layout import bucket_key
+from lading.layout.table import bucket_key
 from lading.log.table_manifest import load_manifest, write_manifest
 from lading.log.table_manifest_text import (
     PartitionMeta,
