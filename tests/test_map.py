@@ -12,7 +12,6 @@ import pytest
 from pyspark.sql import SparkSession
 from support.walks import walked
 
-import lading
 from lading.cli.main import invoke
 
 ROOT = Path(__file__).parents[1]
@@ -61,7 +60,9 @@ def test_every_step_of_a_walk_is_a_function_that_is_there(walk: str) -> None:
     for step in re.findall(r"\S+\.py:\S+", found[1]):
         file, _, function = step.partition(":")
         text = (ROOT / "src" / "lading" / file).read_text(encoding="utf-8")
-        assert re.search(rf"^\s*(?:async )?(?:def|class) {function.rpartition('.')[2]}\b", text, re.MULTILINE), step
+        assert re.search(
+            rf"^\s*(?:async )?(?:def|class) {function.rpartition('.')[2]}\b", text, re.MULTILINE
+        ), step
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +82,10 @@ def write(file: Path, text: str) -> None:
 
 
 def change(folder: Path) -> None:
-    write(folder / "data" / "a.csv", f"imo,name\n97,{'a' * (1 + len((folder / 'data' / 'a.csv').read_text()))}\n")
+    write(
+        folder / "data" / "a.csv",
+        f"imo,name\n97,{'a' * (1 + len((folder / 'data' / 'a.csv').read_text()))}\n",
+    )
 
 
 WALKS: dict[str, Callable[[Path], object]] = {

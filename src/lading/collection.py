@@ -265,11 +265,12 @@ class Collection:
         self.close()
 
     def _opened(self) -> Table:
+        from lading.layout.table import LOG, LOG_FOLDER
         from lading.log.table import Table
 
         if self._table is None:
             if not Table.exists(self.where):
-                log = "manifest.log" if isinstance(self.where, Path) else "log"
+                log = LOG if isinstance(self.where, Path) else LOG_FOLDER
                 raise NotFound(
                     f"{self.where} is not a collection: it has no {log}",
                     hint=f"start one: lading collection add {self.where} FILE…",

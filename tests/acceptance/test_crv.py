@@ -22,7 +22,7 @@ from support.servers import S3Server
 
 from lading import catalog
 from lading.errors import ConfigError, ManifestParseError
-from lading.layout import bucket_key
+from lading.layout.table import bucket_key
 from lading.log.table_manifest import load_manifest, write_manifest
 from lading.log.table_manifest_text import (
     PartitionMeta,

@@ -15,8 +15,8 @@ from support.machines import KillAt, Killed
 from lading.cli.main import invoke
 from lading.errors import BadRows, NotFound
 from lading.ingest.quarantine import drop_aside, list_aside
+from lading.layout.table import is_part_of
 from lading.log.table import Table
-from lading.parts.write import is_part_of
 
 ASIDE = "on_bad: quarantine\n"
 

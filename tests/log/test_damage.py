@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lading.errors import LadingError, LogCorrupt
-from lading.log.checkpoint import NAME as CHECKPOINT
+from lading.layout.table import CHECKPOINT, LOG
 from lading.log.checkpoint import write_checkpoint
-from lading.log.file import NAME as LOG
 from lading.log.table import Table
 from lading.model import Commit, Member, Source, Zone
 from lading.state.tables import STATE_VERSION

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lading.errors import LogCorrupt
+from lading.layout.table import LOG
 from lading.log import file as log_module
 from lading.log import table as table_module
-from lading.log.file import NAME
 from lading.log.state import TableState
 from lading.log.table import Table
 from lading.model import Commit, Member, Source, Zone
@@ -145,10 +145,10 @@ def test_a_damaged_overlay_is_passed_over(table, tmp_path):
 
 
 def test_an_overlay_does_not_hide_damage_of_the_log(table):
-    log = bytearray((table.folder / NAME).read_bytes())
+    log = bytearray((table.folder / LOG).read_bytes())
     at = log.index(b"m1.parquet")  # in a commit that the overlay covers
     log[at] ^= 1
-    (table.folder / NAME).write_bytes(log)
+    (table.folder / LOG).write_bytes(log)
     with pytest.raises(LogCorrupt, match="damaged at offset"):
         Table.open(table.folder)
 
@@ -172,9 +172,9 @@ def test_an_overlay_of_another_log_or_checkpoint_is_passed_over(table, tmp_path)
 def test_a_log_that_was_cut_behind_the_overlays_start_is_read_by_itself(table):
     """Restored from a backup, say: an overlay of what came later doesn't count."""
     frame = b"LDGF"
-    log = (table.folder / NAME).read_bytes()
+    log = (table.folder / LOG).read_bytes()
     third = [at for at in range(len(log)) if log.startswith(frame, at)][2]
-    (table.folder / NAME).write_bytes(log[:third])
+    (table.folder / LOG).write_bytes(log[:third])
     opened = Table.open(table.folder)
     assert opened.state.sequence == 2 and opened.state.count() == 1
 
@@ -205,9 +205,9 @@ def test_an_overlay_stands_for_what_its_writer_read_and_not_for_what_lies_there(
     """A log is put back under an open table: what the table remembers must not be what others see."""
     table = Table.create(tmp_path / "t", "t")
     table.commit(commit(add=(member(10),)))
-    backup = (table.folder / NAME).read_bytes()
+    backup = (table.folder / LOG).read_bytes()
     table.commit(commit(add=(member(20),)))
-    (table.folder / NAME).write_bytes(backup)
+    (table.folder / LOG).write_bytes(backup)
     other = Table.open(table.folder)
     other.commit(commit(add=(member(31),)))  # as long as the one that is gone
     for number in (40, 50, 61):

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lading.errors import Conflict, LogCorrupt
+from lading.layout.table import LOG
 from lading.log import table as table_module
-from lading.log.file import NAME, LogFile
+from lading.log.file import LogFile
 from lading.log.table import Table
 from lading.model import Commit, Member, Source, Zone
 from lading.where.bind import bind, parse
@@ -49,7 +50,7 @@ def table(tmp_path: Path) -> Table:
 
 @pytest.mark.acceptance("T2")
 def test_every_commit_leaves_the_earlier_bytes_of_the_log_as_they_were(table):
-    log = table.folder / NAME
+    log = table.folder / LOG
     before = log.read_bytes()
     a, b = member("a"), member("b", 10, 19)
     for edits in ({"add": (a,)}, {"add": (b,)}, {"tier": ((a.path, 2),)}, {"remove": (a.path,)}):
@@ -90,11 +91,11 @@ def test_one_commit_is_one_write_and_one_fsync(table, monkeypatch):
 @pytest.mark.acceptance("T6")
 def test_a_log_cut_at_any_byte_of_its_last_frame_opens_with_the_state_before_and_takes_commits(table):
     table.commit(commit("1", add=(member("a"),)))
-    keep = (table.folder / NAME).read_bytes()
+    keep = (table.folder / LOG).read_bytes()
     table.commit(commit("2", add=(member("b"),)))
-    whole = (table.folder / NAME).read_bytes()
+    whole = (table.folder / LOG).read_bytes()
     for cut in range(len(keep), len(whole)):
-        (table.folder / NAME).write_bytes(whole[:cut])
+        (table.folder / LOG).write_bytes(whole[:cut])
         torn = Table.open(table.folder)
         assert paths(torn) == ["bucket=000000/a.parquet"]
         torn.commit(commit("3", add=(member("c"),)))
@@ -106,20 +107,20 @@ def test_a_log_cut_at_any_byte_of_its_last_frame_opens_with_the_state_before_and
 def test_a_flipped_byte_in_the_middle_is_an_error_with_its_offset(table):
     starts = []
     for name in "abc":
-        starts.append((table.folder / NAME).stat().st_size)
+        starts.append((table.folder / LOG).stat().st_size)
         table.commit(commit(name, add=(member(name),)))
-    whole = bytearray((table.folder / NAME).read_bytes())
+    whole = bytearray((table.folder / LOG).read_bytes())
     for at in range(starts[1], starts[2]):
         damaged = bytearray(whole)
         damaged[at] ^= 0x40
-        (table.folder / NAME).write_bytes(damaged)
+        (table.folder / LOG).write_bytes(damaged)
         with pytest.raises(LogCorrupt, match=f"offset {starts[1]}"):
             Table.open(table.folder)
 
 
 def test_zeros_behind_the_log_are_a_torn_tail(table):
     table.commit(commit("1", add=(member("a"),)))
-    with open(table.folder / NAME, "ab") as file:
+    with open(table.folder / LOG, "ab") as file:
         file.write(b"\0" * 4096)
     table.commit(commit("2", add=(member("b"),)))
     assert len(paths(Table.open(table.folder))) == 2
@@ -127,11 +128,11 @@ def test_zeros_behind_the_log_are_a_torn_tail(table):
 
 def test_a_torn_tail_is_cut_off_before_the_next_append(table):
     table.commit(commit("1", add=(member("a"),)))
-    with open(table.folder / NAME, "ab") as file:
+    with open(table.folder / LOG, "ab") as file:
         file.write(b"LDGF" + b"x" * 10_000)
     table.commit(commit("2", add=(member("b"),)))
     tail = LogFile(table.folder).read()
-    assert not tail.frames.torn and tail.frames.end == (table.folder / NAME).stat().st_size
+    assert not tail.frames.torn and tail.frames.end == (table.folder / LOG).stat().st_size
 
 
 def test_a_full_disk_loses_nothing(table, monkeypatch):
@@ -217,7 +218,7 @@ class TestCheckpoint:
         before = paths(table)
         table.compact()
         assert paths(table) == before == paths(Table.open(table.folder))
-        assert (table.folder / NAME).stat().st_size < 300
+        assert (table.folder / LOG).stat().st_size < 300
         table.commit(commit("y", add=(member("n", 100, 109),)))
         assert paths(Table.open(table.folder)) == [*before, "bucket=000000/n.parquet"]
 

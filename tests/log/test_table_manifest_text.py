@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lading.errors import ManifestParseError
-from lading.layout import bucket_key
+from lading.layout.table import bucket_key
 from lading.log.table_manifest_text import (
     PartMeta,
     TableManifest,

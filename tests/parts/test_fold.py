@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from lading.errors import PartError
+from lading.layout.table import is_part_of
 from lading.model import Member
 from lading.parts.fold import Fold, FoldSpec, fold_parts, plan_folds
-from lading.parts.write import Origin, PartWriter, is_part_of
+from lading.parts.write import Origin, PartWriter
 
 SCHEMA = pa.schema(
     [("k", pa.int64()), ("s", pa.string()), ("l", pa.list_(pa.int64())), ("_source", pa.int64())]

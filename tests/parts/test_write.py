@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lading.parts.write import Origin, PartWriter, is_part_of, part_name
+from lading.layout.table import is_part_of, part_name
+from lading.parts.write import Origin, PartWriter
 
 SCHEMA = pa.schema(
     [("k", pa.int64()), ("s", pa.string()), ("l", pa.list_(pa.int64())), ("_source", pa.int64())]

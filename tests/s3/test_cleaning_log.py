@@ -16,8 +16,7 @@ from lading.model import Commit
 from lading.state.frame import encode_commit
 from lading.upkeep.clean import apply as step
 from lading.upkeep.clean.apply import CleanReport, clean
-from lading.upkeep.clean.files import files_of
-from lading.upkeep.clean.names import FoundFile
+from lading.upkeep.clean.files import FoundFile, files_of
 from lading.upkeep.clean.rules import LogReach
 from lading.upkeep.clean.survey import Rules
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from lading.config.file import load as load_config
+from lading.layout.table import SHARD
 from lading.run import RunReport, run
 from lading.serve.routing import Router
-from lading.serve.shard_file import FILE_NAME
 from lading.snapshots.manifest import ParsedSnapshot, ShardMeta, read_snapshot
 from lading.snapshots.opening import open_manifest
 from lading.snapshots.stores.by_url import store_of
@@ -96,7 +96,7 @@ class ServedProject:
         return {shard.db_id: shard.db_url for shard in self.snapshot().shards}
 
     def file(self, shard: ShardMeta) -> Path:
-        return self.table / str(shard.db_url) / FILE_NAME
+        return self.table / str(shard.db_url) / SHARD
 
     def shards(self) -> dict[int, dict[Any, bytes]]:
         """Every shard's content as it lies there, keys decoded."""

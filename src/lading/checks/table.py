@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lading.errors import ConfigError
+from lading.layout.table import SOURCE
 from lading.model import Check, CheckResult, FoundFile, StartSpark, Tally
 from lading.read.scan import scan, table_schema
 from lading.state.memberset import MemberSet
@@ -142,7 +143,7 @@ def _wrong_number(check: Check, rows: int) -> str | None:
 
 
 def _wrong_columns(check: Check, members: MemberSet) -> str | None:
-    have = [name for name in table_schema(members).names if name != "_source"]
+    have = [name for name in table_schema(members).names if name != SOURCE]
     missing = [name for name in check.columns if name not in have]
     more = [name for name in have if name not in check.columns] if check.strict else []
     said = [f"{', '.join(missing)} missing"] if missing else []
@@ -157,7 +158,7 @@ def _unique(check: Check, members: MemberSet, session: StartSpark, table: str) -
         if name not in names:
             raise ConfigError(
                 f"lading.yaml:{check.line}: {check.key}: {table} has no column {name!r}",
-                hint=f"it has {', '.join(one for one in names if one != '_source')}; nothing was published",
+                hint=f"it has {', '.join(one for one in names if one != SOURCE)}; nothing was published",
                 table=table,
             )
     live = members.candidates(None)

@@ -111,9 +111,10 @@ def _answer(config: Config, table: TableConfig, keys: list[str]) -> _Answer:
 def _archive(config: Config, table: TableConfig, key: str, plan: TablePlan) -> _Answer | None:
     """An archive, or what a script works on: what becomes of the files that come out of it."""
     from lading.cli.terminal.screen import count_words, verdict_words
-    from lading.sources.archives.extractions import made_name, relative_path
+    from lading.layout.project import made_folder
+    from lading.sources.archives.extractions import relative_path
 
-    start = made_name(key, relative_path(config.project, table.root, key, table.url)) + "/"
+    start = made_folder(key, relative_path(config.project, table.root, key, table.url)) + "/"
     verdicts: Counter[str] = Counter(one.verdict for one in plan.files if one.key.startswith(start))
     if not verdicts:
         return None

@@ -11,9 +11,10 @@ import typer
 
 from lading.cli.terminal.invocation import invocation_of
 from lading.errors import ConfigError
+from lading.layout.project import CONFIG
 
 _FILES = {
-    "lading.yaml": "lading.yaml",
+    CONFIG: CONFIG,
     "make_sample_data.py": "make_sample_data.py",
     "transforms/voyages.py": "voyages.py",
 }

@@ -33,10 +33,11 @@ def manifest_show(ctx: typer.Context, tables: Tables = None, json: Json = False)
     """
     config = config_of(ctx, tables)
     from lading.cli.terminal.screen import print_json, say, show_table
-    from lading.sources.global_manifest import NAME, load_extractions
+    from lading.layout.project import GLOBAL_MANIFEST
+    from lading.sources.global_manifest import load_extractions
 
     found = [_manifest_object(config, name) for name in tables or config.tables]
-    extractions = load_extractions(config.project / "manifest" / NAME)
+    extractions = load_extractions(config.project / GLOBAL_MANIFEST)
     if json:
         import msgspec
 

@@ -73,7 +73,7 @@ def _report_object(report: MergeReport, dry_run: bool) -> dict[str, Any]:
 
 def _show(report: MergeReport, dry_run: bool) -> None:
     from lading.cli.terminal.screen import byte_words, count_words, say, show_table
-    from lading.layout import bucket_key
+    from lading.layout.table import bucket_key
 
     if not report.folds:
         say("Nothing to merge: no bucket has small parts that would become fewer, or rows taken out.")

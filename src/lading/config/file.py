@@ -13,14 +13,13 @@ from pathlib import Path
 from lading.config.archives import archive_limits
 from lading.config.checks import checks_of
 from lading.config.clean import keep_of
-from lading.config.project import CACHE_NAME, Config, SparkConfig, TableConfig
+from lading.config.project import Config, SparkConfig, TableConfig
 from lading.config.section import Section
 from lading.config.stores import postgres_names, s3_options, store_url, warehouse
 from lading.config.table import TABLE_KEYS, table_config
 from lading.config.yaml import Problem, read_lines
 from lading.errors import ConfigError
-
-FILE_NAME = "lading.yaml"
+from lading.layout.project import CACHE, CONFIG
 
 PROJECT_KEYS = ("warehouse", "store", "s3", "postgres", "archives", "checks", "clean", "spark", "tables")
 SPARK_KEYS = ("master", "conf")
@@ -31,7 +30,7 @@ _LONGEST_NAME = 100  # it is part of the names of folders, of files beside other
 def load(project: Path) -> Config:
     """Read and check `project`/lading.yaml; ConfigError lists everything that is wrong with it."""
     project = Path(os.path.abspath(project))
-    file = project / FILE_NAME
+    file = project / CONFIG
     root, problems = read_lines(_text_of(file))
     config = _config(project, file, Section(root, "", PROJECT_KEYS, problems)) if root else None
     if problems or config is None:
@@ -44,7 +43,7 @@ def _text_of(file: Path) -> str:
         return file.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
         raise ConfigError(
-            f"there is no {FILE_NAME} in {file.parent}",
+            f"there is no {CONFIG} in {file.parent}",
             hint="`lading init` writes one here; `lading -C DIR` works on the project in DIR",
             file=str(file),
         ) from None
@@ -58,7 +57,7 @@ def _text_of(file: Path) -> str:
 
 def _config_error(file: Path, problems: list[Problem]) -> ConfigError:
     lines = [
-        f"{FILE_NAME}:{problem.line}: {problem.key + ': ' if problem.key else ''}{problem.text}"
+        f"{CONFIG}:{problem.line}: {problem.key + ': ' if problem.key else ''}{problem.text}"
         for problem in sorted(dict.fromkeys(problems), key=lambda problem: (problem.line, problem.key))
     ]
     keys = [problem.key.split(".") for problem in problems]
@@ -78,8 +77,8 @@ def _config(project: Path, file: Path, section: Section) -> Config:
     s3 = s3_options(section)
     return Config(
         project=project,
-        warehouse=warehouse(project, section, s3, project / CACHE_NAME),
-        cache=project / CACHE_NAME,
+        warehouse=warehouse(project, section, s3, project / CACHE),
+        cache=project / CACHE,
         spark=SparkConfig(master=spark.text("master") or "local[*]", conf=_spark_conf(spark)),
         tables=tables,
         file=file,

@@ -13,9 +13,8 @@ from lading.config.gate import Gate
 from lading.config.serve import Serve
 from lading.config.stores import PostgresNames
 from lading.errors import NotFound
+from lading.layout.project import schema_file, source_manifest
 from lading.model import Check, Drift, Format, OnBad, Place, Threshold
-
-CACHE_NAME = ".lading_cache"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ class Config:
         return warehouse.below(name) if isinstance(warehouse, Place) else warehouse / name
 
     def source_manifest(self, name: str) -> Path:
-        return self.project / "manifest" / f"{name}.json"
+        return self.project / source_manifest(name)
 
     def schema_file(self, name: str) -> Path:
-        return self.project / "schema" / f"{name}.yaml"
+        return self.project / schema_file(name)

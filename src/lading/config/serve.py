@@ -10,6 +10,7 @@ from lading.cel.check import TYPES, check, check_results
 from lading.cel.parse import CelProblem
 from lading.config.section import Section
 from lading.config.yaml import Line
+from lading.layout.table import SHARD_TEMPLATE, SHARDS, SOURCE, is_taken
 
 SERVE_KEYS = (
     "key",
@@ -27,16 +28,11 @@ CEL_KEYS = ("expr", "columns", "routing_values")
 ENCODINGS = ("json", "msgpack", "raw")
 KEY_ENCODINGS = ("u64be", "u32be", "utf8", "raw")
 SHARD_LIMIT = 100_000
-DEFAULT_PREFIX = "shards"
-DEFAULT_TEMPLATE = "db={db_id:05d}"
 
 # Plain characters only: a shard's place is part of a path and of a URL, and has to be the same in both.
 _TEMPLATE = re.compile(r"[A-Za-z0-9_=.-]*\{db_id(?::0?[0-9]{0,2}d?)?\}[A-Za-z0-9_=.-]*")
 _PREFIX = re.compile(r"[A-Za-z0-9_=.-]+(?:/[A-Za-z0-9_=.-]+)*")
 _LONGEST = 200  # characters: what a shard's file and its attempt are called comes behind
-_STEP = re.compile(r"(?:run_id|attempt)=.*")  # steps that mean something below a table's shards
-# What a table's root holds already: shards never mix with it.
-_TAKEN = re.compile(r"bucket=.*|manifests|runs|quarantine|log|checkpoint|manifest\..*|_.*|\.+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +57,8 @@ class Serve:
     max_keys_per_shard: int | None = None
     duplicates: Literal["error", "latest"] = "error"
     cel: Cel | None = None
-    shard_prefix: str = DEFAULT_PREFIX
-    db_path_template: str = DEFAULT_TEMPLATE
+    shard_prefix: str = SHARDS
+    db_path_template: str = SHARD_TEMPLATE
     lines: dict[str, int] = field(default_factory=dict, compare=False)  # key -> line, for later complaints
 
 
@@ -88,8 +84,8 @@ def serve(table: Section) -> Serve | None:
         max_keys_per_shard=_whole(section, "max_keys_per_shard", 1 << 40),
         duplicates=cast(Literal["error", "latest"], section.choice("duplicates", ("error", "latest"))),
         cel=cel,
-        shard_prefix=section.checked("shard_prefix", _prefix_problem) or DEFAULT_PREFIX,
-        db_path_template=section.checked("db_path_template", _template_problem) or DEFAULT_TEMPLATE,
+        shard_prefix=section.checked("shard_prefix", _prefix_problem) or SHARDS,
+        db_path_template=section.checked("db_path_template", _template_problem) or SHARD_TEMPLATE,
         lines={name: line.line for name, line in section.lines.items()} | {"": section.line},
     )
     _check_count(section, found)
@@ -168,8 +164,8 @@ def _names(section: Section, name: str, what: str) -> tuple[str, ...]:
         return ()
     if len(set(names)) < len(names):
         section.complain(name, "names a column twice")
-    if "_source" in names:
-        section.complain(name, "_source is lading's own column; choose others")
+    if SOURCE in names:
+        section.complain(name, f"{SOURCE} is lading's own column; choose others")
     return tuple(cast(list[str], names))
 
 
@@ -204,8 +200,7 @@ def _prefix_problem(text: str) -> str | None:
         )
     if len(text) > _LONGEST:
         return f"has at most {_LONGEST} characters"
-    taken = _TAKEN.fullmatch(steps[0]) or any(map(_STEP.fullmatch, steps))
-    return "is a name that lading uses itself" if taken else None
+    return "is a name that lading uses itself" if is_taken(text) else None
 
 
 def _template_problem(text: str) -> str | None:

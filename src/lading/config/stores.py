@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from lading.config.section import Section
 from lading.errors import holds_secret
+from lading.layout.project import WAREHOUSE
 from lading.model import Place
 
 S3_KEYS = ("endpoint", "region", "access_key_id", "secret_access_key", "session_token", "allow_http")
@@ -52,7 +53,7 @@ def store_url(project: Path, section: Section) -> str | None:
 
 def warehouse(project: Path, section: Section, s3: dict[str, str], cache: Path) -> Path | Place:
     """What `warehouse:` says: a folder, or a place in a bucket."""
-    text = section.checked("warehouse", _warehouse_problem) or "warehouse"
+    text = section.checked("warehouse", _warehouse_problem) or WAREHOUSE
     if scheme_of(text) == "s3":
         return Place(text.rstrip("/"), tuple(sorted(s3.items())), str(cache))
     return Path(_folder(project, text, "warehouse", section))

@@ -12,11 +12,13 @@ from lading.config.checks import checks_of, max_bad_of, on_bad_of, refuse_unplac
 from lading.config.gate import gate
 from lading.config.options import format_of, read_options, spec_of
 from lading.config.patterns import names_of, re2_of
-from lading.config.project import CACHE_NAME, TableConfig
+from lading.config.project import TableConfig
 from lading.config.section import Section
 from lading.config.serve import serve
 from lading.config.stores import almost_url, mistyped_url
 from lading.config.yaml import Line
+from lading.layout.project import CACHE, OBJECTS
+from lading.layout.table import SOURCE
 from lading.model import Check, Drift, Format
 
 TABLE_KEYS = (
@@ -66,7 +68,7 @@ def table_config(project: Path, name: str, section: Section, defaults: tuple[Che
         section.complain("columns_from_name", "`value` is what Spark calls a line; choose another name")
     return TableConfig(
         name=name,
-        root=project / CACHE_NAME / "objects" / name if bucket else _below(project, root),
+        root=project / CACHE / OBJECTS / name if bucket else _below(project, root),
         path=section.checked("path", _glob_problem, required=True) or "",
         format=format,
         spec=spec_of(section, format),
@@ -137,8 +139,8 @@ def _name_pattern_problem(text: str) -> str | None:
         return str(error)
     if not names:
         return "has no named group; write (?P<port>[a-z]+) for a column called port"
-    if "_source" in names:
-        return "_source is lading's own column; choose another name"
+    if SOURCE in names:
+        return f"{SOURCE} is lading's own column; choose another name"
     return None
 
 

@@ -20,10 +20,11 @@ from typing import Any, Protocol
 from lading.errors import SchemaDrift, SourceError
 from lading.formats.opening import READ_ERRORS, open_plain, unreadable
 from lading.formats.types import joined, widens
+from lading.layout.table import SOURCE
 from lading.model import DELIMITERS, Column, Drift, Format, FoundFile
 
 # The row's lineage; no source may bring a column of that name.
-RESERVED = frozenset({"_source"})
+RESERVED = frozenset({SOURCE})
 
 
 class Records(Protocol):

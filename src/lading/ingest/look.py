@@ -16,6 +16,7 @@ from lading.ingest.recipe import current_recipe, only_relaxed, recipe_of
 from lading.ingest.schema import evolution_of, is_stale_for_good, stale_note
 from lading.ingest.setting import Refused, Setting
 from lading.ingest.unpack import refused_keys
+from lading.layout.project import source_manifest
 from lading.log.table import Table
 from lading.model import Column, Digest, FoundFile, Member, StartSpark
 from lading.sources.discover import digests_of, discover_files, objects_of
@@ -127,7 +128,7 @@ def _look(
     expanded = expand(Setting(config, cfg, watch, objects, act, replay), listed, section)
     found = expanded.found
     check_collisions(file.key for file in found)
-    ledger = make_ledger(manifest, table.state if table else None, f"manifest/{cfg.name}.json")
+    ledger = make_ledger(manifest, table.state if table else None, source_manifest(cfg.name))
     ledger = replace(ledger, known=without_hidden(ledger.known, expanded.hidden))
     watch.phase(cfg.name, "plan")
     readable = act is not None or (objects is None and not expanded.waiting)
@@ -175,7 +176,7 @@ def _quick_look(
     stale = is_stale_for_good(config, cfg, found, plan, manifest)
     if stale and cfg.drift != "evolve":
         plan = replace(plan, notes=(stale_note(cfg),))
-    ledger = quiet_ledger(manifest, table, f"manifest/{cfg.name}.json")
+    ledger = quiet_ledger(manifest, table, source_manifest(cfg.name))
     return Look(cfg, table, manifest, ledger, found, columns, current, plan, stale=stale)
 
 

@@ -16,6 +16,7 @@ from lading.formats.quotes import unclosed_quote
 from lading.ingest.recipe import recipe_of
 from lading.ingest.schema import layout_of, one_column_note, pin, repin
 from lading.ingest.work import Aside, Prepared, Work, now_text
+from lading.layout.beside import lock_of
 from lading.model import BadRow, Column, Digest, FoundFile, Ingested, IngestJob
 from lading.sources.discover import digests_of
 from lading.sources.fingerprint import source_id
@@ -116,7 +117,7 @@ def refuse_bad_rows(work: Work, ingested: Ingested) -> None:
 def staging(work: Work) -> Iterator[None]:
     """The run's folder of links for Spark: locked while in use, so that the next run can tell and drop
     one that a killed run left behind."""
-    lock = work.staging.with_suffix(".lock")
+    lock = work.staging.with_name(lock_of(work.staging.name))
     sweep_staging(work.staging.parent)
     try:
         with locked(lock):
@@ -129,7 +130,7 @@ def staging(work: Work) -> Iterator[None]:
 def sweep_staging(folder: Path) -> int:
     """Drop what killed runs left; how many of them."""
     swept = 0
-    for lock in folder.glob("*.lock"):
+    for lock in folder.glob(lock_of("*")):
         if not is_locked(lock):
             shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
             lock.unlink(missing_ok=True)

@@ -20,9 +20,10 @@ from lading.formats.opening import open_plain
 from lading.ingest.ledger import nothing_of
 from lading.ingest.unpack import RefusedBefore, refused_before
 from lading.ingest.work import Aside, Rejected, Work, new_id, now_text
+from lading.layout.table import SOURCE
 from lading.log.table import Table
 from lading.model import Commit, Source
-from lading.parts.write import SOURCE, Origin
+from lading.parts.write import Origin
 from lading.sources.fingerprint import source_id
 from lading.sources.manifest import load as load_source_manifest
 from lading.storage.place import drop_file

@@ -13,6 +13,7 @@ from lading.ingest.look import Look
 from lading.ingest.quiet import SEAL, seal_of
 from lading.ingest.schema import FOUND_HASH, found_hash
 from lading.ingest.work import Work, now_text
+from lading.layout.project import schema_file, source_manifest
 from lading.log.state import TableState
 from lading.log.table import Table
 from lading.log.table_manifest import manifest_of, write_manifest
@@ -78,7 +79,7 @@ def record_sources(config: Config, look: Look, state: TableState, failures: Mapp
 
 def _asked_since(there: SourceManifest, look: Look, state: TableState) -> dict[str, str]:
     """Requests that the file makes, and that this run hasn't met by reading."""
-    asked = make_ledger(there, state, f"manifest/{look.config.name}.json").known
+    asked = make_ledger(there, state, source_manifest(look.config.name)).known
     met = {file.key for file in look.plan.read}
     return {key: one.again for key, one in asked.items() if one.again is not None and key not in met}
 
@@ -143,6 +144,6 @@ def schema_section(config: Config, name: str) -> dict[str, str]:
         return {}
     return {
         "generated_at": schema.generated_at,
-        "output_path": f"schema/{name}.yaml",
+        "output_path": schema_file(name),
         "combined_hash": schema.combined_hash,
     }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lading.config.project import Config, TableConfig
 from lading.formats.fixed_width import layout_columns, load_layout
 from lading.ingest.plan import TablePlan
+from lading.layout.project import schema_file
 from lading.model import DELIMITERS, Column, FoundFile, Layout, Source
 from lading.sources.manifest import SourceManifest
 from lading.sources.names import name_columns
@@ -160,7 +161,7 @@ def one_column_note(cfg: TableConfig, columns: Sequence[Column]) -> list[str]:
         return []
     return [
         f"the only column is called {plain[0]!r}: if {other!r} stands between the values, set "
-        f'read_options: {{delimiter: "{_as_yaml(other)}"}} and delete schema/{cfg.name}.yaml'
+        f'read_options: {{delimiter: "{_as_yaml(other)}"}} and delete {schema_file(cfg.name)}'
     ]
 
 
@@ -206,7 +207,7 @@ def is_stale_for_good(
 def stale_note(cfg: TableConfig) -> str:
     """For people: a schema that another look at the files might change."""
     return (
-        f"schema/{cfg.name}.yaml is stale: it was inferred from other files than there are now, and some of "
+        f"{schema_file(cfg.name)} is stale: it was inferred from other files than there are now, and some of "
         f"what they hold is set aside; `lading discover-schema {cfg.name}` looks at them again"
     )
 

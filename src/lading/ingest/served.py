@@ -18,6 +18,7 @@ from lading.errors import ManifestParseError, ManifestStoreError
 from lading.ingest.look import Look
 from lading.ingest.plan import TablePlan
 from lading.ingest.work import Work
+from lading.layout.project import served_file
 from lading.log.table import Table
 from lading.model import SnapshotRef
 from lading.serve.spec import spec_id
@@ -160,4 +161,4 @@ def _kept(config: Config, name: str) -> _Told | None:
 
 
 def _kept_at(config: Config, name: str) -> Path:
-    return config.cache / "served" / f"{name}.json"
+    return config.cache / served_file(name)

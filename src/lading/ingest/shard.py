@@ -19,6 +19,7 @@ from lading.config.serve import Serve
 from lading.config.stores import scheme_of
 from lading.errors import ManifestParseError, PartError
 from lading.ingest.work import Work
+from lading.layout.table import is_shard_of
 from lading.model import Column, Member, Place, SnapshotRef, StartSpark
 from lading.serve.build.place import ShardPlace
 from lading.serve.spec import ServeSpec, refuse_misfits, resolve, schema_of
@@ -79,7 +80,7 @@ class Served:
         }
 
     def _is_own(self, shard: ShardMeta) -> bool:
-        return f"/run_id={self.place.run_id}/" in (shard.db_url or "")
+        return is_shard_of(shard.db_url or "", self.place.run_id)
 
 
 def refuse_unservable(work: Work, columns: tuple[Column, ...]) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from lading.config.project import Config
 from lading.errors import CommitUnknown, LadingError
 from lading.ingest.look import Look
+from lading.layout.project import STAGING, work_folder
 from lading.log.table import Table
 from lading.model import CheckResult, Column, Commit, Digest, FoundFile, Ingested, StagedGroup
 from lading.watch import Watch
@@ -36,7 +37,7 @@ class Work:
 
     @property
     def staging(self) -> Path:
-        return self.config.cache / "staging" / f"{self.run_id}-{self.name}"
+        return self.config.cache / STAGING / work_folder(self.run_id, self.name)
 
     def commit(self, commit: Commit) -> Commit:
         """Commit, and keep what was committed. What may have been committed is kept as well: only a refusal

@@ -9,14 +9,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 from lading.errors import LadingError, LogCorrupt, ManifestParseError
+from lading.layout.table import CHECKPOINT, CHECKPOINT_FOLDER
 from lading.log.object_checkpoint import connect_newest, put_checkpoint
 from lading.model import Place
 from lading.state.members import MemberStore
 from lading.state.tables import StateColumns, StateMeta, write_state
 from lading.storage.folder import write_atomic
 from lading.storage.place import Where
-
-NAME = "manifest.db"
 
 
 def write_checkpoint(folder: Where, meta: StateMeta, state: StateColumns) -> None:
@@ -31,14 +30,14 @@ def write_checkpoint(folder: Where, meta: StateMeta, state: StateColumns) -> Non
     if isinstance(folder, Place):
         put_checkpoint(folder, meta.sequence, payload)
     else:
-        write_atomic(folder / NAME, payload)
+        write_atomic(folder / CHECKPOINT, payload)
 
 
 def open_checkpoint(folder: Where) -> MemberStore | None:
     """The checkpoint, mapped and not decoded; None when none was written yet."""
     if isinstance(folder, Place):
         return _open_object(folder)
-    path = folder / NAME
+    path = folder / CHECKPOINT
     if not path.exists():
         return None
     uri = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
@@ -64,7 +63,7 @@ def _open_object(place: Place) -> MemberStore | None:
     try:
         found = connect_newest(place)
     except ManifestParseError as error:
-        raise _damaged(f"{place}/checkpoint")(error.message) from error
+        raise _damaged(f"{place}/{CHECKPOINT_FOLDER}")(error.message) from error
     if found is None:
         return None
     con, shown = found

@@ -15,13 +15,10 @@ from pathlib import Path
 import xxhash
 
 from lading.errors import CommitUnknown, LogCorrupt, NotFound
+from lading.layout.table import LOG, LOG_LOCK, OVERLAY
 from lading.state.frame import Frames, LogHeader, decode_frames, decode_header
 from lading.state.overlay import Covered, Overlay, decode_overlay
 from lading.storage.folder import locked, write_atomic, write_new, write_passing
-
-NAME = "manifest.log"
-_LOCK = "manifest.lock"
-_OVERLAY = "manifest.overlay"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +62,7 @@ class LogFile:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.path = folder / NAME
+        self.path = folder / LOG
 
     def exists(self) -> bool:
         return self.path.exists()
@@ -84,7 +81,7 @@ class LogFile:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        with locked(self._folder / _LOCK):
+        with locked(self._folder / LOG_LOCK):
             yield
 
     def read(self, log_id: str = "", offset: int = 0) -> LogTail:
@@ -116,14 +113,14 @@ class LogFile:
         return OpenedLog(LogTail(header, found, behind), overlay, trail)
 
     def write_overlay(self, overlay: Overlay) -> None:
-        write_passing(self._folder / _OVERLAY, overlay.to_bytes())
+        write_passing(self._folder / OVERLAY, overlay.to_bytes())
 
     def drop_overlay(self) -> None:
-        (self._folder / _OVERLAY).unlink(missing_ok=True)
+        (self._folder / OVERLAY).unlink(missing_ok=True)
 
     def _overlay(self) -> Overlay | None:
         try:
-            return decode_overlay((self._folder / _OVERLAY).read_bytes())
+            return decode_overlay((self._folder / OVERLAY).read_bytes())
         except OSError:
             return None
 
@@ -141,7 +138,7 @@ class LogFile:
                 return header, start, file.read()
         except FileNotFoundError:
             raise NotFound(
-                f"{self._folder} has no {NAME}", hint="is this a lading table? `lading status` lists them"
+                f"{self._folder} has no {LOG}", hint="is this a lading table? `lading status` lists them"
             ) from None
 
     def append(self, frame: bytes, end: int) -> int:

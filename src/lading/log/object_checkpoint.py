@@ -16,14 +16,14 @@ from pathlib import Path
 from urllib.parse import quote
 
 from lading.errors import LadingError, LogCorrupt
+from lading.layout.project import CHECKPOINT_COPIES
+from lading.layout.table import CHECKPOINT_FOLDER, checkpoint_object, number_of
 from lading.model import Place
 from lading.state.sqlite import MAGIC, require_plain_tables
 from lading.storage.folder import make_dirs
 from lading.storage.place import storage_of
 from lading.storage.protocol import Named
 
-_FOLDER = "checkpoint"
-_DIGITS = 20
 _TABLES = ("lading", "members", "zones", "vectors", "sources")
 _ATTEMPTS = 10  # checkpoints that vanish while they are being opened
 
@@ -31,7 +31,7 @@ _ATTEMPTS = 10  # checkpoints that vanish while they are being opened
 def put_checkpoint(place: Place, sequence: int, payload: bytes) -> None:
     """Keep the state at `sequence`; one that is there already says the same."""
     with suppress(FileExistsError):
-        storage_of(place).put_new(f"{_FOLDER}/{sequence:0{_DIGITS}}", payload)
+        storage_of(place).put_new(checkpoint_object(sequence), payload)
 
 
 def connect_newest(place: Place) -> tuple[sqlite3.Connection, str] | None:
@@ -52,15 +52,19 @@ def connect_newest(place: Place) -> tuple[sqlite3.Connection, str] | None:
 
 def connect_each(place: Place) -> Iterator[sqlite3.Connection]:
     """Every checkpoint that can be opened, the newest first."""
-    for one in reversed([one for one in storage_of(place).list(_FOLDER) if _is_own(one.name)]):
+    for one in reversed(
+        [one for one in storage_of(place).list(CHECKPOINT_FOLDER) if number_of(one.name) is not None]
+    ):
         with suppress(FileNotFoundError, LadingError):
             yield _connected(place, one, f"{place.url}/{one.name}")
 
 
 def checkpoint_from(place: Place, sequence: int) -> bool:
     """Whether there is a checkpoint of `sequence` or a later one."""
-    after = f"{_FOLDER}/{sequence - 1:0{_DIGITS}}" if sequence else None
-    return any(_is_own(one.name) for one in storage_of(place).list(_FOLDER, after=after))
+    after = checkpoint_object(sequence - 1) if sequence else None
+    return any(
+        number_of(one.name) is not None for one in storage_of(place).list(CHECKPOINT_FOLDER, after=after)
+    )
 
 
 def newest_checkpoint(place: Place) -> str | None:
@@ -70,13 +74,8 @@ def newest_checkpoint(place: Place) -> str | None:
 
 
 def _newest(place: Place) -> Named | None:
-    listed = [one for one in storage_of(place).list(_FOLDER) if _is_own(one.name)]
+    listed = [one for one in storage_of(place).list(CHECKPOINT_FOLDER) if number_of(one.name) is not None]
     return listed[-1] if listed else None
-
-
-def _is_own(name: str) -> bool:
-    text = name.rpartition("/")[2]
-    return len(text) == _DIGITS and text.isascii() and text.isdigit()
 
 
 def _connected(place: Place, newest: Named, shown: str) -> sqlite3.Connection:
@@ -115,7 +114,7 @@ def _check_magic(head: bytes, shown: str) -> None:
 
 def _copied(place: Place, cache: Path, newest: Named) -> Path:
     """The copy of a checkpoint; those of older ones go. Whoever has one open keeps it."""
-    folder = cache / "checkpoints" / hashlib.sha256(place.url.encode()).hexdigest()[:32]
+    folder = cache / CHECKPOINT_COPIES / hashlib.sha256(place.url.encode()).hexdigest()[:32]
     mark = hashlib.sha256(newest.etag.encode()).hexdigest()[:16]
     path = folder / f"{newest.name.rpartition('/')[2]}-{mark}.db"
     if not path.exists():

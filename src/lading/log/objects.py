@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 import msgspec
 
 from lading.errors import CommitUnknown, Conflict, LogCorrupt, NotFound, StorageError
+from lading.layout.table import LOG_FOLDER, log_object, number_of
 from lading.log.file import LogTail
 from lading.log.object_checkpoint import checkpoint_from
 from lading.model import Commit, Place
@@ -27,8 +28,6 @@ from lading.state.frame import Frames, LogHeader, Salvage, decode_frames, decode
 from lading.storage.place import storage_of
 from lading.storage.protocol import SwapLost
 
-_FOLDER = "log"
-_DIGITS = 20
 _THREADS = 16  # frames fetched at a time
 _PROBES = 16  # numbers that a listing left out and that are asked for one by one
 _ATTEMPTS = 8  # to create one object, when the store keeps saying neither yes nor no
@@ -50,11 +49,11 @@ class ObjectLog:
         return is_taken(self._place, 0)
 
     def size(self) -> int:
-        return sum(one.size for one in self._storage.list(_FOLDER))
+        return sum(one.size for one in self._storage.list(LOG_FOLDER))
 
     def create(self, header: LogHeader) -> None:
         """Start a log; FileExistsError if there is one."""
-        self._storage.put_new(_name(0), header.to_bytes())
+        self._storage.put_new(log_object(0), header.to_bytes())
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -70,7 +69,7 @@ class ObjectLog:
                 f"{self._place} was made anew: its log is another one than before",
                 hint="open the table again; checkpoints of the old one have to go",
             )
-        listed = {n for n in map(_number, self._names_after(offset)) if n is not None}
+        listed = {n for n in map(number_of, self._names_after(offset)) if n is not None}
         end = max(listed, default=offset)
         found, missing = self._fetched(listed, offset, end)
         if missing:
@@ -81,7 +80,7 @@ class ObjectLog:
     def append(self, frame: bytes, end: int) -> int:
         """Create the object behind `end`; Taken if somebody else did, CommitUnknown if that can't be told,
         Conflict if the number had been given and cleaned away since `end` was read."""
-        name = _name(end + 1)
+        name = log_object(end + 1)
         for attempt in range(_ATTEMPTS):
             try:
                 self._storage.put_new(name, frame)
@@ -105,7 +104,7 @@ class ObjectLog:
         try:
             passed = checkpoint_from(self._place, number)
         except StorageError as error:
-            raise self._unknown(_name(number), error) from error
+            raise self._unknown(log_object(number), error) from error
         if passed:
             raise Conflict(
                 f"{self._place}: others committed past sequence {number} in between",
@@ -130,14 +129,14 @@ class ObjectLog:
 
     def _header(self) -> LogHeader:
         try:
-            return decode_header(self._storage.get(_name(0)))[0]
+            return decode_header(self._storage.get(log_object(0)))[0]
         except FileNotFoundError:
             raise NotFound(
                 f"{self._place} has no log", hint="is this a lading table? `lading status` lists them"
             ) from None
 
     def _names_after(self, offset: int) -> Iterable[str]:
-        return (one.name for one in self._storage.list(_FOLDER, after=_name(offset)))
+        return (one.name for one in self._storage.list(LOG_FOLDER, after=log_object(offset)))
 
     def _fetched(self, listed: set[int], offset: int, end: int) -> tuple[list[Commit], list[int]]:
         """The commits up to `end`, in order, and the numbers that aren't there. A listing is not a moment in
@@ -153,7 +152,7 @@ class ObjectLog:
         return [commit for commit in frames if commit is not None], lacking[:-_PROBES] + missing
 
     def _frame(self, number: int) -> Commit | None:
-        name = _name(number)
+        name = log_object(number)
         try:
             data = self._storage.get(name)
         except FileNotFoundError:
@@ -172,10 +171,10 @@ def salvage_objects(place: Place) -> Salvage:
     """What can be read of a log that may be damaged; numbers that were cleaned away don't count as damage."""
     storage = storage_of(place)
     try:
-        header = decode_header(storage.get(_name(0)))[0]
+        header = decode_header(storage.get(log_object(0)))[0]
     except (FileNotFoundError, LogCorrupt, msgspec.DecodeError):
         header = None
-    numbers = [n for n in map(_number, (one.name for one in storage.list(_FOLDER))) if n]
+    numbers = [n for n in map(number_of, (one.name for one in storage.list(LOG_FOLDER))) if n]
     commits: list[Commit] = []
     log = ObjectLog(place)
     for at, number in enumerate(numbers):
@@ -190,18 +189,18 @@ def salvage_objects(place: Place) -> Salvage:
 
 def last_number(place: Place) -> int:
     """The greatest number that a commit was given, 0 before the first."""
-    return max((_number(one.name) or 0 for one in storage_of(place).list(_FOLDER)), default=0)
+    return max((number_of(one.name) or 0 for one in storage_of(place).list(LOG_FOLDER)), default=0)
 
 
 def replace_header(place: Place, header: LogHeader, keep_as: str) -> tuple[str, ...]:
     """Start over under another id; gives the name under which the old header is kept, if there was one.
     Conflict if somebody else did so meanwhile."""
-    storage, name = storage_of(place), _name(0)
+    storage, name = storage_of(place), log_object(0)
     kept: tuple[str, ...] = ()
     etag = None
     with suppress(FileNotFoundError):
         old, etag = storage.get_with_etag(name)
-        kept = (f"{_FOLDER}/{keep_as}",)
+        kept = (f"{LOG_FOLDER}/{keep_as}",)
         storage.put(kept[0], old)
     try:
         storage.swap(name, header.to_bytes(), etag)
@@ -215,16 +214,7 @@ def replace_header(place: Place, header: LogHeader, keep_as: str) -> tuple[str, 
 def is_taken(place: Place, number: int) -> bool:
     """Whether there is a commit of that number, or the header for 0."""
     try:
-        storage_of(place).head(_name(number))
+        storage_of(place).head(log_object(number))
     except FileNotFoundError:
         return False
     return True
-
-
-def _name(number: int) -> str:
-    return f"{_FOLDER}/{number:0{_DIGITS}}"
-
-
-def _number(name: str) -> int | None:
-    text = name.rpartition("/")[2]
-    return int(text) if len(text) == _DIGITS and text.isascii() and text.isdigit() else None

@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import os
 import posixpath
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lading.errors import ConfigError, ManifestStoreError
-from lading.layout import bucket_key
+from lading.layout.table import (
+    PART_SUFFIX,
+    TABLE_MANIFEST,
+    TABLE_MANIFEST_TEMPORARY,
+    bucket_folder,
+    bucket_key_of,
+)
 from lading.log.table_manifest_text import (
     PartMeta,
     TableManifest,
@@ -28,10 +33,6 @@ from lading.model import Member, Place
 from lading.storage.folder import modified_at, write_atomic
 from lading.storage.place import Where, folder_of, place, storage_of
 
-MANIFEST_NAME = "manifest.json"
-
-_BUCKET = re.compile(r"bucket=(-?[0-9]+)")
-
 # Microseconds a unit of a Parquet or Arrow timestamp, as (multiply, divide).
 _MICROSECONDS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 
@@ -39,12 +40,12 @@ _MICROSECONDS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 
 def load_manifest(table_dir: str | Where) -> TableManifest | None:
     """The manifest of the table in `table_dir`, None when it has none. Opens no part."""
     table_dir = place_given(table_dir)
-    path = f"{table_dir}/{MANIFEST_NAME}"
+    path = f"{table_dir}/{TABLE_MANIFEST}"
     try:
         if isinstance(table_dir, Place):
-            data = storage_of(table_dir).get(MANIFEST_NAME)
+            data = storage_of(table_dir).get(TABLE_MANIFEST)
         else:
-            data = (table_dir / MANIFEST_NAME).read_bytes()
+            data = (table_dir / TABLE_MANIFEST).read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -64,9 +65,9 @@ def write_manifest(
     data = encode_manifest(manifest, extra)
     table_dir = place_given(table_dir)
     if isinstance(table_dir, Place):
-        storage_of(table_dir).put(MANIFEST_NAME, data)
+        storage_of(table_dir).put(TABLE_MANIFEST, data)
     else:
-        write_atomic(table_dir / MANIFEST_NAME, data, temporary=f"{MANIFEST_NAME}.tmp")
+        write_atomic(table_dir / TABLE_MANIFEST, data, temporary=TABLE_MANIFEST_TEMPORARY)
 
 
 def manifest_of(table: str, members: Iterable[Member], *, created_at: str, updated_at: str) -> TableManifest:
@@ -96,13 +97,13 @@ def rebuild_manifest(table_dir: str | Path, table: str, order_by: str | None = N
     """
     manifest = new_manifest(table)
     for bucket_dir in _sorted_entries(folder_of(place_given(table_dir))):
-        match = _BUCKET.fullmatch(bucket_dir.name)
-        if match is None or not bucket_dir.is_dir(follow_symlinks=False):
+        key = bucket_key_of(bucket_dir.name)
+        if key is None or not bucket_dir.is_dir(follow_symlinks=False):
             continue
         for file in _sorted_entries(Path(bucket_dir.path)):
-            if file.name.endswith(".parquet") and file.is_file(follow_symlinks=False):
+            if file.name.endswith(PART_SUFFIX) and file.is_file(follow_symlinks=False):
                 part = _part_from_footer(Path(file.path), order_by)
-                update_with_new_part(manifest, int(match[1]), part, key=match[1])
+                update_with_new_part(manifest, int(key), part, key=key)
     return manifest
 
 
@@ -121,7 +122,7 @@ def _within_bucket(path: str, bucket: int) -> str:
     """`path`, which is relative to the table, as seen from the bucket's directory."""
     if posixpath.isabs(path):
         return path
-    return posixpath.relpath(path, f"bucket={bucket_key(bucket)}")
+    return posixpath.relpath(path, bucket_folder(bucket))
 
 
 def _sorted_entries(folder: Path) -> Sequence[os.DirEntry[str]]:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from lading.errors import ManifestParseError
-from lading.layout import bucket_key
+from lading.layout.table import bucket_key
 from lading.state.bounded_json import decode
 
 State = Literal["writing", "ready"]

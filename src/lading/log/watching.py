@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from lading.layout.table import CHECKPOINT, LOG
 from lading.log.objects import is_taken
 from lading.log.table import Table
 from lading.model import Place
@@ -38,7 +39,7 @@ class LogWatch:
         place = self._table.place
         if isinstance(place, Place):
             return ()
-        return tuple(_signature(place / name) for name in ("manifest.log", "manifest.db"))
+        return tuple(_signature(place / name) for name in (LOG, CHECKPOINT))
 
 
 def _signature(path: Path) -> _Signature:

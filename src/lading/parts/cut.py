@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lading.layout.table import SOURCE
 from lading.model import Member, Root
 from lading.parts.sort import value_ends, value_starts
-from lading.parts.write import ROW_GROUP, SOURCE, Origin, PartWriter
+from lading.parts.write import ROW_GROUP, Origin, PartWriter
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lading.errors import PartError
+from lading.layout.table import bucket_of
 from lading.model import Member, Place
 from lading.parts.footer import zones_of_footer
 from lading.parts.open import open_parquet, row_batches, shown_path
@@ -25,7 +25,6 @@ from lading.where.bounds import tick_of
 
 _THREADS = 8
 _BATCH = 1 << 16  # rows
-_BUCKET = re.compile(r"bucket=(-?[0-9]+)/[^/]+")
 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
@@ -155,12 +154,11 @@ def member_of(footer: Footer, schema: pa.Schema, key: str | None, *, ascends: bo
     low, high = (zone.min, zone.max) if zone is not None else (None, None)
     if low is None or high is None:
         low = high = None
-    bucket = _BUCKET.fullmatch(footer.path)
     return Member(
         path=footer.path,
         rows=footer.metadata.num_rows,
         bytes=footer.bytes,
-        bucket=int(bucket[1]) if bucket else 0,
+        bucket=bucket_of(footer.path) or 0,
         tick_min=0 if key is None else tick_of(low, schema.field(key).type),
         tick_max=0 if key is None else tick_of(high, schema.field(key).type),
         key_min=low if ascends else None,

@@ -18,9 +18,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lading.errors import PartError
+from lading.layout.table import SOURCE
 from lading.model import Member, Root
 from lading.parts.open import open_parquet, row_batches, shown_path
-from lading.parts.write import ROW_GROUP, SOURCE, Origin, PartWriter
+from lading.parts.write import ROW_GROUP, Origin, PartWriter
 
 _THREADS = 4
 

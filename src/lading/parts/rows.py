@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lading.errors import PartError
+from lading.layout.table import SOURCE
 from lading.model import Member, Root
 from lading.parts.conform import conformed
 from lading.parts.footers import FOOTERS, OpenPart
@@ -20,7 +21,6 @@ from lading.parts.open import row_batches, shown_path
 from lading.where.bind import Predicate, columns_of
 from lading.where.filter import row_filter
 
-_SOURCE = "_source"
 _BATCH_ROWS = 128 * 1024
 _HINT = (
     "`lading verify` (`lading collection check` for a collection) lists what is damaged; "
@@ -51,7 +51,7 @@ def read_part(root: Root, member: Member, wanted: Wanted) -> Iterator[pa.RecordB
     """The matching rows of one member, batch by batch; only row groups that may hold any are read."""
     path = _inside(root, member.path)
     needed = _needed(wanted, member)
-    keep = row_filter(wanted.where, needed, _SOURCE, member.minus)
+    keep = row_filter(wanted.where, needed, SOURCE, member.minus)
     file, part = _opened(root, member, path)
     with file:
         wanted.tally.files += 1
@@ -93,7 +93,7 @@ def _needed(wanted: Wanted, member: Member) -> pa.Schema:
     if wanted.where is not None:
         names |= dict.fromkeys(sorted(columns_of(wanted.where)))
     if member.minus:
-        names[_SOURCE] = None
+        names[SOURCE] = None
     return pa.schema([wanted.schema.field(name) for name in names])
 
 

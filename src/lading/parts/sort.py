@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lading.parts.write import SOURCE
+from lading.layout.table import SOURCE
 
 TIE = "__lading_tie"  # a hash of the nested columns, which Arrow can't sort by
 

@@ -14,10 +14,11 @@ import msgspec
 import pyarrow as pa
 
 from lading.errors import TransformError
+from lading.layout.table import SOURCE
 from lading.model import Member, Root
 from lading.parts.cut import Cutter, Limits
 from lading.parts.sort import TIE, Runs, in_order, merged, sort_keys, value_ends
-from lading.parts.write import SOURCE, Origin
+from lading.parts.write import Origin
 
 RESULT = "member binary"  # the schema of what a task returns, as Spark DDL
 

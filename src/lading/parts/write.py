@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import tempfile
-import uuid
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,20 +22,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import xxhash
 
-from lading.layout import bucket_key
+from lading.layout.beside import temporary_of
+from lading.layout.table import SOURCE, bucket_folder, part_name
 from lading.model import Bound, Member, Place, Root, Zone
 from lading.storage.folder import fsync_dir, make_dirs
 from lading.storage.place import storage_of
 from lading.where.bounds import merge_zones, tick_of, to_bound, zone_of
 
-SOURCE = "_source"
 ROW_GROUP = 131_072  # rows: what a lookup has to decode at most
-
-_NAME = re.compile(
-    r"\.?part-([0-9a-f]{8}-[0-9a-f]{4})-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\.parquet(\.tmp)?"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +41,6 @@ class Origin:
     run_id: str
     commit_id: str
     order_by: str | None
-
-
-def part_name(run_id: str) -> str:
-    """A fresh name: a UUID (version 8) whose first 48 bits are the run's token, the rest random."""
-    value = (_token(run_id) << 80) | (uuid.uuid4().int & ((1 << 80) - 1))
-    value = value & ~(0xF << 76) | (0x8 << 76)
-    value = value & ~(0x3 << 62) | (0x2 << 62)
-    return f"part-{uuid.UUID(int=value)}.parquet"
-
-
-def is_part_of(name: str, run_id: str) -> bool:
-    """Whether `name` (a part's, or that of a part left half written) was given by this run."""
-    match = _NAME.fullmatch(name.rsplit("/", 1)[-1])
-    return bool(match) and int(match[1].replace("-", ""), 16) == _token(run_id)  # type: ignore[index]
 
 
 class PartWriter:
@@ -85,7 +64,7 @@ class PartWriter:
         self._schema = schema
         self._bucket = bucket
         self._is_new = path is None  # a name of our own is nobody else's
-        self._path = path or f"bucket={bucket_key(bucket)}/{part_name(origin.run_id)}"
+        self._path = path or f"{bucket_folder(bucket)}/{part_name(origin.run_id)}"
         self._root = table_dir
         self._beside = _beside(table_dir, self._path)
         self._order_type = schema.field(origin.order_by).type if origin.order_by else None
@@ -229,11 +208,7 @@ def _beside(root: Root, path: str) -> Path:
         return Path(name)
     final = Path(root) / path
     make_dirs(final.parent)
-    return final.with_name(f".{final.name}.tmp")
-
-
-def _token(run_id: str) -> int:
-    return xxhash.xxh3_64_intdigest(run_id.encode()) >> 16
+    return final.with_name(temporary_of(final.name))
 
 
 def _sorting(schema: pa.Schema, order_by: str | None) -> list[pq.SortingColumn] | None:

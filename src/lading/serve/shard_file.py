@@ -15,7 +15,6 @@ from pathlib import Path
 
 from lading.serve.engine import create, engine_errors
 
-FILE_NAME = "shard.db"
 DDL = "CREATE TABLE kv(k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID"
 
 _PAGE = 8192  # fewer, fuller pages than SQLite's 4096, and values of up to 2 kB stay in the tree

@@ -16,8 +16,9 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from lading.config.serve import DEFAULT_PREFIX, DEFAULT_TEMPLATE, SHARD_LIMIT, Serve
+from lading.config.serve import SHARD_LIMIT, Serve
 from lading.errors import ConfigError
+from lading.layout.table import SHARD_TEMPLATE, SHARDS, SOURCE
 from lading.model import Column
 from lading.serve.keys import ENCODINGS_OF, Encoding, KeySpec, Kind
 from lading.serve.routing import KEY_VARIABLE, Router
@@ -26,7 +27,6 @@ from lading.snapshots.manifest import Sharding
 
 VERSION = 1  # of how keys and values become bytes: a change here builds all shards again
 
-_SOURCE = "_source"
 _CEL_FITS = {
     "int": pa.types.is_signed_integer,
     "uint": pa.types.is_unsigned_integer,
@@ -57,7 +57,7 @@ class ServeSpec:
     def columns(self) -> tuple[str, ...]:
         """What has to be read of a part; `_source` last, where it counts."""
         order = [self.order_by] if self.latest and self.order_by else []
-        source = [_SOURCE] if self.latest else []
+        source = [SOURCE] if self.latest else []
         return tuple(dict.fromkeys([*routing_columns(self.router), *self.value, *order, *source]))
 
     def described(self) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def resolve(serve: Serve, schema_bytes: bytes, rows: int, order_by: str | None, 
             cel_columns=serve.cel.columns,
             routing_values=serve.cel.routing_values,
         )
-    value = serve.value if serve.value is not None else tuple(n for n in schema.names if n != _SOURCE)
+    value = serve.value if serve.value is not None else tuple(n for n in schema.names if n != SOURCE)
     router = Router(KeySpec(serve.key, kinds, encoding), count, sharding)
     if not router.by_hash:
         _ = router.program  # compiled now: what CEL objects to is said before anything is built
@@ -186,9 +186,9 @@ def _refuse_cel_misfits(serve: Serve, schema: pa.Schema, table: str) -> None:
 
 
 def _type(serve: Serve, at: str, name: str, schema: pa.Schema, table: str) -> pa.DataType:
-    if name in schema.names and name != _SOURCE:
+    if name in schema.names and name != SOURCE:
         return schema.field(name).type
-    names = [column for column in schema.names if column != _SOURCE]
+    names = [column for column in schema.names if column != SOURCE]
     near = difflib.get_close_matches(name, names, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"its columns are: {', '.join(names)}"
     where = ""
@@ -226,5 +226,5 @@ _PINNED = {
 }
 # Where shards go is part of the spec: a changed place builds them there. What was always the default is not
 # said, so that the spec of a table is what it was before this was asked.
-_UNSAID = {"shard_prefix": DEFAULT_PREFIX, "db_path_template": DEFAULT_TEMPLATE}
+_UNSAID = {"shard_prefix": SHARDS, "db_path_template": SHARD_TEMPLATE}
 _SAID = object()

@@ -21,6 +21,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from lading.errors import ManifestParseError, NotFound
+from lading.layout.table import SHARD_TEMPLATE, SHARDS
 from lading.state.bounded_json import decode
 from lading.state.sqlite import HINT, bounded, check_size, open_snapshot
 from lading.state.sqlite import open_snapshot_file as open_snapshot_file
@@ -67,8 +68,8 @@ class BuildMeta(msgspec.Struct, frozen=True, kw_only=True):
     s3_prefix: str = ""
     key_col: str = ""
     sharding: Sharding = HASH
-    db_path_template: str = "db={db_id:05d}"
-    shard_prefix: str = "shards"
+    db_path_template: str = SHARD_TEMPLATE
+    shard_prefix: str = SHARDS
     format_version: int = 2
     key_encoding: Literal["u64be", "u32be", "utf8", "raw"] = "u64be"
     custom: dict[str, Any] = {}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lading.errors import NotFound
+from lading.layout.table import is_run_step
 from lading.model import Root
 from lading.snapshots.manifest import STATE_TABLES, BuildMeta, is_foreign, load_build_meta, read_snapshot
 from lading.snapshots.stores.local import LocalStore
@@ -118,5 +119,5 @@ def _folders(url: str) -> Iterator[str]:
     the bucket was copied from another one, its manifests name that one."""
     yield url
     steps = url.split("/")
-    run = next((at for at, step in enumerate(steps) if step.startswith("run_id=")), 0)
+    run = next((at for at, step in enumerate(steps) if is_run_step(step)), 0)
     yield from ("/".join(steps[at:]) for at in range(1, run))

@@ -15,6 +15,7 @@ from typing import Annotated
 import msgspec
 
 from lading.errors import ManifestParseError
+from lading.layout.table import POINTER
 from lading.model import SnapshotRef
 
 CONTENT_TYPE = "application/x-sqlite3"
@@ -65,19 +66,21 @@ def encode_pointer(to: SnapshotRef) -> bytes:
 def decode_pointer(data: bytes) -> Pointer:
     """The pointer in `data`, every field checked. A time without a zone is UTC."""
     if len(data) > POINTER_LIMIT:
-        raise ManifestParseError(f"_CURRENT has {len(data)} bytes, more than {POINTER_LIMIT}", hint=MALFORMED)
+        raise ManifestParseError(
+            f"{POINTER} has {len(data)} bytes, more than {POINTER_LIMIT}", hint=MALFORMED
+        )
     try:
         pointer = msgspec.json.decode(data, type=Pointer)
     except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError) as error:
-        raise ManifestParseError(f"_CURRENT is malformed: {error}", hint=MALFORMED) from error
+        raise ManifestParseError(f"{POINTER} is malformed: {error}", hint=MALFORMED) from error
     if pointer.format_version != POINTER_FORMAT:
         raise ManifestParseError(
-            f"_CURRENT has format_version {pointer.format_version}, not {POINTER_FORMAT}",
+            f"{POINTER} has format_version {pointer.format_version}, not {POINTER_FORMAT}",
             hint="a newer lading wrote it: upgrade this one",
         )
     if pointer.manifest_content_type != CONTENT_TYPE:
         raise ManifestParseError(
-            f"_CURRENT names a manifest of type {pointer.manifest_content_type!r}, not {CONTENT_TYPE!r}",
+            f"{POINTER} names a manifest of type {pointer.manifest_content_type!r}, not {CONTENT_TYPE!r}",
             hint=MALFORMED,
         )
     return msgspec.structs.replace(pointer, updated_at=_utc(pointer.updated_at))
@@ -99,4 +102,4 @@ def _utc(time: datetime) -> datetime:
     try:
         return time.astimezone(UTC)
     except OverflowError as error:
-        raise ManifestParseError(f"_CURRENT has an impossible time: {time}", hint=MALFORMED) from error
+        raise ManifestParseError(f"{POINTER} has an impossible time: {time}", hint=MALFORMED) from error

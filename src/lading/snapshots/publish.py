@@ -12,9 +12,10 @@ from datetime import datetime
 from typing import Protocol
 
 from lading.errors import Conflict, LadingError, PublishCurrentError, PublishManifestError
+from lading.layout.table import is_run_id
 from lading.model import SnapshotRef
 from lading.snapshots.pointer import new_swap_id
-from lading.snapshots.stores.protocol import Outcome, Published, is_run_id, later
+from lading.snapshots.stores.protocol import Outcome, Published, later
 
 _ATTEMPTS = 1_000  # each lost race means that another publisher got through
 

@@ -11,7 +11,6 @@ import os
 import socket
 import stat
 import threading
-import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -22,11 +21,10 @@ from typing import Any, Literal
 import msgspec
 import yaml
 
-from lading.config.serve import DEFAULT_PREFIX, DEFAULT_TEMPLATE
 from lading.config.yaml import BoundedLoader
 from lading.errors import ConfigError, ManifestParseError, ManifestStoreError, StorageError, hide_within
+from lading.layout.table import RUNS, SHARD_TEMPLATE, SHARDS, is_run_id, record_folder, record_path
 from lading.model import Place
-from lading.snapshots.stores.protocol import is_run_id, timestamp
 from lading.storage.folder import write_atomic
 from lading.storage.place import Where, folder_of, storage_of
 
@@ -43,8 +41,8 @@ class Output:
     """Where a run's shards go, as shardyfusion's records say it."""
 
     s3_prefix: str = ""
-    shard_prefix: str = DEFAULT_PREFIX
-    db_path_template: str = DEFAULT_TEMPLATE
+    shard_prefix: str = SHARDS
+    db_path_template: str = SHARD_TEMPLATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +224,7 @@ def start(
         action=action,
         output=output or Output(root.url if isinstance(root, Place) else ""),
     )
-    folder = f"{timestamp(at)}_run_id={run_id}_{uuid.uuid4().hex}"
-    handle = RunHandle(RecordFile(root, folder), record, lease)
+    handle = RunHandle(RecordFile(root, record_folder(at, run_id)), record, lease)
     handle._write(record, now)
     return handle
 
@@ -328,10 +325,6 @@ def _iso(at: datetime) -> str:
     return at.isoformat(timespec="microseconds")
 
 
-RUNS = "runs"
-_NAME = "run.yaml"
-
-
 @dataclass(frozen=True, slots=True)
 class RecordFile:
     """One record's file."""
@@ -342,7 +335,7 @@ class RecordFile:
     @property
     def path(self) -> Path:
         """Of a record on disk."""
-        return folder_of(self.where) / RUNS / self.folder / _NAME
+        return folder_of(self.where) / self._name
 
     def __str__(self) -> str:
         return f"{self.where}/{self._name}"
@@ -368,7 +361,7 @@ class RecordFile:
 
     @property
     def _name(self) -> str:
-        return f"{RUNS}/{self.folder}/{_NAME}"
+        return record_path(self.folder)
 
 
 def record_files(where: Where) -> list[RecordFile]:

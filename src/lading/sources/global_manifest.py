@@ -20,7 +20,6 @@ from lading.state.bounded_json import refuse_deep
 from lading.storage.folder import locked, write_atomic
 
 VERSION = "3.0"
-NAME = "_global.json"
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):

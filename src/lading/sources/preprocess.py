@@ -23,8 +23,9 @@ import msgspec
 
 from lading.config.archives import Preprocess
 from lading.errors import LadingError, PreprocessError
+from lading.layout.beside import inputs_beside, lock_of
+from lading.layout.project import PREPROCESSED, made_folder
 from lading.sources.archives.extract import Output
-from lading.sources.archives.extractions import made_name
 from lading.sources.archives.index import Index, fill_fresh, is_whole, put_in_place, read_index, sweep
 from lading.sources.archives.input import Input, Proof, proof_of
 from lading.sources.archives.names import BadName, safe_name
@@ -88,15 +89,15 @@ class Preprocessed:
     """The outputs of one table's script."""
 
     def __init__(self, project: Path, cache: Path, table: str, script: Script) -> None:
-        self.folder = cache / "preprocess" / table
+        self.folder = cache / PREPROCESSED / table
         self._project = project
         self._script = script
 
     def folder_of(self, input: Input, relative: str) -> Path:
-        return self.folder / made_name("all" if self._script.together else input.key, relative)
+        return self.folder / made_folder("all" if self._script.together else input.key, relative)
 
     def lock_of(self, folder: Path) -> Path:
-        return folder.with_name(f"{folder.name}.lock")
+        return folder.with_name(lock_of(folder.name))
 
     def current(self, input: Input, relative: str, section: Mapping[str, Any], *, full: bool) -> Made | None:
         """The outputs, if running the script now would give the same. Writes nothing."""
@@ -172,7 +173,7 @@ def run_script(task: ScriptTask) -> str:
 
 def _call(task: ScriptTask, fresh: Path) -> None:
     script = task.script
-    links = fresh.with_name(fresh.name.replace(".tmp", "in.tmp")) if script.together else None
+    links = fresh.with_name(inputs_beside(fresh.name)) if script.together else None
     scope: dict[str, Any] = {"__name__": "lading_preprocess", "__file__": script.path}
     try:
         path = Path(task.files[0][1]) if links is None else _linked(task, links)

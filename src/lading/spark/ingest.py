@@ -18,11 +18,12 @@ from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 from pyspark.sql import types as st
 
 from lading.errors import ConfigError, LadingError, PipelineError, TransformError
+from lading.layout.table import SOURCE
 from lading.model import BadRow, Ingested, IngestJob, Member, Tally
 from lading.parts.cut import Limits
 from lading.parts.sort import TIE
 from lading.parts.task import RESULT, TaskSpec, decoded, write_parts
-from lading.parts.write import SOURCE, Origin
+from lading.parts.write import Origin
 from lading.spark.arrow_types import arrow_schema, is_nested
 from lading.spark.buckets import bucket_column, bucket_ticks
 from lading.spark.failures import Py4JError, failure_of, raise_interrupt, worker_failure

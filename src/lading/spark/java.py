@@ -17,6 +17,7 @@ import subprocess
 from pathlib import Path
 
 from lading.errors import PipelineError
+from lading.layout.project import JAVA
 from lading.storage.folder import make_dirs, write_atomic
 
 OLDEST = 17
@@ -106,7 +107,7 @@ def _wheel_java() -> Path | None:
 
 
 def _wrapped(cache: Path, java: Path, *, drop_vector: bool) -> Path:
-    home = cache.absolute() / "java"
+    home = cache.absolute() / JAVA
     script = home / "bin" / "java"
     text = (
         "#!/bin/sh\n"

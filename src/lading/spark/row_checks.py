@@ -21,8 +21,8 @@ from pyspark.sql import types as st
 
 from lading.config.sql import is_moment, sql_problem
 from lading.errors import ConfigError
+from lading.layout.table import SOURCE
 from lading.model import Check, IngestJob
-from lading.parts.write import SOURCE
 from lading.spark.determinism import refused
 from lading.spark.failures import Py4JError, raise_interrupt, said_first
 from lading.spark.read.values import quoted

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from lading.errors import ConfigError, MissingExtra, PipelineError, holds_secret
+from lading.layout.project import SPARK, SPARK_LOG
 from lading.spark.failures import Py4JError, no_package, raise_interrupt, said_first
 from lading.spark.java import LOG_VARIABLE, java_home
 
@@ -98,7 +99,7 @@ def stop_session() -> None:
 
 def spark_log(cache: Path) -> Path:
     """Where the messages of the JVM and of its Python workers go."""
-    return cache.absolute() / "spark" / "spark.log"
+    return cache.absolute() / SPARK_LOG
 
 
 @contextmanager
@@ -237,7 +238,7 @@ def _own_interrupts() -> Iterator[None]:
 
 
 def _settings(master: str, conf: dict[str, str], cache: Path) -> dict[str, str]:
-    folder = cache.absolute() / "spark"
+    folder = cache.absolute() / SPARK
     settings = dict(_DEFAULTS)
     if master.startswith("local"):
         settings |= _LOCAL_DEFAULTS

@@ -15,12 +15,11 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from lading.layout.table import QUARANTINE, SOURCE, part_name
 from lading.model import Column, Format, Layout, Member, Root
-from lading.parts.write import SOURCE, Origin, PartWriter, part_name
+from lading.parts.write import Origin, PartWriter
 from lading.spark.read.faults import fault, same_record
 from lading.spark.tally import CheckSpec, rejected_bits
-
-QUARANTINE = "quarantine"  # the folder below a table
 
 ASIDE = pa.schema(
     [

@@ -14,9 +14,9 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from lading.layout.table import SOURCE
 from lading.model import Check, Tally
 from lading.parts.task import TaskSpec, with_sources, write_parts
-from lading.parts.write import SOURCE
 
 FAILED = "__lading_failed"  # the column that carries the number, the last one
 CHECKED = "member binary, tally binary"  # what such a task returns, as Spark DDL

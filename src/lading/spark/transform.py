@@ -26,8 +26,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
 from lading.errors import TransformError
+from lading.layout.table import SOURCE
 from lading.model import IngestJob
-from lading.parts.write import SOURCE
 from lading.spark.determinism import nondeterministic
 from lading.spark.session import quiet_pandas
 

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 
 from lading.config.sql import sql_problem
 from lading.errors import ConfigError, LadingError
+from lading.layout.table import SOURCE
 from lading.model import Member, Place, Root
 from lading.parts.fold import live_batches
 from lading.spark.datasource import spark_schema
@@ -39,7 +40,7 @@ def whole_table(spark: SparkSession, root: Root, members: Sequence[Member], colu
     frames = []
     for minus, paths in by_minus.items():
         frame = spark.read.schema(schema).parquet(*paths)
-        frames.append(frame.where(~F.col("_source").isin(list(minus))) if minus else frame)
+        frames.append(frame.where(~F.col(SOURCE).isin(list(minus))) if minus else frame)
     return reduce(DataFrame.unionByName, frames)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import uuid
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from lading.errors import ConfigError, MissingExtra, StorageError, bare
+from lading.layout.beside import fresh_temporary
 from lading.storage.credentials import from_files
 from lading.storage.protocol import Named, SwapLost
 
@@ -117,7 +117,7 @@ class ObjectStorage:
             self._obstore.put(self._store, name, file, chunk_size=_CHUNK)
 
     def download(self, name: str, file: Path) -> None:
-        beside = file.with_name(f".{file.name}.{uuid.uuid4().hex}.tmp")
+        beside = file.with_name(fresh_temporary(file.name))
         try:
             with self._translated(name), open(beside, "wb") as out:
                 for chunk in self._obstore.get(self._store, name).stream(min_chunk_size=_CHUNK):

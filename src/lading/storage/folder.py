@@ -9,13 +9,13 @@ import errno
 import fcntl
 import hashlib
 import os
-import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 from lading.errors import StorageError
+from lading.layout.beside import fresh_temporary, temporary_of
 from lading.model import Place
 from lading.storage.place import Where, storage_of
 
@@ -76,7 +76,7 @@ def write_atomic(path: Path, data: bytes | Iterable[bytes], *, temporary: str | 
     """Replace `path` by `data`: temporary file beside it, flush, fsync, rename, fsync the directory. What is
     long may come in pieces, and is never held whole; if one can't be made, nothing has changed."""
     make_dirs(path.parent)
-    beside = path.with_name(temporary or f".{path.name}.{uuid.uuid4().hex}.tmp")
+    beside = path.with_name(temporary or fresh_temporary(path.name))
     try:
         _write_synced(beside, (data,) if isinstance(data, bytes) else data)
         os.replace(beside, path)
@@ -89,7 +89,7 @@ def write_atomic(path: Path, data: bytes | Iterable[bytes], *, temporary: str | 
 def write_new(path: Path, data: bytes) -> None:
     """Create `path` with `data`, never seen in part; FileExistsError if somebody was first."""
     made = _create_dirs(path.parent)
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    beside = path.with_name(fresh_temporary(path.name))
     try:
         _write_synced(beside, (data,))
         os.link(beside, path)  # unlike a rename, a link refuses to replace
@@ -102,7 +102,7 @@ def write_new(path: Path, data: bytes) -> None:
 def write_passing(path: Path, data: bytes) -> None:
     """Replace `path` by what may be lost: nobody waits for the disk, and a power cut may leave it torn. The
     content must tell by itself whether it is whole."""
-    beside = path.with_name(f".{path.name}.tmp")
+    beside = path.with_name(temporary_of(path.name))
     beside.write_bytes(data)
     os.replace(beside, path)
 

@@ -19,9 +19,8 @@ from pathlib import Path
 import msgspec
 
 from lading.errors import LadingError, NotFound
-from lading.log.checkpoint import NAME as CHECKPOINT_NAME
+from lading.layout.table import BUCKET, CHECKPOINT, LOG
 from lading.log.checkpoint import write_checkpoint
-from lading.log.file import NAME as LOG_NAME
 from lading.log.file import LogFile
 from lading.log.objects import last_number, replace_header
 from lading.log.state import TableState
@@ -89,7 +88,7 @@ def restore(where: Where, *, key: str | None = None, published: Published | None
         kept: tuple[str, ...] = ()
         if not found.whole:
             kept, state = _written_anew(where, found, published)
-    if any(member.path.startswith("bucket=") for member in state.candidates(None)):
+    if any(member.path.startswith(BUCKET) for member in state.candidates(None)):
         _write_manifest(where, state)
     return Restored(
         found.found_in,
@@ -117,7 +116,7 @@ def _whole_log(folder: Where) -> Table | None:
 def _unlisted(where: Where, state: TableState) -> list[str]:
     listed = {member.path for member in state.candidates(None)}
     known = listed | {path.rsplit("/", 1)[-1] for path in listed}
-    lying = [path for path in parquet_files(where) if path.startswith("bucket=")]
+    lying = [path for path in parquet_files(where) if path.startswith(BUCKET)]
     strangers = [path for path in lying if path not in known]
     if not strangers:
         return []
@@ -194,7 +193,7 @@ def _written_anew(where: Where, found: Recovered, published: Published) -> tuple
 def _set_aside(folder: Path, stamp: str) -> tuple[str, ...]:
     """Copies, not renames: killed in between, whatever could be read before still can."""
     kept = []
-    for name in (LOG_NAME, CHECKPOINT_NAME):
+    for name in (LOG, CHECKPOINT):
         if (folder / name).exists():
             kept.append(f"{name}.damaged-{stamp}")
             shutil.copyfile(folder / name, folder / kept[-1])

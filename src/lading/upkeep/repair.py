@@ -20,6 +20,8 @@ from lading.ingest.prepare import sweep_staging
 from lading.ingest.publish import snapshot_payload
 from lading.ingest.record import record_sources, write_manifest_of
 from lading.ingest.work import Work, new_id, new_run_id
+from lading.layout.project import STAGING, VERIFY, source_manifest
+from lading.layout.table import BUCKET
 from lading.log.table import Table
 from lading.log.table_manifest import load_manifest
 from lading.model import Member, Place, SnapshotRef
@@ -70,8 +72,8 @@ def repair(config: Config, name: str, *, watch: Watch) -> Repaired:
 
 def _has_parts(where: Where) -> bool:
     if isinstance(where, Place):
-        return any(name.startswith("bucket=") for name in storage_of(where).folders())
-    return where.is_dir() and any(where.glob("bucket=*"))
+        return any(name.startswith(BUCKET) for name in storage_of(where).folders())
+    return where.is_dir() and any(where.glob(f"{BUCKET}*"))
 
 
 def _open(where: Where, found: Repaired) -> Table | None:
@@ -104,8 +106,8 @@ def _opened(where: Where) -> Table:
 
 
 def _staging(config: Config, found: Repaired) -> None:
-    swept = sweep_staging(config.cache / "staging")
-    verify = config.cache / "verify"
+    swept = sweep_staging(config.cache / STAGING)
+    verify = config.cache / VERIFY
     if verify.is_dir():
         shutil.rmtree(verify, ignore_errors=True)
     if swept:
@@ -259,4 +261,4 @@ def _source_manifest(config: Config, name: str, table: Table, found: Repaired, w
     if not seen.ledger.behind or seen.ledger.reset is not None or asked:
         return  # what a person asked for is the next run's to answer
     record_sources(config, seen, table.state, {})
-    found.done.append(f"manifest/{name}.json is brought up to the log")
+    found.done.append(f"{source_manifest(name)} is brought up to the log")

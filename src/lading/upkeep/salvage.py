@@ -16,8 +16,8 @@ from pathlib import Path
 import msgspec
 
 from lading.errors import LadingError
+from lading.layout.table import LOG, POINTER
 from lading.log.checkpoint import open_checkpoint
-from lading.log.file import NAME as LOG_NAME
 from lading.log.object_checkpoint import connect_each
 from lading.log.objects import salvage_objects
 from lading.log.state import TableState
@@ -76,7 +76,7 @@ def own_pointer(where: Where) -> Published:
     try:
         if isinstance(where, Place):
             return Published(None, members)
-        current = parse_pointer((where / "_CURRENT").read_bytes())
+        current = parse_pointer((where / POINTER).read_bytes())
     except (OSError, LadingError):
         return Published(None, members)
     leads_out = ".." in current.ref.split("/") or current.ref.startswith("/")
@@ -92,7 +92,7 @@ def _log(where: Where) -> Salvage:
     if isinstance(where, Place):
         return salvage_objects(where)
     try:
-        return salvage((where / LOG_NAME).read_bytes())
+        return salvage((where / LOG).read_bytes())
     except OSError:
         return _NOTHING
 

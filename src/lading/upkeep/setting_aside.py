@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
-from lading.log.checkpoint import NAME
+from lading.layout.table import CHECKPOINT
 from lading.log.object_checkpoint import newest_checkpoint
 from lading.model import Place
 from lading.storage.place import Where, storage_of
@@ -36,7 +36,7 @@ def set_aside(where: Where, mark: str) -> SetAside | None:
 def _newest(where: Where) -> str | None:
     if isinstance(where, Place):
         return newest_checkpoint(where)
-    return NAME if (where / NAME).exists() else None
+    return CHECKPOINT if (where / CHECKPOINT).exists() else None
 
 
 def _move(where: Where, name: str, to: str) -> None:

@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lading.ingest.work import Read, Work
-from lading.layout import bucket_key
+from lading.layout.table import QUARANTINE, bucket_folder, is_part_of
 from lading.model import Commit
-from lading.parts.write import is_part_of
 from lading.upkeep.clean.files import delete, files_of
-from lading.upkeep.clean.names import QUARANTINE
 
 
 def tidy(work: Work, buckets: Iterable[int] | None) -> int:
@@ -22,7 +20,7 @@ def tidy(work: Work, buckets: Iterable[int] | None) -> int:
     files that were."""
     folders = [""]
     if buckets is not None:
-        folders = [*(f"bucket={bucket_key(bucket)}" for bucket in sorted(buckets)), QUARANTINE]
+        folders = [*map(bucket_folder, sorted(buckets)), QUARANTINE]
 
     def lost(path: str) -> bool:
         return is_part_of(path, work.run_id) and path not in work.kept

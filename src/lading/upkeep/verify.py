@@ -16,11 +16,12 @@ from lading.config.project import Config
 from lading.errors import LadingError, LogCorrupt, NotFound, PartError
 from lading.ingest.ledger import shows_the_log
 from lading.ingest.look import Look, look
+from lading.layout.project import source_manifest
+from lading.layout.table import SHARD, TABLE_MANIFEST
 from lading.log.table import Table
-from lading.log.table_manifest import MANIFEST_NAME, load_manifest
+from lading.log.table_manifest import load_manifest
 from lading.model import Member, Place, SnapshotRef
 from lading.parts.intake import footer_of, in_parallel
-from lading.serve.shard_file import FILE_NAME
 from lading.snapshots.manifest import ShardMeta, read_snapshot
 from lading.snapshots.opening import open_manifest, open_members
 from lading.snapshots.runs import list_runs
@@ -109,7 +110,7 @@ def _sources(config: Config, name: str, found: Verified, watch: Watch) -> Look |
         found.note("source", f"files that the table doesn't have as they are: {told}", f"lading run {name}")
     behind = seen.ledger.behind and seen.ledger.reset is None
     if behind and not (seen.table and shows_the_log(seen.manifest, seen.ledger, seen.table.state)):
-        found.note("source", f"manifest/{name}.json is behind the log", f"lading repair {name}")
+        found.note("source", f"{source_manifest(name)} is behind the log", f"lading repair {name}")
     return seen
 
 
@@ -174,15 +175,15 @@ def _table_manifest(table: Table, found: Verified) -> None:
     try:
         manifest = load_manifest(table.place)
     except LadingError as error:
-        found.wrong("manifest", error.message, remedy, MANIFEST_NAME)
+        found.wrong("manifest", error.message, remedy, TABLE_MANIFEST)
         return
     if manifest is None:
-        found.wrong("manifest", f"{MANIFEST_NAME} is missing", remedy, MANIFEST_NAME)
+        found.wrong("manifest", f"{TABLE_MANIFEST} is missing", remedy, TABLE_MANIFEST)
         return
     rows = sum(bucket.row_count for bucket in manifest.partitions.values())
     parts = sum(len(bucket.parts) for bucket in manifest.partitions.values())
     if parts != state.count() or rows != sum(member.rows for member in state.candidates(None)):
-        found.wrong("manifest", f"{MANIFEST_NAME} is not what the log holds", remedy, MANIFEST_NAME)
+        found.wrong("manifest", f"{TABLE_MANIFEST} is not what the log holds", remedy, TABLE_MANIFEST)
 
 
 def _snapshot(config: Config, table: Table, live: set[str], found: Verified) -> None:
@@ -288,7 +289,7 @@ def _broken_shard(places: tuple[Where, ...], shard: ShardMeta, copied_from: str)
     if lies is None:
         return f"leads out of the table's folder: {shard.db_url}"
     try:
-        size, digest = sha256_of(lies[0], f"{lies[1]}/{FILE_NAME}")
+        size, digest = sha256_of(lies[0], f"{lies[1]}/{SHARD}")
     except FileNotFoundError:
         return "is missing"
     except OSError as error:

@@ -25,6 +25,8 @@ from lading.ingest.plan import TablePlan
 from lading.ingest.prepare import ingest_job, prepare, staging
 from lading.ingest.schema import layout_of
 from lading.ingest.work import Work, new_id, new_run_id
+from lading.layout.project import VERIFY, work_folder
+from lading.layout.table import SOURCE
 from lading.log.table import Table
 from lading.model import DELIMITERS, FoundFile, Member, Root, StartSpark
 from lading.parts.intake import in_parallel
@@ -98,12 +100,12 @@ def _miscounted(root: Root, member: Member, schema: pa.Schema) -> str | None:
     counted: Counter[int] = Counter()
     try:
         for batch in read_part(root, member, Wanted(schema, schema.names)):
-            if "_source" in schema.names:
-                counted.update(batch.column("_source").to_pylist())
+            if SOURCE in schema.names:
+                counted.update(batch.column(SOURCE).to_pylist())
     except PartError as error:
         return f"can't be read: {error.message}"
     expected = {source: rows for source, rows in member.sources if source not in member.minus}
-    if "_source" in schema.names and member.sources and counted != expected:
+    if SOURCE in schema.names and member.sources and counted != expected:
         return "has other rows of its sources than the log says"
     return None
 
@@ -147,7 +149,7 @@ def _compare(
     plan = TablePlan(seen.config.name, (), read=tuple(sample))
     again = dataclasses.replace(seen, plan=plan)
     work = Work(config, again, seen.table, new_run_id(), new_id(), watch)
-    aside = config.cache / "verify" / f"{work.run_id}-{work.name}"
+    aside = config.cache / VERIFY / work_folder(work.run_id, work.name)
     try:
         members = _read_again(work, aside, session)
         for file in sample:
@@ -180,7 +182,7 @@ def _rows(root: Root, members: Iterable[Member], source: int, table: Table) -> C
     for member in members:
         if any(held == source for held, _ in member.sources) and source not in member.minus:
             for batch in read_part(root, member, Wanted(schema, schema.names)):
-                at = schema.get_field_index("_source")
+                at = schema.get_field_index(SOURCE)
                 rows.update(row for row in _plain(batch) if row[at] == source)
     return rows
 

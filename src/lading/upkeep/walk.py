@@ -17,21 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lading.errors import PartError
+from lading.layout.table import BUCKET, NOT_DATA, PART_SUFFIX, SOURCE
 from lading.model import Member, Place
 from lading.parts.intake import Footer, footer_to_add, in_parallel, is_sorted, joint_schema, member_of
 from lading.parts.open import open_parquet, row_batches, shown_path
 from lading.storage.place import Where, root_of, storage_of
 from lading.where.bounds import bound_kind
 
-_NOT_DATA = (
-    "checkpoint",
-    "log",
-    "manifests",
-    "quarantine",
-    "runs",
-    "shards",
-)  # lading's own folders below a table
-_SOURCE = "_source"
 _BATCH = 1 << 16  # rows
 
 
@@ -67,7 +59,7 @@ def walk_files(where: Where, key: str | None) -> Walked:
 
 def _table_id(footers: Sequence[Footer]) -> str | None:
     """Files that were added from elsewhere may name another table: they lie in no bucket."""
-    named = {footer.said("table_id") for footer in footers if footer.path.startswith("bucket=")} - {None}
+    named = {footer.said("table_id") for footer in footers if footer.path.startswith(BUCKET)} - {None}
     return named.pop() if len(named) == 1 else None
 
 
@@ -96,7 +88,7 @@ def _objects(place: Place) -> Iterator[str]:
     for found in storage_of(place).list():
         *folders, name = found.name.split("/")
         hidden = any(step.startswith(".") for step in (*folders, name))
-        if name.endswith(".parquet") and not hidden and (not folders or folders[0] not in _NOT_DATA):
+        if name.endswith(PART_SUFFIX) and not hidden and (not folders or folders[0] not in NOT_DATA):
             yield found.name
 
 
@@ -104,10 +96,10 @@ def _files(folder: Path) -> Iterator[str]:
     for place, folders, files in os.walk(folder):
         below = os.path.relpath(place, folder)
         folders[:] = sorted(
-            f for f in folders if not f.startswith(".") and (below != "." or f not in _NOT_DATA)
+            f for f in folders if not f.startswith(".") and (below != "." or f not in NOT_DATA)
         )
         for name in files:
-            if name.endswith(".parquet") and not name.startswith("."):
+            if name.endswith(PART_SUFFIX) and not name.startswith("."):
                 yield name if below == "." else f"{below}/{name}".replace(os.sep, "/")
 
 
@@ -136,7 +128,7 @@ def _replaced(footer: Footer) -> list[str]:
 
 def _without_overlaps(where: Where, footers: list[Footer]) -> tuple[list[Footer], list[str]]:
     """Rows of one source file are written by one commit: of two, the later one is kept."""
-    written = [footer for footer in footers if footer.said("commit_id") and _SOURCE in footer.schema.names]
+    written = [footer for footer in footers if footer.said("commit_id") and SOURCE in footer.schema.names]
     if len({footer.said("commit_id") for footer in written}) < 2:
         return footers, []
     sources = dict(
@@ -164,7 +156,7 @@ def _sources(where: Where, path: str) -> set[int]:
     try:
         with open_parquet(root, path) as file:
             found: set[int] = set()
-            for batch in row_batches(root, file, _BATCH, columns=[_SOURCE]):
+            for batch in row_batches(root, file, _BATCH, columns=[SOURCE]):
                 found.update(pc.unique(batch.column(0)).to_pylist())
             return found
     except (OSError, pa.ArrowException) as error:

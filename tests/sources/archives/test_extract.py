@@ -17,7 +17,8 @@ from support.archives import HOSTILE, ROW, commented_zip, streamed_zip, tar_of, 
 
 from lading.config.archives import ArchiveLimits
 from lading.errors import ArchiveRefused, SourceError
-from lading.sources.archives.extract import archive_kind, extract, flat_name
+from lading.layout.project import flat_name
+from lading.sources.archives.extract import archive_kind, extract
 from lading.sources.archives.index import fill_fresh, is_whole, put_in_place, read_index, sweep
 
 SMALL = ArchiveLimits(max_members=20, max_bytes=200_000)

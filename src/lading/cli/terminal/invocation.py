@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lading.config.file import FILE_NAME, load
+from lading.config.file import load
 from lading.config.project import Config
 from lading.errors import ConfigError
+from lading.layout.project import CONFIG, SHARD_COPIES
 from lading.model import Place
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class Invocation:
 
     @property
     def is_project(self) -> bool:
-        return (self.project / FILE_NAME).is_file()
+        return (self.project / CONFIG).is_file()
 
 
 def invocation_of(ctx: typer.Context) -> Invocation:
@@ -65,7 +66,7 @@ def open_published(
         config.table(name)
     return open_table(
         str(place), store, ref=ref, offset=offset, as_of=as_of, s3=config.s3 or None,
-        cache=config.cache / "shards",
+        cache=config.cache / SHARD_COPIES,
     )  # fmt: skip
 
 

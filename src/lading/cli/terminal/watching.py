@@ -20,16 +20,15 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from lading.cli.terminal.screen import console, plain
 from lading.errors import hide_within
+from lading.layout.project import RUN_LOG
 from lading.watch import Watch
-
-LOG_PATH = Path("logs") / "lading.jsonl"
 
 
 class LogFile:
     """Appends lines; each is one write, so that runs side by side never mix theirs."""
 
     def __init__(self, project: Path) -> None:
-        self.path = project / LOG_PATH
+        self.path = project / RUN_LOG
         self._broken = False
 
     def write(self, event: str, *, level: str = "info", **fields: Any) -> bool:

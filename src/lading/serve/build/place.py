@@ -14,13 +14,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lading.serve.shard_file import FILE_NAME
+from lading.layout.table import (
+    ANY_ATTEMPT,
+    SHARD,
+    SHARD_TEMPLATE,
+    SHARD_TEMPORARY,
+    SHARDS,
+    attempt_folder,
+    shards_of_run,
+)
 from lading.snapshots.manifest import ShardMeta
 from lading.storage.bucket import ObjectStorage
 from lading.storage.folder import fsync_dir, make_dirs
 
 _ASKING = 16  # questions to a bucket at a time
-_TEMPORARY = f".{FILE_NAME}.tmp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +45,18 @@ class ShardPlace:
 
     table_dir: str
     run_id: str
-    prefix: str = "shards"
-    template: str = "db={db_id:05d}"
+    prefix: str = SHARDS
+    template: str = SHARD_TEMPLATE
     url: str | None = None
     options: dict[str, str] = field(default_factory=dict, repr=False)  # may hold keys: never shown
 
     def claim(self, db_id: int, attempt: int) -> Claim:
         """A folder that nobody has: numbered by Spark's attempt, or the next number that is free."""
         while True:
-            name = f"{self._run}/{self.template.format(db_id=db_id)}/attempt={attempt:02d}"
+            name = attempt_folder(f"{self._run}/{self.template.format(db_id=db_id)}", attempt)
             if self.url is not None:
                 folder = Path(tempfile.mkdtemp(prefix="lading-shard-"))
-                return Claim(name, attempt, folder / FILE_NAME)
+                return Claim(name, attempt, folder / SHARD)
             folder = Path(self.table_dir, name)
             make_dirs(folder.parent)
             try:
@@ -58,20 +65,20 @@ class ShardPlace:
                 attempt += 1
                 continue
             fsync_dir(folder.parent)
-            return Claim(name, attempt, folder / _TEMPORARY)
+            return Claim(name, attempt, folder / SHARD_TEMPORARY)
 
     def keep(self, claim: Claim) -> tuple[str, int]:
         """Give a finished, durable file its name; the shard's db_url and attempt."""
         if self.url is None:
-            os.rename(claim.path, claim.path.with_name(FILE_NAME))
+            os.rename(claim.path, claim.path.with_name(SHARD))
             fsync_dir(claim.path.parent)
             return claim.db_url, claim.attempt
         storage, attempt = ObjectStorage(self.url, self.options), claim.attempt
         try:
             while True:
-                name = f"{claim.db_url.rpartition('/')[0]}/attempt={attempt:02d}"
+                name = attempt_folder(claim.db_url.rpartition("/")[0], attempt)
                 try:
-                    storage.upload(f"{name}/{FILE_NAME}", claim.path)
+                    storage.upload(f"{name}/{SHARD}", claim.path)
                     return f"{storage.url}/{name}", attempt
                 except FileExistsError:
                     attempt += 1
@@ -89,11 +96,11 @@ class ShardPlace:
             url = shard.db_url or ""
             try:
                 if "://" not in url:
-                    return Path(self.table_dir, url, FILE_NAME).stat().st_size == shard.db_bytes
+                    return Path(self.table_dir, url, SHARD).stat().st_size == shard.db_bytes
                 if storage is None or not url.startswith(f"{storage.url}/"):
                     return False
                 name = url.removeprefix(f"{storage.url}/")
-                return storage.head(f"{name}/{FILE_NAME}").size == shard.db_bytes
+                return storage.head(f"{name}/{SHARD}").size == shard.db_bytes
             except FileNotFoundError:
                 return False
 
@@ -107,11 +114,11 @@ class ShardPlace:
 
     @property
     def _run(self) -> str:
-        return f"{self.prefix}/run_id={self.run_id}"
+        return shards_of_run(self.prefix, self.run_id)
 
     def _drop_folders(self, winners: Collection[str]) -> int:
         root, dropped = Path(self.table_dir), 0
-        for folder in sorted((root / self._run).glob("*/attempt=*/")):
+        for folder in sorted((root / self._run).glob(ANY_ATTEMPT)):
             if folder.relative_to(root).as_posix() not in winners:
                 shutil.rmtree(folder, ignore_errors=True)
                 dropped += 1

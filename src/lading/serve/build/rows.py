@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lading.errors import PartError
+from lading.layout.table import SOURCE
 from lading.model import Root
 from lading.parts.conform import conformed
 from lading.parts.open import open_parquet, row_batches, shown_path
@@ -21,7 +22,6 @@ from lading.serve.routing_arrays import routing_columns, shards_of, stored_keys
 from lading.serve.spec import ServeSpec
 from lading.serve.values import encoded_values, rank_bytes
 
-SOURCE = "_source"
 _BATCH = 65_536  # rows
 _HINT = "`lading verify` lists what is damaged; `lading run --full` builds the table again from its sources"
 

@@ -11,12 +11,12 @@ import contextlib
 import fcntl
 import os
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from lading.errors import ShardError
+from lading.layout.beside import fresh_temporary, is_temporary, lock_of
 from lading.serve.open.file import Identity, proven
 from lading.storage.folder import locked
 
@@ -82,7 +82,7 @@ class ShardCache:
     def _downloaded(
         self, path: Path, size: int, sha256: str | None, download: Callable[[Path], None]
     ) -> Lease:
-        beside = path.with_name(f".{path.stem}.{uuid.uuid4().hex}.tmp")
+        beside = path.with_name(fresh_temporary(path.stem))
         try:
             download(beside)
             fd = os.open(beside, os.O_RDONLY | os.O_CLOEXEC)
@@ -99,7 +99,7 @@ class ShardCache:
 
     def _make_room(self, size: int) -> None:
         """Remove what was used longest ago until `size` more bytes fit, or the rest is in use."""
-        with locked(self.folder / "evict.lock"):
+        with locked(self.folder / lock_of("evict")):
             found = sorted(self._files())
             total = size + sum(bytes_ for _, bytes_, _ in found)
             for _, bytes_, path in found:
@@ -116,13 +116,13 @@ class ShardCache:
                 if entry.name.endswith(".db"):
                     status = entry.stat()
                     yield _last_use(path, status), status.st_size, path
-                elif entry.name.endswith(".tmp") and time.time() - entry.stat().st_mtime > _ABANDONED:
+                elif is_temporary(entry.name) and time.time() - entry.stat().st_mtime > _ABANDONED:
                     path.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def _one_at_a_time(self, content: str) -> Iterator[None]:
         stripe = int(content[:4], 16) % _STRIPES
-        with locked(self.folder / "locks" / f"{stripe:02}.lock"):
+        with locked(self.folder / "locks" / lock_of(f"{stripe:02}")):
             yield
 
 

@@ -15,9 +15,9 @@ import time
 from pathlib import Path
 
 from lading.errors import LadingError, ShardError
+from lading.layout.table import SHARD
 from lading.serve.engine import Cursor, apsw_or_none, engine_errors
 from lading.serve.open.limit import out_of_files, too_many
-from lading.serve.shard_file import FILE_NAME
 from lading.snapshots.manifest import ShardMeta
 from lading.state.sqlite import require_plain_tables
 
@@ -57,7 +57,7 @@ def local_path(root: Path, shard: ShardMeta) -> Path:
     if not url or any(step in ("", ".", "..") for step in steps) or "\0" in url:
         raise outside
     try:
-        path = (root / url / FILE_NAME).resolve()
+        path = (root / url / SHARD).resolve()
         inside = path.is_relative_to(root.resolve())
     except (OSError, ValueError, RuntimeError) as error:
         raise outside from error

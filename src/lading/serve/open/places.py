@@ -14,11 +14,11 @@ from pathlib import Path
 import msgspec
 
 from lading.errors import ShardError
+from lading.layout.table import SHARD
 from lading.serve.open.cache import ShardCache
 from lading.serve.open.file import HINT, check_size, checksum_of, connect, local_path, proven
 from lading.serve.open.ranges import RangedObject
 from lading.serve.open.shard import Shard
-from lading.serve.shard_file import FILE_NAME
 from lading.snapshots.manifest import ShardMeta
 from lading.storage.bucket import ObjectStorage
 from lading.storage.protocol import Named
@@ -101,7 +101,7 @@ class ShardPlaces:
                 f"shard {shard.db_id} is said to lie in {url!r}, which is not below the table's root",
                 hint="somebody edited the manifest: roll back to an earlier snapshot",
             )
-        return self.storage, f"{url.removeprefix(f'{self.storage.url}/')}/{FILE_NAME}"
+        return self.storage, f"{url.removeprefix(f'{self.storage.url}/')}/{SHARD}"
 
 
 def _download(storage: ObjectStorage, name: str, size: int, file: Path) -> None:

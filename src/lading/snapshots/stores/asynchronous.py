@@ -10,9 +10,10 @@ import asyncio
 from collections.abc import Mapping
 
 from lading.errors import StorageError
+from lading.layout.table import MANIFEST, MANIFESTS, POINTER
 from lading.model import SnapshotRef
 from lading.snapshots.pointer import MALFORMED, POINTER_LIMIT
-from lading.snapshots.stores.protocol import CURRENT, MANIFEST_NAME, MANIFESTS, ManifestStore
+from lading.snapshots.stores.protocol import ManifestStore
 from lading.snapshots.stores.s3 import Names, unreadable
 from lading.state.sqlite import SNAPSHOT_LIMIT
 from lading.storage.bucket import ObjectStorage
@@ -22,18 +23,18 @@ class AsyncS3Store:
     """Reads the table whose root is the URL `s3://bucket/prefix`."""
 
     def __init__(
-        self, url: str, options: Mapping[str, str] | None = None, *, manifest_name: str = MANIFEST_NAME
+        self, url: str, options: Mapping[str, str] | None = None, *, manifest_name: str = MANIFEST
     ) -> None:
         self._storage = ObjectStorage(url, options)
         self._names = Names(self._storage.url, manifest_name)
 
     async def load_current(self) -> SnapshotRef | None:
         try:
-            return self._names.pointer(await self._storage.get_async(CURRENT, limit=POINTER_LIMIT))
+            return self._names.pointer(await self._storage.get_async(POINTER, limit=POINTER_LIMIT))
         except FileNotFoundError:
             return None
         except StorageError as error:
-            raise unreadable(f"{self._names.url}/{CURRENT}", error, MALFORMED) from error
+            raise unreadable(f"{self._names.url}/{POINTER}", error, MALFORMED) from error
 
     async def load_manifest(self, ref: str) -> bytes:
         name = self._names.name(ref)

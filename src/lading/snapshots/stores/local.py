@@ -16,18 +16,19 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 from lading.errors import LadingError, ManifestParseError, ManifestStoreError, PublishCurrentError
+from lading.layout.table import (
+    MANIFEST,
+    MANIFESTS,
+    POINTER,
+    POINTER_LOCK,
+    manifest_path,
+    parse_manifest,
+    parse_manifest_folder,
+)
 from lading.model import SnapshotRef
 from lading.snapshots.pointer import MALFORMED, POINTER_LIMIT, encode_pointer, new_swap_id, parse_pointer
 from lading.snapshots.publish import publish_in_two_phases, refuse_moved, same_pointer
-from lading.snapshots.stores.protocol import (
-    CURRENT,
-    MANIFEST_NAME,
-    MANIFESTS,
-    Published,
-    later,
-    manifest_folder,
-    parse_folder,
-)
+from lading.snapshots.stores.protocol import Published, later
 from lading.state.sqlite import HINT, SNAPSHOT_LIMIT
 from lading.storage import folder as local
 
@@ -35,7 +36,7 @@ from lading.storage import folder as local
 class LocalStore:
     """The store of the table whose directory is `root`."""
 
-    def __init__(self, root: Path, *, manifest_name: str = MANIFEST_NAME) -> None:
+    def __init__(self, root: Path, *, manifest_name: str = MANIFEST) -> None:
         self.root = root
         self.manifest_name = manifest_name
 
@@ -54,7 +55,7 @@ class LocalStore:
         """Write a manifest under a fresh name; one that was there is never overwritten."""
         at = later(now, self._newest())
         while True:
-            ref = f"{MANIFESTS}/{manifest_folder(at, run_id)}/{self.manifest_name}"
+            ref = manifest_path(at, run_id, self.manifest_name)
             try:
                 local.write_new(self.root / ref, payload)
             except FileExistsError:
@@ -64,14 +65,14 @@ class LocalStore:
 
     def swap_current(self, expected: SnapshotRef | None, to: SnapshotRef) -> bool:
         """Move the pointer if it is still `expected`."""
-        with local.locked(self.root / f"{CURRENT}.lock"):
+        with local.locked(self.root / POINTER_LOCK):
             if not same_pointer(self.load_current(), expected):
                 return False
-            local.write_atomic(self.root / CURRENT, encode_pointer(to))
+            local.write_atomic(self.root / POINTER, encode_pointer(to))
             return True
 
     def load_current(self) -> SnapshotRef | None:
-        path = self.root / CURRENT
+        path = self.root / POINTER
         try:
             return _copied(parse_pointer(_read(path, POINTER_LIMIT)))
         except FileNotFoundError:
@@ -95,7 +96,7 @@ class LocalStore:
         outside = ManifestStoreError(
             f"the manifest reference {ref!r} leaves {self.root}",
             hint="roll back to a listed snapshot: somebody edited the pointer",
-            file=str(self.root / CURRENT),
+            file=str(self.root / POINTER),
         )
         if PurePosixPath(ref).is_absolute() or any(step in ("", ".", "..") for step in steps):
             raise outside
@@ -113,7 +114,7 @@ class LocalStore:
         for name in sorted(self._folders(), reverse=True):
             if limit is not None and len(found) >= limit:
                 break
-            parsed = parse_folder(name)
+            parsed = parse_manifest_folder(name)
             # A folder without a manifest is what a kill before the write leaves behind.
             if parsed and (self.root / MANIFESTS / name / self.manifest_name).is_file():
                 at, run_id = parsed
@@ -129,41 +130,39 @@ class LocalStore:
         expected: SnapshotRef | None = None,
         now: datetime | None = None,
     ) -> SnapshotRef:
-        steps = ref.split("/")
-        parsed = parse_folder(steps[1]) if len(steps) == 3 and steps[0] == MANIFESTS else None
+        parsed = parse_manifest(ref)
         absent = ManifestStoreError(
             f"there is no manifest {ref!r} in {self.root}", hint="pick one of the listed snapshots"
         )
         if parsed is None or not self.manifest_path(ref).is_file():
             raise absent
         try:
-            with local.locked(self.root / f"{CURRENT}.lock"):
+            with local.locked(self.root / POINTER_LOCK):
                 if not self.manifest_path(ref).is_file():
                     raise absent  # deleted in between: see delete_manifest
                 current = self._readable_current()
                 refuse_moved(current, expected)
                 at = later(now, current.published_at if current is not None else None)
                 to = SnapshotRef(ref, parsed[1], at, sequence, held=hold, swap_id=new_swap_id())
-                local.write_atomic(self.root / CURRENT, encode_pointer(to))
+                local.write_atomic(self.root / POINTER, encode_pointer(to))
         except OSError as error:
             raise PublishCurrentError(
                 f"the pointer could not be moved to {ref}: {error}",
                 hint="readers see what they saw before; mend the cause and try again",
-                file=str(self.root / CURRENT),
+                file=str(self.root / POINTER),
             ) from error
         return to
 
     def delete_manifest(self, ref: str) -> bool:
         """Under the pointer's lock, so that nobody rolls back to it meanwhile; its folder goes too if that
         holds nothing else."""
-        steps = ref.split("/")
-        if len(steps) != 3 or steps[0] != MANIFESTS or parse_folder(steps[1]) is None:
+        if parse_manifest(ref) is None:
             raise ManifestStoreError(
                 f"there is no manifest {ref!r} in {self.root}", hint="pick one of the listed snapshots"
             )
         path = self.manifest_path(ref)
         try:
-            with local.locked(self.root / f"{CURRENT}.lock"):
+            with local.locked(self.root / POINTER_LOCK):
                 current = self.load_current()
                 if current is not None and current.ref == ref:
                     return False
@@ -184,9 +183,9 @@ class LocalStore:
     def _newest(self) -> datetime | None:
         """When the youngest manifest was written: names sort as text, so by time."""
         names = self._folders()
-        parsed = parse_folder(max(names, default=""))
+        parsed = parse_manifest_folder(max(names, default=""))
         if parsed is None and names:  # somebody else's name comes last
-            parsed = next(filter(None, map(parse_folder, sorted(names, reverse=True))), None)
+            parsed = next(filter(None, map(parse_manifest_folder, sorted(names, reverse=True))), None)
         return parsed[0] if parsed is not None else None
 
     def _folders(self) -> list[str]:
@@ -200,10 +199,10 @@ class LocalStore:
 
 def _copied(pointer: SnapshotRef) -> SnapshotRef:
     """A table that was copied out of a bucket names its manifest by URL: here it is the one of that name."""
-    steps = pointer.ref.split("/")
-    if "://" not in pointer.ref or steps[-3:-2] != [MANIFESTS] or parse_folder(steps[-2]) is None:
+    name = "/".join(pointer.ref.split("/")[-3:])
+    if "://" not in pointer.ref or parse_manifest(name) is None:
         return pointer
-    return replace(pointer, ref="/".join(steps[-3:]))
+    return replace(pointer, ref=name)
 
 
 def _read(path: Path, limit: int) -> bytes:

@@ -6,16 +6,11 @@ import threading
 from datetime import datetime
 
 from lading.errors import ManifestStoreError
+from lading.layout.table import manifest_path
 from lading.model import SnapshotRef
 from lading.snapshots.pointer import new_swap_id
 from lading.snapshots.publish import publish_in_two_phases, refuse_moved, same_pointer
-from lading.snapshots.stores.protocol import (
-    MANIFEST_NAME,
-    MANIFESTS,
-    Published,
-    later,
-    manifest_folder,
-)
+from lading.snapshots.stores.protocol import Published, later
 
 
 class MemoryStore:
@@ -41,7 +36,7 @@ class MemoryStore:
         with self._lock:
             newest = max((listed.published_at for listed, _ in self._manifests.values()), default=None)
             at = later(now, newest)
-            ref = f"{MANIFESTS}/{manifest_folder(at, run_id)}/{MANIFEST_NAME}"
+            ref = manifest_path(at, run_id)
             self._manifests[ref] = (SnapshotRef(ref, run_id, at), bytes(payload))
             return ref, at
 

@@ -1,4 +1,4 @@
-"""What every store offers, and the names that stores share.
+"""What every store offers.
 
 A store keeps two things: manifests, which never change once written, and one pointer, which is all
 that moves. It treats a manifest as opaque bytes and never touches a data file.
@@ -6,19 +6,11 @@ that moves. It treats a manifest as opaque bytes and never touches a data file.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal, Protocol
 
 from lading.model import SnapshotRef
-
-CURRENT = "_CURRENT"
-MANIFESTS = "manifests"
-MANIFEST_NAME = "manifest"
-TIMESTAMP = "%Y-%m-%dT%H:%M:%S.%fZ"  # six digits always, so that text sorts as time does
-
-_FOLDER = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)_run_id=([^/]+)")
 
 Outcome = Literal["current", "superseded", "held"]
 
@@ -93,32 +85,6 @@ class AsyncManifestStore(Protocol):
     async def load_manifest(self, ref: str) -> bytes: ...
 
     async def list_manifests(self, *, limit: int | None = None) -> list[SnapshotRef]: ...
-
-
-def timestamp(at: datetime) -> str:
-    """`at` in UTC, as manifest and run folders begin."""
-    return at.astimezone(UTC).strftime(TIMESTAMP)
-
-
-def manifest_folder(at: datetime, run_id: str) -> str:
-    """`<timestamp>_run_id=<run>`."""
-    return f"{timestamp(at)}_run_id={run_id}"
-
-
-def parse_folder(name: str) -> tuple[datetime, str] | None:
-    """Time and run of a manifest folder; None for a name that isn't one."""
-    match = _FOLDER.fullmatch(name)
-    if match is None:
-        return None
-    try:
-        return datetime.fromisoformat(match[1]), match[2]
-    except ValueError:  # digits that are no date: not a folder of ours
-        return None
-
-
-def is_run_id(run_id: str) -> bool:
-    """Whether `run_id` can be part of a folder's name."""
-    return bool(run_id) and run_id.isprintable() and "/" not in run_id and len(run_id.encode()) <= 150
 
 
 def later(now: datetime | None, than: datetime | None) -> datetime:

@@ -19,6 +19,7 @@ from lading.errors import (
     PublishCurrentError,
     StorageError,
 )
+from lading.layout.table import MANIFEST, MANIFESTS, POINTER, manifest_path, parse_manifest, timestamp
 from lading.model import SnapshotRef
 from lading.snapshots.pointer import (
     CONTENT_TYPE,
@@ -30,16 +31,7 @@ from lading.snapshots.pointer import (
     parse_pointer,
 )
 from lading.snapshots.publish import publish_in_two_phases, refuse_moved, same_pointer
-from lading.snapshots.stores.protocol import (
-    CURRENT,
-    MANIFEST_NAME,
-    MANIFESTS,
-    Published,
-    later,
-    manifest_folder,
-    parse_folder,
-    timestamp,
-)
+from lading.snapshots.stores.protocol import Published, later
 from lading.state.sqlite import HINT, SNAPSHOT_LIMIT
 from lading.storage.bucket import ObjectStorage, TooLarge
 from lading.storage.protocol import Named, SwapLost
@@ -51,7 +43,7 @@ class S3Store:
     """The store of the table whose root is the URL `s3://bucket/prefix`."""
 
     def __init__(
-        self, url: str, options: Mapping[str, str] | None = None, *, manifest_name: str = MANIFEST_NAME
+        self, url: str, options: Mapping[str, str] | None = None, *, manifest_name: str = MANIFEST
     ) -> None:
         self._storage = ObjectStorage(url, options)
         self.names = Names(self._storage.url, manifest_name)
@@ -184,17 +176,17 @@ class S3Store:
 
     def _load(self) -> tuple[SnapshotRef, str] | None:
         try:
-            data, etag = self._storage.get_with_etag(CURRENT, limit=POINTER_LIMIT)
+            data, etag = self._storage.get_with_etag(POINTER, limit=POINTER_LIMIT)
         except FileNotFoundError:
             return None
         except StorageError as error:
-            raise unreadable(f"{self.url}/{CURRENT}", error, MALFORMED) from error
+            raise unreadable(f"{self.url}/{POINTER}", error, MALFORMED) from error
         return self.names.pointer(data), etag
 
     def _swap(self, to: SnapshotRef, etag: str | None) -> bool:
         """False when the pointer is another one; also after a lost answer, which the caller looks into."""
         try:
-            self._storage.swap(CURRENT, encode_pointer(to), etag, content_type=POINTER_CONTENT_TYPE)
+            self._storage.swap(POINTER, encode_pointer(to), etag, content_type=POINTER_CONTENT_TYPE)
         except SwapLost:
             return False
         except StorageError:
@@ -206,10 +198,10 @@ class S3Store:
     def _readable_current(self) -> tuple[SnapshotRef | None, str | None]:
         """The pointer and its etag; a malformed one says nothing, and may be replaced."""
         try:
-            seen = self._storage.head(CURRENT)
+            seen = self._storage.head(POINTER)
             if seen.size > POINTER_LIMIT:
                 return None, seen.etag
-            data, etag = self._storage.get_with_etag(CURRENT)
+            data, etag = self._storage.get_with_etag(POINTER)
         except FileNotFoundError:
             return None, None
         try:
@@ -240,12 +232,12 @@ def _renewed(pointer: SnapshotRef) -> SnapshotRef:
 class Names:
     """What objects are called below one root, and what a reference may name."""
 
-    def __init__(self, url: str, manifest_name: str = MANIFEST_NAME) -> None:
+    def __init__(self, url: str, manifest_name: str = MANIFEST) -> None:
         self.url = url
         self.manifest_name = manifest_name
 
     def of(self, at: datetime, run_id: str) -> str:
-        return f"{MANIFESTS}/{manifest_folder(at, run_id)}/{self.manifest_name}"
+        return manifest_path(at, run_id, self.manifest_name)
 
     def ref(self, name: str) -> str:
         return f"{self.url}/{name}"
@@ -253,9 +245,8 @@ class Names:
     def name(self, ref: str) -> str:
         """The object that `ref` names; ManifestStoreError unless it is a manifest of this root."""
         name = ref.removeprefix(f"{self.url}/")
-        steps = name.split("/")
-        shaped = len(steps) == 3 and steps[0] == MANIFESTS and parse_folder(steps[1]) is not None
-        if not shaped or steps[2] in ("", ".", "..") or not name.isprintable():
+        last = name.rpartition("/")[2]
+        if parse_manifest(name) is None or last in ("", ".", "..") or not name.isprintable():
             raise ManifestStoreError(
                 f"the reference {ref!r} names no manifest in {self.url}",
                 hint="pick one of the listed snapshots",
@@ -263,7 +254,7 @@ class Names:
         return name
 
     def run_id(self, name: str) -> str:
-        parsed = parse_folder(name.split("/")[1])
+        parsed = parse_manifest(name)
         assert parsed is not None  # `name` has seen to it
         return parsed[1]
 
@@ -272,8 +263,8 @@ class Names:
         refs = []
         for one in found:
             steps = one.name.split("/")
-            parsed = parse_folder(steps[1]) if len(steps) == 3 and steps[2] == self.manifest_name else None
-            if parsed is not None:
+            parsed = parse_manifest(one.name)
+            if parsed is not None and steps[2] == self.manifest_name:
                 refs.append((steps[1], SnapshotRef(self.ref(one.name), parsed[1], parsed[0])))
         return [ref for _, ref in sorted(refs, key=lambda entry: entry[0], reverse=True)]
 
@@ -281,7 +272,7 @@ class Names:
         try:
             return parse_pointer(data)
         except ManifestParseError as error:
-            error.file = f"{self.url}/{CURRENT}"
+            error.file = f"{self.url}/{POINTER}"
             raise
 
 

@@ -17,8 +17,10 @@ from typing import Literal
 from lading.config.archives import UNZIP
 from lading.config.project import Config, TableConfig
 from lading.errors import LadingError
-from lading.sources.archives.extractions import Archives, is_archive, made_name, relative_path
-from lading.sources.archives.index import is_leftover, leftover_of, read_index
+from lading.layout.beside import leftover_of, lock_of
+from lading.layout.project import ARCHIVES, OBJECTS, PREPROCESSED, STAGING, made_folder, work_folder
+from lading.sources.archives.extractions import Archives, is_archive, relative_path
+from lading.sources.archives.index import read_index
 from lading.sources.discover import discover
 from lading.storage.folder import is_locked, locked
 
@@ -65,10 +67,10 @@ def clear_cache(config: Config) -> list[Cached]:
 def _expected(config: Config, table: TableConfig) -> set[Path] | None:
     """The folders that a run of the table would use; None when that can't be told."""
     script = table.preprocess is not None and table.preprocess.action != UNZIP
-    parent = config.cache / "preprocess" / table.name if script else config.cache / "archives"
+    parent = config.cache / PREPROCESSED / table.name if script else config.cache / ARCHIVES
     if script and table.preprocess is not None and table.preprocess.scope == "global":
         where = relative_path(config.project, table.root, table.path, table.url)
-        return {parent / made_name("all", where)}
+        return {parent / made_folder("all", where)}
     if table.url is not None:
         return None  # a bucket isn't asked for the sake of a cache
     try:
@@ -77,7 +79,7 @@ def _expected(config: Config, table: TableConfig) -> set[Path] | None:
         return None
     gz = table.inside is not None or table.preprocess is not None
     wanted = keys if script else [key for key in keys if is_archive(key, gz=gz)]
-    return {parent / made_name(key, relative_path(config.project, table.root, key, None)) for key in wanted}
+    return {parent / made_folder(key, relative_path(config.project, table.root, key, None)) for key in wanted}
 
 
 def _extractions(config: Config, expected: dict[str, set[Path] | None]) -> Iterator[Cached]:
@@ -88,18 +90,19 @@ def _extractions(config: Config, expected: dict[str, set[Path] | None]) -> Itera
 
 
 def _preprocessed(config: Config, expected: dict[str, set[Path] | None]) -> Iterator[Cached]:
-    for parent in _folders(config.cache / "preprocess"):
+    for parent in _folders(config.cache / PREPROCESSED):
         for folder in _folders(parent):
             yield _made("preprocessed", folder, (parent.name,), expected)
 
 
 def _made(kind: Kind, folder: Path, users: tuple[str, ...], expected: dict[str, set[Path] | None]) -> Cached:
-    if is_leftover(folder.name):
-        lock = folder.with_name(f"{leftover_of(folder.name)}.lock")
+    made = leftover_of(folder.name)
+    if made is not None:
+        lock = folder.with_name(lock_of(made))
         return _cached("leftover", folder, users, False, "a run that was killed left it behind", lock)
     wanted = [name for name, paths in expected.items() if paths is not None and folder in paths]
     unsure = [name for name in users if name in expected and expected[name] is None]
-    lock = folder.with_name(f"{folder.name}.lock")
+    lock = folder.with_name(lock_of(folder.name))
     if wanted:
         return _cached(kind, folder, tuple(wanted), True, f"{', '.join(wanted)} would use it", lock)
     if unsure:
@@ -110,19 +113,19 @@ def _made(kind: Kind, folder: Path, users: tuple[str, ...], expected: dict[str, 
 
 def _passing(config: Config) -> Iterator[Cached]:
     """What only a run at work needs."""
-    for folder in _folders(config.cache / "staging"):
-        lock = folder.with_name(f"{folder.name}.lock")
+    for folder in _folders(config.cache / STAGING):
+        lock = folder.with_name(lock_of(folder.name))
         needed = is_locked(lock)
         yield _cached("staging", folder, (), needed, "a run uses it" if needed else "its run is over", lock)
-    for folder in _folders(config.cache / "objects"):
+    for folder in _folders(config.cache / OBJECTS):
         busy = _at_work(config, folder.name)
         why = "a run uses them" if busy else "copies that have been read"
-        yield _cached("objects", folder, (folder.name,), busy, why, folder.with_name(f"{folder.name}.lock"))
+        yield _cached("objects", folder, (folder.name,), busy, why, folder.with_name(lock_of(folder.name)))
 
 
 def _at_work(config: Config, table: str) -> bool:
-    staging = config.cache / "staging"
-    return any(is_locked(lock) for lock in staging.glob(f"*-{table}.lock"))
+    staging = config.cache / STAGING
+    return any(is_locked(lock) for lock in staging.glob(lock_of(work_folder("*", table))))
 
 
 def _cached(kind: Kind, folder: Path, tables: tuple[str, ...], needed: bool, why: str, lock: Path) -> Cached:

@@ -21,6 +21,7 @@ from typing import IO, Literal
 
 from lading.config.archives import RATIO_FLOOR, ArchiveLimits
 from lading.errors import ArchiveRefused, SourceError
+from lading.layout.project import flat_name
 from lading.sources.archives.names import BadName, safe_name, same_name
 
 Kind = Literal["zip", "tar", "tar.gz", "gz"]
@@ -50,12 +51,6 @@ def archive_kind(name: str) -> Kind | None:
     """By the name's end; case doesn't matter. A `.gz` may also be a compressed CSV: the caller knows."""
     lowered = name.lower()
     return next((kind for suffix, kind in _SUFFIXES if lowered.endswith(suffix)), None)
-
-
-def flat_name(name: str) -> str:
-    """A file's name with dots as underscores, as extraction folders are called."""
-    flat = name.rpartition("/")[2].replace(".", "_")
-    return flat.encode()[:200].decode(errors="ignore")
 
 
 def extract(

@@ -7,7 +7,6 @@ to do costs a stat a member.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +17,13 @@ import msgspec
 
 from lading.config.archives import ArchiveLimits
 from lading.errors import ArchiveRefused, ConfigError, SourceError
-from lading.sources.archives.extract import archive_kind, extract, flat_name
+from lading.layout.beside import lock_of
+from lading.layout.project import ARCHIVES, GLOBAL_LOCK, GLOBAL_MANIFEST, made_folder
+from lading.sources.archives.extract import archive_kind, extract
 from lading.sources.archives.index import Index, fill_fresh, is_whole, put_in_place, read_index, sweep
 from lading.sources.archives.input import Input
 from lading.sources.fingerprint import unmoved
 from lading.sources.global_manifest import (
-    NAME,
     Entry,
     entry_key,
     load_extractions,
@@ -42,7 +42,7 @@ class Archive:
 
     @property
     def folder_name(self) -> str:
-        return made_name(self.input.key, self.relative)
+        return made_folder(self.input.key, self.relative)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,6 @@ class ExtractTask:
     made_from: str
     made_by: str
     sha256: str
-
-
-def made_name(key: str, relative: str) -> str:
-    """`yale_1950a_zip_1f2e3d4c`: the name with dots as underscores, and a hash of where it lies."""
-    return f"{flat_name(key)}_{hashlib.sha256(relative.encode()).hexdigest()[:8]}"
 
 
 def relative_path(project: Path, root: Path, key: str, url: str | None) -> str:
@@ -122,10 +117,10 @@ class Archives:
     """The extractions of one project."""
 
     def __init__(self, project: Path, cache: Path, limits: ArchiveLimits) -> None:
-        self.folder = cache / "archives"
-        self.manifest = project / "manifest" / NAME
+        self.folder = cache / ARCHIVES
+        self.manifest = project / GLOBAL_MANIFEST
         self._project = project
-        self._lock = cache / "global.lock"
+        self._lock = cache / GLOBAL_LOCK
         self._limits = limits
         nesting = "" if limits.max_nesting == 1 else f", nesting {limits.max_nesting}"
         # A zip that lading 0.1 extracted may have lost members: it did not ask what its directory left out.
@@ -144,7 +139,7 @@ class Archives:
         return self.folder / archive.folder_name
 
     def lock_of(self, archive: Archive) -> Path:
-        return self.folder / f"{archive.folder_name}.lock"
+        return self.folder / lock_of(archive.folder_name)
 
     def current(self, archive: Archive, entries: Mapping[str, Entry], *, full: bool) -> Extracted | None:
         """The extraction, if it still is what extracting now would give. Writes nothing."""

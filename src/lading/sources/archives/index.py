@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import os
 import shutil
-import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
+from lading.layout.beside import fresh_temporary, leftover_of, replaced_name
+from lading.layout.project import INDEX
 from lading.model import FoundFile
 from lading.sources.archives.extract import Output
-from lading.sources.archives.names import RESERVED
 from lading.sources.fingerprint import time_ns
 from lading.sources.glob import compile_glob
 from lading.storage.folder import fsync_dir, make_dirs, write_atomic
-
-_WRITING = ".tmp"
-_REPLACED = ".old"
 
 
 class Index(msgspec.Struct, frozen=True):
@@ -40,7 +37,7 @@ _decoder = msgspec.json.Decoder(Index)
 def read_index(folder: Path) -> Index | None:
     """None when the folder isn't there or isn't lading's work: it is then made anew."""
     try:
-        return _decoder.decode((folder / RESERVED).read_bytes())
+        return _decoder.decode((folder / INDEX).read_bytes())
     except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
@@ -62,11 +59,11 @@ def fill_fresh(
 ) -> Path:
     """Fill a fresh folder beside `folder`, with its index; on any failure nothing stays behind."""
     make_dirs(folder.parent)
-    fresh = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}{_WRITING}")
+    fresh = folder.with_name(fresh_temporary(folder.name))
     try:
         fresh.mkdir()
         outputs = tuple(sorted(fill(fresh), key=lambda one: one.path))
-        write_atomic(fresh / RESERVED, msgspec.json.encode(Index(made_from, made_by, sha256, outputs)))
+        write_atomic(fresh / INDEX, msgspec.json.encode(Index(made_from, made_by, sha256, outputs)))
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
         raise
@@ -76,7 +73,7 @@ def fill_fresh(
 def put_in_place(fresh: Path, folder: Path) -> Index:
     """`fresh` becomes `folder`. A folder can't be renamed over another one: killed in between, it is made
     again. The caller holds the folder's lock."""
-    old = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}{_REPLACED}")
+    old = folder.with_name(replaced_name(folder.name))
     if folder.exists():
         os.rename(folder, old)
     os.rename(fresh, folder)
@@ -105,15 +102,6 @@ def sweep(folder: Path) -> None:
     """Drop what a killed run left beside `folder`. The caller holds the folder's lock."""
     if not folder.parent.is_dir():
         return
-    for beside in folder.parent.iterdir():
-        if beside.name.startswith(f".{folder.name}.") and beside.suffix in (_WRITING, _REPLACED):
-            shutil.rmtree(beside, ignore_errors=True)
-
-
-def is_leftover(name: str) -> bool:
-    return name.startswith(".") and name.endswith((_WRITING, _REPLACED))
-
-
-def leftover_of(name: str) -> str:
-    """The folder that a leftover was to become."""
-    return name[1:].rpartition(".")[0].rpartition(".")[0]
+    for one in folder.parent.iterdir():
+        if leftover_of(one.name) == folder.name:
+            shutil.rmtree(one, ignore_errors=True)

@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from lading.layout.project import INDEX
+
 _DRIVE = re.compile(r"[A-Za-z]:")
 # Names that Windows opens as devices, whatever their suffix.
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?", re.IGNORECASE | re.DOTALL)
 _MAX_SEGMENT = 255  # bytes; what a file system takes
 _MAX_PATH = 1_024
 _MAX_DEPTH = 100
-
-RESERVED = ".lading-index.json"  # lading's own file in the folder
 
 
 class BadName(ValueError):
@@ -30,7 +30,7 @@ def safe_name(name: str) -> str:
     if problem is not None:
         raise BadName(problem)
     segments = [segment for segment in name.split("/") if segment not in ("", ".")]
-    if segments and segments[0] == RESERVED:
+    if segments and segments[0] == INDEX:
         raise BadName("is lading's own name")
     return "/".join(segments)
 

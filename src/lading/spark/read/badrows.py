@@ -15,7 +15,7 @@ from uuid import uuid4
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 
-from lading.parts.write import SOURCE
+from lading.layout.table import SOURCE
 
 _PATIENCE = 60.0  # seconds that the figures of a finished job may take to arrive
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lading.formats.text_shapes import DATE, timestamp_shape
+from lading.layout.project import schema_file
 from lading.model import DELIMITERS, Column, Format, Layout
 
 # Roughly what is read as a type that a person wrote; only the words of a reason depend on it.
@@ -60,7 +61,7 @@ def advice(
     if column is not None and column.inferred:
         return (
             f"fix the row; or `lading discover-schema {table} --full-scan` infers the types from all rows; "
-            f"or make {column.type} yours: delete `because` of the column in schema/{table}.yaml"
+            f"or make {column.type} yours: delete `because` of the column in {schema_file(table)}"
         )
     if format == "json" and not options.get("multiline") and _is_of_an_array(text):
         return (
@@ -75,7 +76,7 @@ def advice(
             "fix the row, or read_options: `delimiter`, `quote`, `escape`; `comment` for lines that are no "
             "records, `multiline` for values that span lines"
         )
-    where = f"schema/{table}.yaml" if format != "fixed_width" else "the spec"
+    where = schema_file(table) if format != "fixed_width" else "the spec"
     return f"fix the row, or the type in {where}"
 
 

@@ -17,8 +17,8 @@ from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 
 from lading.errors import ConfigError
 from lading.formats.delimited import NOTHING
+from lading.layout.table import SOURCE
 from lading.model import DELIMITERS, Column, IngestJob, StagedGroup
-from lading.parts.write import SOURCE
 from lading.spark.read.fixed import fixed_rows
 from lading.spark.read.json import NEW_KEYS, json_rows
 from lading.spark.read.json_array import elements

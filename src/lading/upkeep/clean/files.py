@@ -9,19 +9,39 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
+from lading.layout.table import CLEANED, MANIFESTS, RUNS, SHARD_TEMPORARY, Kind, kind_of, number_of
 from lading.model import Place
 from lading.parts.open import open_parquet
 from lading.serve.shard_file import DDL
-from lading.snapshots.runs import RUNS
-from lading.snapshots.stores.protocol import MANIFESTS
 from lading.state.sqlite import MAGIC
 from lading.storage.folder import modified_at
 from lading.storage.place import Where, root_of, storage_of
-from lading.upkeep.clean.names import SHARD_TEMPORARY, FileKind, FoundFile, kind_of
 
 _FIRST_PAGE = 65_536  # bytes at most: it holds the schema
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file that lading may have written: its name says so."""
+
+    where: Where  # the root that it lies below
+    path: str  # relative to it, with "/"
+    kind: Kind
+    bytes: int
+    modified: datetime
+    identity: str  # another one under the same name has another: an inode, an etag
+    run_id: str | None = None  # by its folder, where that says so
+
+    @property
+    def number(self) -> int:
+        """Of a log object or a checkpoint: its sequence."""
+        number = number_of(self.path)
+        assert number is not None  # of no other kind
+        return number
 
 
 def files_of(
@@ -31,12 +51,12 @@ def files_of(
     files that `named` takes by their paths are looked at."""
     if isinstance(where, Place):
         for one in storage_of(where).list(folder):
-            found = kind_of(one.name, in_bucket=True)
+            found = _candidate(one.name, in_bucket=True)
             if found is not None and named(one.name):
                 yield FoundFile(where, one.name, found[0], one.size, one.modified, one.etag, found[1])
         return
     for path in _walk(where, folder):
-        found = kind_of(path, in_bucket=False)
+        found = _candidate(path, in_bucket=False)
         if found is not None and named(path):
             yield from _file(where, path, *found)
 
@@ -91,6 +111,11 @@ def part_origin(file: FoundFile) -> tuple[str, str] | None:
     return table_id.decode("utf-8", "replace"), run_id.decode("utf-8", "replace")
 
 
+def _candidate(path: str, *, in_bucket: bool) -> tuple[Kind, str | None] | None:
+    found = kind_of(path, in_bucket=in_bucket)
+    return found if found is not None and found[0] in CLEANED else None
+
+
 def _first_bytes(file: FoundFile, count: int) -> bytes:
     if isinstance(file.where, Place):
         return storage_of(file.where).get_range(file.path, 0, count) if count else b""
@@ -120,7 +145,7 @@ def _walk(root: Path, folder: str) -> Iterator[str]:
             yield path
 
 
-def _file(root: Path, path: str, kind: FileKind, run_id: str | None) -> Iterator[FoundFile]:
+def _file(root: Path, path: str, kind: Kind, run_id: str | None) -> Iterator[FoundFile]:
     try:
         found = os.lstat(root / path)
     except FileNotFoundError:

@@ -15,7 +15,7 @@ from typing import Literal
 
 from lading.model import SnapshotRef
 from lading.snapshots.runs import Registered
-from lading.upkeep.clean.names import FoundFile
+from lading.upkeep.clean.files import FoundFile
 
 Kind = Literal[
     "losing attempt", "stale attempt", "old run", "replaced part", "quarantine", "old log", "temporary file"

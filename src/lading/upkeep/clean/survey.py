@@ -8,16 +8,15 @@ from datetime import UTC, datetime, timedelta
 
 from lading.config.clean import GRACE, KEEP_RUNS
 from lading.errors import ConfigError, ManifestParseError
+from lading.layout.table import is_part_of
 from lading.log.table import Table
 from lading.model import SnapshotRef
-from lading.parts.write import is_part_of
 from lading.snapshots.history import gate_failures
 from lading.snapshots.opening import References, references
 from lading.snapshots.runs import list_runs
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.storage.place import Where
-from lading.upkeep.clean.files import files_of, is_shard_file, part_origin
-from lading.upkeep.clean.names import FoundFile
+from lading.upkeep.clean.files import FoundFile, files_of, is_shard_file, part_origin
 from lading.upkeep.clean.rules import Garbage, Kind, Listed, LogReach, Reach, Runs, garbage, split_manifests
 
 KINDS: tuple[Kind, ...] = (

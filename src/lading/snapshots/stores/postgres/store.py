@@ -18,13 +18,14 @@ import xxhash
 
 from lading.config.stores import PostgresNames
 from lading.errors import ManifestParseError, ManifestStoreError, PublishCurrentError, PublishManifestError
+from lading.layout.table import is_run_id
 from lading.model import SnapshotRef
 from lading.snapshots.pointer import new_swap_id
 from lading.snapshots.publish import check_run_id, outcome_of, refuse_moved, same_pointer, successor
 from lading.snapshots.stores.postgres import statements
 from lading.snapshots.stores.postgres import tables as layout
 from lading.snapshots.stores.postgres.connections import connections_to
-from lading.snapshots.stores.protocol import Published, is_run_id, later
+from lading.snapshots.stores.protocol import Published, later
 from lading.state.sqlite import HINT, SNAPSHOT_LIMIT
 
 if TYPE_CHECKING:

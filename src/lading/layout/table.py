@@ -1,0 +1,249 @@
+"""Every name below a table: how it is made, how it is told from others, and its kind.
+
+Cleaning goes by these names alone before it looks at a file: only what has one can be lading's, so a user's
+own file never is. A shard is known by the shape of its path, whatever `shard_prefix` was when it was written:
+a prefix that no manifest and no config names any more must not hide what lies below it.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from datetime import UTC, datetime
+from typing import Literal, get_args
+
+import xxhash
+
+from lading.layout.beside import BESIDE, lock_of, temporary_of
+
+SOURCE = "_source"  # the column that says which file a row came from
+
+LOG = "manifest.log"  # in a bucket: objects below LOG_FOLDER
+LOG_LOCK = "manifest.lock"
+OVERLAY = "manifest.overlay"
+CHECKPOINT = "manifest.db"  # in a bucket: objects below CHECKPOINT_FOLDER
+TABLE_MANIFEST = "manifest.json"
+TABLE_MANIFEST_TEMPORARY = "manifest.json.tmp"  # one name always: one writer at a time
+POINTER = "_CURRENT"
+POINTER_LOCK = lock_of(POINTER)
+LOG_FOLDER = "log"
+CHECKPOINT_FOLDER = "checkpoint"
+BUCKET = "bucket="  # how a folder of parts begins
+PART_SUFFIX = ".parquet"
+QUARANTINE = "quarantine"
+MANIFESTS = "manifests"
+MANIFEST = "manifest"  # the file in a folder of its own
+RUNS = "runs"
+RECORD = "run.yaml"  # the same
+SHARDS = "shards"  # unless the config names another
+SHARD_TEMPLATE = "db={db_id:05d}"  # the same
+SHARD = "shard.db"
+SHARD_TEMPORARY = temporary_of(SHARD)
+
+NOT_DATA = (CHECKPOINT_FOLDER, LOG_FOLDER, MANIFESTS, QUARANTINE, RUNS, SHARDS)  # folders without members
+
+Cleaned = Literal["part", "shard", "quarantine", "record", "temporary", "log", "checkpoint"]
+Kind = Cleaned | Literal["manifest", "state", "pointer", "lock"]
+CLEANED = get_args(Cleaned)  # may be deleted by cleaning; a manifest by its store only, the others by nobody
+
+_RUN = "run_id="
+_ATTEMPT = "attempt="
+_DIGITS = 20
+_TIMESTAMP = "%Y-%m-%dT%H:%M:%S.%fZ"  # six digits always, so that text sorts as time does
+
+_HEX = "[0-9a-f]"
+_BUCKET = rf"{BUCKET}(?P<bucket>-?[0-9]+)"
+# A UUID of version 8 whose first 48 bits are the run's token.
+_PART = rf"part-(?P<token>{_HEX}{{8}}-{_HEX}{{4}})-8{_HEX}{{3}}-{_HEX}{{4}}-{_HEX}{{12}}\.parquet"
+_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z"
+_OF_RUN = rf"(?P<time>{_TIME})_{_RUN}(?P<run>[^/]+)"
+_RECORD = rf"{RUNS}/{_OF_RUN}_{_HEX}{{32}}"
+
+
+def _anonymous(pattern: str) -> str:
+    """A name can't stand twice in a pattern."""
+    return re.sub(r"\?P<\w+>", "?:", pattern)
+
+
+_NO_SHARDS = rf"(?:{_anonymous(_BUCKET)}|{QUARANTINE}|{RUNS}|{MANIFESTS}|{LOG_FOLDER}|{CHECKPOINT_FOLDER})/"
+_STATE = "|".join(map(re.escape, (LOG, CHECKPOINT, OVERLAY, TABLE_MANIFEST)))
+
+_ANYWHERE: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+    ("part", re.compile(rf"{_BUCKET}/{_PART}")),
+    ("quarantine", re.compile(rf"{QUARANTINE}/{_PART}")),
+    ("record", re.compile(rf"{_RECORD}/{re.escape(RECORD)}")),
+    (
+        "shard",
+        re.compile(
+            rf"(?!{_NO_SHARDS})[^/].*/{_RUN}(?P<run>[^/]+)/[^/]+/{_ATTEMPT}[0-9]+/"
+            rf"(?:{re.escape(SHARD)}|{re.escape(SHARD_TEMPORARY)})"
+        ),
+    ),
+    ("manifest", re.compile(rf"{MANIFESTS}/{_OF_RUN}/{MANIFEST}")),
+    ("pointer", re.compile(POINTER)),
+    ("state", re.compile(_STATE)),
+)
+# What a write that was killed leaves behind in a folder; an object is whole or not there.
+_IN_FOLDERS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+    (
+        "temporary",
+        re.compile(
+            _anonymous(
+                rf"(?:{_BUCKET}|{QUARANTINE})/\.{_PART}\.tmp|{re.escape(TABLE_MANIFEST_TEMPORARY)}|{BESIDE}"
+                rf"|(?:{_RECORD}|{MANIFESTS}/{_OF_RUN})/{BESIDE}"
+            )
+        ),
+    ),
+    ("lock", re.compile("|".join(map(re.escape, (LOG_LOCK, POINTER_LOCK))))),
+)
+# In a bucket the log is one object a commit; number 0 is its header.
+_IN_BUCKETS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+    ("log", re.compile(rf"{LOG_FOLDER}/(?!0{{20}})[0-9]{{20}}")),
+    ("checkpoint", re.compile(rf"{CHECKPOINT_FOLDER}/[0-9]{{20}}")),
+    ("state", re.compile(rf"{LOG_FOLDER}/0{{20}}")),
+)
+_PART_NAME = re.compile(rf"\.?{_PART}(\.tmp)?")
+_BUCKET_FOLDER = re.compile(_BUCKET)
+_IN_BUCKET = re.compile(rf"{_BUCKET}/[^/]+")
+_RUN_FOLDER = re.compile(_OF_RUN)
+_NUMBER = re.compile(rf"[0-9]{{{_DIGITS}}}")
+# What a table's root holds already, and steps that mean something below its shards.
+_TAKEN = re.compile(
+    rf"{BUCKET}.*|{MANIFESTS}|{RUNS}|{QUARANTINE}|{LOG_FOLDER}|{CHECKPOINT_FOLDER}|manifest\..*|_.*|\.+"
+)
+_SHARD_STEP = re.compile(rf"(?:{_RUN}|{_ATTEMPT}).*")
+
+
+def kind_of(path: str, *, in_bucket: bool) -> tuple[Kind, str | None] | None:
+    """What a file of this name below a table is, and, where a folder says so, of which run; None if it isn't
+    lading's."""
+    for kind, pattern in (*_ANYWHERE, *(_IN_BUCKETS if in_bucket else _IN_FOLDERS)):
+        match = pattern.fullmatch(path)
+        if match is not None:
+            return kind, match.groupdict().get("run")
+    return None
+
+
+def bucket_key(bucket_id: int) -> str:
+    """`000123`, `-000123`: at least six digits after the sign, as in the directory `bucket=000123`."""
+    return f"-{-bucket_id:06d}" if bucket_id < 0 else f"{bucket_id:06d}"
+
+
+def bucket_folder(bucket_id: int) -> str:
+    return f"{BUCKET}{bucket_key(bucket_id)}"
+
+
+def bucket_key_of(folder: str) -> str | None:
+    """The key that a bucket's folder has, `7` for `bucket=7`; None for another folder."""
+    match = _BUCKET_FOLDER.fullmatch(folder)
+    return match["bucket"] if match else None
+
+
+def bucket_of(path: str) -> int | None:
+    """The bucket that a file lies in; None if it lies elsewhere."""
+    match = _IN_BUCKET.fullmatch(path)
+    return int(match["bucket"]) if match else None
+
+
+def part_name(run_id: str) -> str:
+    """A fresh name: a UUID (version 8) whose first 48 bits are the run's token, the rest random."""
+    value = (_token(run_id) << 80) | (uuid.uuid4().int & ((1 << 80) - 1))
+    value = value & ~(0xF << 76) | (0x8 << 76)
+    value = value & ~(0x3 << 62) | (0x2 << 62)
+    return f"part-{uuid.UUID(int=value)}{PART_SUFFIX}"
+
+
+def is_part_of(name: str, run_id: str) -> bool:
+    """Whether `name` (a part's, or that of a part left half written) was given by this run."""
+    match = _PART_NAME.fullmatch(name.rsplit("/", 1)[-1])
+    return match is not None and int(match["token"].replace("-", ""), 16) == _token(run_id)
+
+
+def _token(run_id: str) -> int:
+    return xxhash.xxh3_64_intdigest(run_id.encode()) >> 16
+
+
+def log_object(number: int) -> str:
+    """Of a commit; 0 is the header."""
+    return f"{LOG_FOLDER}/{number:0{_DIGITS}}"
+
+
+def checkpoint_object(sequence: int) -> str:
+    return f"{CHECKPOINT_FOLDER}/{sequence:0{_DIGITS}}"
+
+
+def number_of(name: str) -> int | None:
+    """Of a log object or a checkpoint; None for a name that is neither's."""
+    last = name.rpartition("/")[2]
+    return int(last) if _NUMBER.fullmatch(last) else None
+
+
+def is_run_id(run_id: str) -> bool:
+    """Whether `run_id` can be part of a folder's name."""
+    return bool(run_id) and run_id.isprintable() and "/" not in run_id and len(run_id.encode()) <= 150
+
+
+def timestamp(at: datetime) -> str:
+    """`at` in UTC, as manifest and run folders begin."""
+    return at.astimezone(UTC).strftime(_TIMESTAMP)
+
+
+def manifest_path(at: datetime, run_id: str, name: str = MANIFEST) -> str:
+    """`manifests/<timestamp>_run_id=<run>/manifest`."""
+    return f"{MANIFESTS}/{_of_run(at, run_id)}/{name}"
+
+
+def parse_manifest(path: str) -> tuple[datetime, str] | None:
+    """Time and run of a manifest, whatever the file in its folder is called; None for a path that is none."""
+    steps = path.split("/")
+    return parse_manifest_folder(steps[1]) if len(steps) == 3 and steps[0] == MANIFESTS else None
+
+
+def parse_manifest_folder(name: str) -> tuple[datetime, str] | None:
+    match = _RUN_FOLDER.fullmatch(name)
+    if match is None:
+        return None
+    try:
+        return datetime.fromisoformat(match["time"]), match["run"]
+    except ValueError:  # digits that are no date: not a folder of ours
+        return None
+
+
+def record_folder(at: datetime, run_id: str) -> str:
+    """Below `RUNS`, a fresh one: `<timestamp>_run_id=<run>_<hex>`."""
+    return f"{_of_run(at, run_id)}_{uuid.uuid4().hex}"
+
+
+def record_path(folder: str) -> str:
+    return f"{RUNS}/{folder}/{RECORD}"
+
+
+def _of_run(at: datetime, run_id: str) -> str:
+    return f"{timestamp(at)}_{_RUN}{run_id}"
+
+
+def shards_of_run(prefix: str, run_id: str) -> str:
+    return f"{prefix}/{_RUN}{run_id}"
+
+
+def attempt_folder(shard: str, attempt: int) -> str:
+    """Below a shard's own folder; with `SHARD` in it."""
+    return f"{shard}/{_ATTEMPT}{attempt:02d}"
+
+
+ANY_ATTEMPT = f"*/{_ATTEMPT}*/"  # a glob below `shards_of_run`
+
+
+def is_shard_of(db_url: str, run_id: str) -> bool:
+    return f"/{_RUN}{run_id}/" in db_url
+
+
+def is_run_step(step: str) -> bool:
+    """Whether a shard's path names its run here."""
+    return step.startswith(_RUN)
+
+
+def is_taken(prefix: str) -> bool:
+    """Whether shards below `prefix` would mix with what a table's root holds, or couldn't be told."""
+    steps = prefix.split("/")
+    return bool(_TAKEN.fullmatch(steps[0]) or any(map(_SHARD_STEP.fullmatch, steps)))
