@@ -1,6 +1,6 @@
-"""Frozen values that the stages exchange. No behaviour beyond what follows from the fields.
+"""Frozen values that the rooms exchange. No behaviour beyond what follows from the fields.
 
-Stages never import one another; they agree on these. Values that are stored in the log are
+Values that are stored in the log are
 msgspec structs and `array_like`, so that a commit of one member stays a few hundred bytes and
 decodes in about a microsecond: a field may be appended with a default, never moved or dropped. They
 hold no cycles, so the garbage collector need not look at 100,000 of them.

@@ -3,7 +3,7 @@
 A fold is a few parts of one bucket that lie next to each other in key order. It is planned from the
 log alone, and carried out by the same code that a Spark task writes its parts with: rows are sorted in
 bounded memory, runs go to disk. So it makes no difference to the result where a fold runs: small work
-is done here, large work is handed out by Spark (merge_spark.py).
+is done here, large work is handed out by Spark (spark/folds.py).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The two differ on purpose. Routing hashes canonical bytes, which every writer and reader must agree on
 whatever a table stores; a shard stores a key so that SQLite's byte order is the key's own order. See
 docs/format/shards.md. No numpy and no pyarrow: a reader that gets one key pays for neither
-(key_arrays.py does the same for columns).
+(routing_arrays.py does the same for columns).
 """
 
 from __future__ import annotations

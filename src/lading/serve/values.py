@@ -1,6 +1,6 @@
 """Rows as values: JSON, msgpack, or one column as it is; a column at a time where that can be.
 
-JSON text is put together column by column with Arrow, MessagePack in shard_msgpack.py. Which columns go
+JSON text is put together column by column with Arrow, MessagePack in msgpack.py. Which columns go
 that way depends on their type alone, never on the rows, so that equal rows are equal bytes in every build.
 """
 

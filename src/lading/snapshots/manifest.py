@@ -3,7 +3,7 @@
 `build_meta` and `shards` are laid out as shardyfusion readers expect; lading's own tables sit beside
 them and strangers ignore those. A manifest that shardyfusion wrote has those two alone, and doesn't say how
 many bytes a shard has. A manifest may come from a bucket that others write to, so nothing in it is
-believed: snapshot_file.py opens it with care, every field is checked here, and all that can be wrong with
+believed: state/sqlite.py opens it with care, every field is checked here, and all that can be wrong with
 it is ManifestParseError.
 """
 

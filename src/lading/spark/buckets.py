@@ -1,6 +1,6 @@
 """Which bucket a row goes to: `bucket = tick // size`, with the order column's value as the tick.
 
-Spark sends rows to tasks by this rule and the task cuts its parts by the same one (cutting.py).
+Spark sends rows to tasks by this rule and the task cuts its parts by the same one (parts/cut.py).
 """
 
 from __future__ import annotations

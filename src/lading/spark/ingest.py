@@ -1,7 +1,7 @@
 """Spark's part of a run: staged files in, parts out, nothing committed.
 
 Read, let bad rows be counted, transform, send rows to tasks by bucket, and have each task write its
-parts (task.py). The driver gets one small record a part and never a row.
+parts (parts/task.py). The driver gets one small record a part and never a row.
 """
 
 from __future__ import annotations

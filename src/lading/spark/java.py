@@ -111,7 +111,7 @@ def _wrapped(cache: Path, java: Path, *, drop_vector: bool) -> Path:
     script = home / "bin" / "java"
     text = (
         "#!/bin/sh\n"
-        "# Written by lading: see lading/pipeline/java.py.\n"
+        "# Written by lading: see lading/spark/java.py.\n"
         f"{_UTF8}"
         f"{_DROP_VECTOR if drop_vector else ''}"
         f"{_TO_LOG}"

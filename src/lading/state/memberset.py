@@ -1,7 +1,7 @@
 """What a reader needs to know of a table, and nothing of where that is written.
 
 A checkpoint, a snapshot and a test's list all answer these questions, so scan and lookup are
-written once and neither knows a file format nor the other stages.
+written once and neither knows a file format nor who asks.
 """
 
 from __future__ import annotations

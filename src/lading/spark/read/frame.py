@@ -2,7 +2,7 @@
 
 Spark maps a CSV file's columns by position and turns what it can't parse into nulls, so files are read
 a group of equal headers at a time, every field as text; values are made of the texts by rules of our own
-(read_values.py). Spark hands over the raw text of rows that have too few or too many fields; that of
+(values.py). Spark hands over the raw text of rows that have too few or too many fields; that of
 others is put together from their fields. `_source` is in the link's name: no join.
 """
 
