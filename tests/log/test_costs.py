@@ -90,7 +90,7 @@ def test_checkpoint_and_compaction_sync_each_file_and_its_directory_entry(collec
 
 def test_a_merge_syncs_its_file_and_commits_once(collection, steps):
     collection.merge("f0.parquet", "f1.parquet")
-    assert taken(steps) == {"fsync": 3, "rename": 1, "pwrite": 1}
+    assert taken(steps) == {"fsync": 3, "link": 1, "pwrite": 1}
 
 
 def test_reading_syncs_nothing_and_opens_what_it_needs(collection, tmp_path, steps, opened):

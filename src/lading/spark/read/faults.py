@@ -182,7 +182,7 @@ def _fields(text: str, format: Format, options: Mapping[str, Any]) -> list[str] 
     try:
         records = csv.reader(
             io.StringIO(text, newline=""),
-            delimiter=options.get("delimiter", DELIMITERS[format]),
+            delimiter=options.get("delimiter", DELIMITERS.get(format, ",")),
             quotechar=quote,
             doublequote=escape == quote,
             escapechar=None if escape == quote else escape,
