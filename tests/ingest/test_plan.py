@@ -17,12 +17,12 @@ from lading.ingest.plan import (
     Known,
     TablePlan,
     guard_vanished,
-    judge,
     make_plan,
     recorded_hash,
     split_members,
     split_mixed,
     to_compare,
+    verdict_on,
     with_waiting,
 )
 from lading.model import Digest, FoundFile, Member, Source
@@ -182,7 +182,7 @@ OBJECT = {"fingerprint": ETAG}
 def test_a_files_verdict_follows_from_what_is_known_of_it(
     found: FoundFile, before: Known | None, digest: Digest | None, verdict: str, reason: str
 ) -> None:
-    assert judge(found, before, digest, full=False) == FileVerdict("a.csv", verdict, reason)
+    assert verdict_on(found, before, digest, full=False) == FileVerdict("a.csv", verdict, reason)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_a_files_verdict_follows_from_what_is_known_of_it(
 def test_under_full_fingerprints_only_the_content_counts(
     found: FoundFile, before: Known, digest: Digest | None, verdict: str
 ) -> None:
-    assert judge(found, before, digest, full=True).verdict == verdict
+    assert verdict_on(found, before, digest, full=True).verdict == verdict
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from support.servers import S3Server
 from support.world import BucketWorld, World
 
 from lading.errors import ManifestParseError, StorageError
-from lading.ingest.record import write_manifest_of
+from lading.ingest.record import write_table_manifest
 from lading.snapshots.history import Wanted
 from lading.upkeep.clean.apply import clean
 from lading.upkeep.clean.survey import Rules
@@ -39,7 +39,7 @@ def filled(world: World) -> World:
     world.run(rows=5)
     world.run(rows=2)
     table = world.table()
-    write_manifest_of(table)
+    write_table_manifest(table)
     table.close()
     return world
 
@@ -229,7 +229,7 @@ def test_a_broken_shard_is_named(world: World, how: str) -> None:
         shard = msgspec.structs.replace(shard, db_url=away)
     world.finish(run, world.publish(run, shards=[shard]))
     table = world.table()
-    write_manifest_of(table)
+    write_table_manifest(table)
     table.close()
     assert how == "elsewhere" or wrong(world) == []
     data = bytearray(world.read(name))

@@ -16,15 +16,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from lading.config.project import Config
 from lading.errors import LadingError, PartError
 from lading.formats.heads import Dialect
 from lading.formats.records import records
-from lading.ingest.look import Look
-from lading.ingest.plan import TablePlan
 from lading.ingest.prepare import ingest_job, prepare, staging
 from lading.ingest.schema import layout_of
-from lading.ingest.work import Work, new_id, new_run_id
+from lading.ingest.table_run import TableRun
 from lading.log.table import Table
 from lading.model import FoundFile, Member, Root, StartSpark
 from lading.parts.intake import in_parallel
@@ -33,7 +30,6 @@ from lading.read.scan import table_schema
 from lading.sources.find import digests_of
 from lading.sources.ids import source_id
 from lading.upkeep.verify import Verified
-from lading.watch import Watch
 
 SAMPLE = 3
 _ROWS = 200_000  # of one sampled source: its rows are compared in memory
@@ -41,9 +37,9 @@ _ROWS = 200_000  # of one sampled source: its rows are compared in memory
 Row = tuple[Any, ...]
 
 
-def verify_deep(config: Config, seen: Look, found: Verified, session: StartSpark, *, watch: Watch) -> None:
+def verify_deep(seen: TableRun, found: Verified, session: StartSpark) -> None:
     """Adds to what `verify` found."""
-    table = seen.table
+    table, watch = seen.opened, seen.watch
     if table is None:
         return
     watch.phase(found.table, "verify content")
@@ -51,24 +47,24 @@ def verify_deep(config: Config, seen: Look, found: Verified, session: StartSpark
     seen.fetch(unchanged)
     _source_bytes(seen, unchanged, found)
     _part_rows(table, found)
-    if seen.config.per == "table":
+    if seen.cfg.per == "table":
         found.note("source", "rows depend on other files (per: table): no file can be read alone", "")
         return
     sample = _sample(table, unchanged)
-    _count_records(config, seen, table, sample, found)
+    _count_records(seen, table, sample, found)
     if sample:
         watch.phase(found.table, "read again")
-        _compare(config, seen, sample, found, session, watch)
+        _compare(seen, table, sample, found, session)
 
 
-def _unchanged(seen: Look) -> list[FoundFile]:
+def _unchanged(seen: TableRun) -> list[FoundFile]:
     """Those whose bytes are what was read, as far as a plan can tell."""
     keys = {one.key for one in seen.plan.files if one.verdict in ("unchanged", "touched")}
     return [file for file in seen.found if file.key in keys]
 
 
-def _source_bytes(seen: Look, files: list[FoundFile], found: Verified) -> None:
-    digests = digests_of(seen.config, files)
+def _source_bytes(seen: TableRun, files: list[FoundFile], found: Verified) -> None:
+    digests = digests_of(seen.cfg, files)
     found.count("sources read", len(digests))
     for file in files:
         known = seen.ledger.known.get(file.key)
@@ -114,15 +110,13 @@ def _sample(table: Table, files: list[FoundFile]) -> list[FoundFile]:
     return random.Random(table.state.sequence).sample(small, min(SAMPLE, len(small)))
 
 
-def _count_records(
-    config: Config, seen: Look, table: Table, sample: list[FoundFile], found: Verified
-) -> None:
+def _count_records(seen: TableRun, table: Table, sample: list[FoundFile], found: Verified) -> None:
     """Records of a file counted without Spark: what its reader drops unseen, it drops again."""
-    cfg = seen.config
+    cfg = seen.cfg
     spanning = cfg.format in ("csv", "tsv") and Dialect.of(cfg.read_options, cfg.format).reads_whole
     if cfg.transform is not None or cfg.format == "parquet" or spanning:
         return
-    sources, layout = table.state.sources(), layout_of(config, cfg)
+    sources, layout = table.state.sources(), layout_of(seen.config, cfg)
     for file in sample:
         source = sources[file.key][0]
         try:
@@ -141,19 +135,15 @@ def _count_records(
 
 
 def _compare(
-    config: Config, seen: Look, sample: list[FoundFile], found: Verified, session: StartSpark, watch: Watch
+    seen: TableRun, table: Table, sample: list[FoundFile], found: Verified, session: StartSpark
 ) -> None:
-    assert seen.table is not None
-    plan = TablePlan(seen.config.name, (), read=tuple(sample))
-    again = dataclasses.replace(seen, plan=plan)
-    work = Work(config, again, seen.table, new_run_id(), new_id(), watch)
-    aside = config.cache / "verify" / f"{work.run_id}-{work.name}"
+    aside = seen.config.cache / "verify" / f"{seen.run_id}-{seen.name}"
     try:
-        members = _read_again(work, aside, session)
+        members = _read_again(seen, sample, aside, session)
         for file in sample:
             number = source_id(file.key)
-            held = _rows(seen.table.root, seen.table.state.members_of([number]), number, seen.table)
-            fresh = _rows(str(aside), members, number, seen.table)
+            held = _rows(table.root, table.state.members_of([number]), number, table)
+            fresh = _rows(str(aside), members, number, table)
             if held != fresh:
                 _report(file, held, fresh, found)
         found.count("sources read again", len(sample))
@@ -163,14 +153,14 @@ def _compare(
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _read_again(work: Work, aside: Path, session: StartSpark) -> list[Member]:
-    with staging(work):
-        prepared = prepare(work)
+def _read_again(seen: TableRun, sample: list[FoundFile], aside: Path, session: StartSpark) -> list[Member]:
+    with staging(seen):
+        prepared = prepare(seen, sample)
         if not prepared.groups:
             return []  # empty files have no rows
         from lading.spark.ingest import ingest  # pyspark: only when something is read
 
-        job = dataclasses.replace(ingest_job(work, prepared), table_dir=str(aside))
+        job = dataclasses.replace(ingest_job(seen, prepared), table_dir=str(aside))
         return list(ingest(session(), job, None).members)
 
 
