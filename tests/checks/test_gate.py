@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 from support.world import SCHEMA, World
 
-from lading.checks.gate import judge, null_count
+from lading.checks.gate import ask_gate
+from lading.checks.measure import null_count
 from lading.config.gate import Gate, NullLimit
 from lading.errors import ConfigError
 from lading.model import Member
@@ -58,7 +59,7 @@ def no_spark() -> Any:
 
 
 def failures(gate: Gate, new: MemberStore, seen: MemberStore | None = None, **facts: Any) -> list[str]:
-    return judge(gate, new, seen, facts, no_spark).failures
+    return ask_gate(gate, new, seen, facts, no_spark).failures
 
 
 def hide(state: State) -> None:
@@ -170,4 +171,4 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are(state: State) -
 def test_what_the_gate_found_is_kept_for_the_next_one(state: State) -> None:
     state.part([1, 2], ["a", None])
     gate = Gate(unique=("id",), nulls={"note": NullLimit(1.0)})
-    assert judge(gate, state.store(), None, {}, no_spark).facts == {"nulls": {"note": 1}, "unique": ["id"]}
+    assert ask_gate(gate, state.store(), None, {}, no_spark).facts == {"nulls": {"note": 1}, "unique": ["id"]}

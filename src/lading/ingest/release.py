@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from lading.checks.gate import Findings, judge
+from lading.checks.gate import Findings, ask_gate
 from lading.checks.table import as_object, check_nothing, check_table, told_results
 from lading.config.project import Config, TableConfig
 from lading.errors import GateFailed, ManifestParseError, NotFound
@@ -205,7 +205,7 @@ class _Attempt:
             seen = None  # another writer's: it has no rows to compare with
         try:
             known = build_meta(store, current.ref).custom.get("gate") if current is not None else None
-            return judge(gate, new, seen, known if isinstance(known, dict) else {}, self.session)
+            return ask_gate(gate, new, seen, known if isinstance(known, dict) else {}, self.session)
         finally:
             new.close()
             if seen is not None:

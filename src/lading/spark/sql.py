@@ -7,13 +7,70 @@ session's variable, a function that is somebody's own.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, SparkSession
+from collections.abc import Callable
 
-from lading.config.sql import calls
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
+from pyspark.sql import types as st
+
+from lading.config.sql import calls, sql_problem
+from lading.errors import ConfigError
+from lading.parts.write import SOURCE
 from lading.spark.determinism import foreign, nondeterministic
+from lading.spark.failures import Py4JError, raise_interrupt, said_first
+
+_OWN = "use the row's own columns"
 
 
-def refused(chosen: DataFrame, text: str) -> str | None:
+def condition(
+    bare: DataFrame, text: str, wrong: Callable[[str, str], ConfigError], *, aggregates: bool = False
+) -> tuple[Column, bool]:
+    """The expression `text` on the columns of `bare`, a frame without rows, and whether it speaks of each
+    row: of all rows together it may only speak with `aggregates`. `wrong` makes the error for what may not
+    be asked, of a problem and a hint."""
+    written = sql_problem(text)  # before Spark resolves it: that alone may read what it names
+    if written is not None:
+        raise wrong(written, _OWN)
+    try:
+        holds = F.expr(f"({text})").cast("boolean") if aggregates else F.expr(text)
+        chosen = _over_all(bare, holds) if aggregates else None
+        of_rows = chosen is None
+        if chosen is None:
+            _ = bare.where(holds).schema  # sums and windows have no place there
+            chosen = bare.select(holds.alias("held"))
+    except (PySparkException, Py4JError) as error:
+        raise_interrupt(error)
+        said = said_first(error) or type(error).__name__
+        columns = ", ".join(name for name in bare.columns if name != SOURCE)
+        hint = f"a condition on one row, in Spark SQL; columns: {columns}"
+        raise wrong(f"can't be worked out: {said}" if aggregates else said, hint) from error
+    if of_rows and not isinstance(chosen.schema["held"].dataType, st.BooleanType):
+        found = chosen.schema["held"].dataType.simpleString()
+        raise wrong(f"gives {found}, not true or false", "compare it with something")
+    try:
+        problem = _refused(chosen, text)
+    except (PySparkException, Py4JError) as error:  # Spark works constants out when it explains its plan
+        raise_interrupt(error)
+        raise wrong(said_first(error), "write it with smaller values") from error
+    if problem is not None:
+        raise wrong(problem, _OWN)
+    return holds, of_rows
+
+
+def _over_all(bare: DataFrame, holds: Column) -> DataFrame | None:
+    """All rows together as the expression has them, None if it has no aggregate."""
+    try:
+        chosen = bare.agg(holds)
+        _ = chosen.schema  # a Spark Connect client finds out about nothing before it is asked
+    except ParseException:
+        raise
+    except AnalysisException:
+        return None
+    return chosen
+
+
+def _refused(chosen: DataFrame, text: str) -> str | None:
     """Why the expression `text` may not be asked, `chosen` being what it makes of a frame without rows;
     None if it may."""
     own = calls(text) & _own_functions(chosen.sparkSession)

@@ -185,18 +185,18 @@ def _plain(batch: pa.RecordBatch) -> list[Row]:
     ]
 
 
-def _without_times(type: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(type):
+def _without_times(dtype: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(dtype):
         return pa.int64()
-    if pa.types.is_date32(type):
+    if pa.types.is_date32(dtype):
         return pa.int32()
-    if pa.types.is_struct(type):
-        return pa.struct([field.with_type(_without_times(field.type)) for field in type])
-    if pa.types.is_list(type):
-        return pa.list_(type.value_field.with_type(_without_times(type.value_type)))
-    if pa.types.is_map(type):
-        return pa.map_(_without_times(type.key_type), _without_times(type.item_type))
-    return type
+    if pa.types.is_struct(dtype):
+        return pa.struct([field.with_type(_without_times(field.type)) for field in dtype])
+    if pa.types.is_list(dtype):
+        return pa.list_(dtype.value_field.with_type(_without_times(dtype.value_type)))
+    if pa.types.is_map(dtype):
+        return pa.map_(_without_times(dtype.key_type), _without_times(dtype.item_type))
+    return dtype
 
 
 def _report(file: FoundFile, held: Counter[Row], fresh: Counter[Row], found: Verified) -> None:
