@@ -13,9 +13,10 @@ from support.world import SCHEMA, World
 
 from lading.checks.gate import ask_gate
 from lading.checks.measure import null_count
+from lading.checks.table import check_table
 from lading.config.gate import Gate, NullLimit
 from lading.errors import ConfigError
-from lading.model import Member
+from lading.model import Check, Member
 from lading.parts.write import Origin, PartWriter
 from lading.state.members import MemberStore
 from lading.state.tables import write_state
@@ -125,6 +126,16 @@ def test_a_key_that_two_rows_have_is_found_wherever_they_lie(state: State) -> No
     assert failures(Gate(unique=("id",)), state.store()) == []
     state.part([3, 4])
     assert failures(Gate(unique=("id",)), state.store()) == ["id is not unique: more than one row has id=3"]
+
+
+def test_a_check_and_a_gate_name_the_same_key(state: State) -> None:
+    state.part([9, 4, 7, 9])
+    state.part([7, 4, 4])
+    [told] = failures(Gate(unique=("id",)), state.store())
+    check = Check("unique", "n", "k", 1, columns=("id",))
+    [result] = check_table([check], state.store(), no_spark)
+    assert (result.failed, result.sample) == (4, ("id=4", "id=7", "id=9"))
+    assert told == "id is not unique: more than one row has id=4"
 
 
 def test_two_nulls_are_no_repeated_key(state: State) -> None:

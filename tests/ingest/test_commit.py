@@ -291,6 +291,14 @@ def test_a_file_that_is_read_again_has_its_new_rows_only(
     assert bench.rows() == {"a": 2, "b": 4, "c": 0, "d": 0}
 
 
+def test_what_the_plan_decided_is_carried_out_and_not_decided_anew(bench: Bench) -> None:
+    bench.commit(bench.part("a", "b"))
+    work = bench.work([bench.put("a"), FoundFile("b", "/b", 6, 10**9, False)], replace="minus")
+    work = replace(work, cfg=replace(work.cfg, replace="rewrite"))
+    commit, _ = commit_rows(work, prepared("a"), read(bench.part("a")))
+    assert (len(commit.remove), len(commit.minus)) == (0, 1)
+
+
 def test_rows_are_subtracted_once(bench: Bench) -> None:
     part = bench.part("a", "b", "c")
     bench.commit(part)

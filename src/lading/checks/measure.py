@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from lading.errors import ConfigError, PredicateError
 from lading.model import Member, Root, StartSpark
-from lading.parts.rows import Wanted, read_part
+from lading.parts.rows import WantedRows, read_part
 from lading.read.scan import table_schema
 from lading.state.members import MemberStore
 from lading.state.memberset import MemberSet
@@ -101,7 +101,7 @@ def _first_row(where: Predicate, members: MemberStore, session: StartSpark) -> s
     """A row that a predicate is true of, as text. The same code finds it here and in Spark's tasks, so that
     no table changes its mind about a value by growing."""
     among = members.candidates(where)
-    find = partial(_row_in, members.root, Wanted(table_schema(members), sorted(columns_of(where)), where))
+    find = partial(_row_in, members.root, WantedRows(table_schema(members), sorted(columns_of(where)), where))
     if _is_little(among):
         return next((row for row in map(find, among) if row is not None), None)
     from lading.spark.whole_table import first_found
@@ -109,7 +109,7 @@ def _first_row(where: Predicate, members: MemberStore, session: StartSpark) -> s
     return first_found(session(), among, find)
 
 
-def _row_in(root: Root, wanted: Wanted, member: Member) -> str | None:
+def _row_in(root: Root, wanted: WantedRows, member: Member) -> str | None:
     for batch in read_part(root, member, wanted):
         row = batch.slice(0, 1).to_pylist()[0]
         return ", ".join(f"{name}={value}" for name, value in row.items())
@@ -117,7 +117,7 @@ def _row_in(root: Root, wanted: Wanted, member: Member) -> str | None:
 
 
 def _read(members: MemberSet, member: Member, columns: Sequence[str]) -> list[pa.RecordBatch]:
-    return list(read_part(members.root, member, Wanted(table_schema(members), list(columns))))
+    return list(read_part(members.root, member, WantedRows(table_schema(members), list(columns))))
 
 
 def _is_little(members: Sequence[Member]) -> bool:

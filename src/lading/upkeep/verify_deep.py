@@ -25,7 +25,7 @@ from lading.ingest.table_run import TableRun
 from lading.log.table import Table
 from lading.model import FoundFile, Member, Root, StartSpark
 from lading.parts.intake import in_parallel
-from lading.parts.rows import Wanted, read_part
+from lading.parts.rows import WantedRows, read_part
 from lading.read.scan import table_schema
 from lading.sources.find import digests_of
 from lading.sources.ids import source_id
@@ -93,7 +93,7 @@ def _part_rows(table: Table, found: Verified) -> None:
 def _miscounted(root: Root, member: Member, schema: pa.Schema) -> str | None:
     counted: Counter[int] = Counter()
     try:
-        for batch in read_part(root, member, Wanted(schema, schema.names)):
+        for batch in read_part(root, member, WantedRows(schema, schema.names)):
             if "_source" in schema.names:
                 counted.update(batch.column("_source").to_pylist())
     except PartError as error:
@@ -169,7 +169,7 @@ def _rows(root: Root, members: Iterable[Member], source: int, table: Table) -> C
     rows: Counter[Row] = Counter()
     for member in members:
         if any(held == source for held, _ in member.sources) and source not in member.minus:
-            for batch in read_part(root, member, Wanted(schema, schema.names)):
+            for batch in read_part(root, member, WantedRows(schema, schema.names)):
                 at = schema.get_field_index("_source")
                 rows.update(row for row in _plain(batch) if row[at] == source)
     return rows
