@@ -17,9 +17,8 @@ from lading.model import SnapshotRef
 from lading.snapshots.manifest import BuildMeta, ShardMeta, build_snapshot
 from lading.snapshots.pointer import new_swap_id
 from lading.snapshots.stores.protocol import ManifestStore, Outcome, Published, is_run_id, later
-from lading.state.tables import create_tables, write_state
 
-if TYPE_CHECKING:  # readers come by here, and need no log
+if TYPE_CHECKING:
     from lading.log.table import Table
 
 _ATTEMPTS = 1_000  # each lost race means that another publisher got through
@@ -54,6 +53,8 @@ def snapshot_payload(
 ) -> bytes:
     """What the log holds, as an immutable snapshot. `gate` is what its gate found; `shards` are those of a
     table that is served by key, and `describe` says how."""
+    from lading.state.tables import create_tables, write_state  # numpy: readers come by here too
+
     state = table.state
     meta = BuildMeta(
         run_id=run_id,
