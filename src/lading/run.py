@@ -1,5 +1,8 @@
 """One run: for each table, the sequence of steps, and what becomes of it when one fails.
 
+`look` discovers and plans; `_read_and_commit` prepares, reads, writes and commits; `_record` writes the
+people's copies; `_release` builds shards, asks the gate and publishes; `tidy` cleans up.
+
 A run interrupted anywhere is completed by the next one: what was committed is recorded and published,
 what was not is planned again. Tables stand alone: one that fails does not stop the others.
 """
@@ -200,7 +203,8 @@ def _change_rows(run: TableRun) -> _Done:
         unrecorded = _record_or_say(run, moved)
         released = _release(run, record)
         finish(record, released, read.checks)
-    _clean(run, {member.bucket for member in commit.add} | read.buckets)
+    run.watch.phase(run.name, "clean")
+    tidy(run.table, run.run_id, run.kept, {member.bucket for member in commit.add} | read.buckets)
     if unrecorded is not None:
         raise unrecorded
     return _Done(commit, read, moved, released)
@@ -270,11 +274,6 @@ def _release(run: TableRun, record: RunHandle | None = None) -> Released:
         kept=run.kept,
         record=record,
     )
-
-
-def _clean(run: TableRun, buckets: Collection[int]) -> None:
-    run.watch.phase(run.name, "clean")
-    tidy(run.table, run.run_id, run.kept, buckets)
 
 
 def _settle(run: TableRun) -> _Done:
