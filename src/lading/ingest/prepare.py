@@ -254,7 +254,7 @@ class _Unfit:
         if pattern is None:
             return files, {}
         try:
-            return files, columns_from_name(pattern, files)
+            return files, columns_from_name(pattern, files, self._run.columns or ())
         except SourceError:
             values: dict[str, dict[str, str | None]] = {}  # some don't match: which ones?
         for file in files:
