@@ -325,7 +325,7 @@ class BadRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class CheckTally:
     """What the checks found in the rows of one ingest, by source; `failed` by check and source."""
 
     rows: dict[int, int] = field(default_factory=dict)  # that came to the checks
@@ -341,7 +341,7 @@ class Ingested:
     schema: bytes  # Arrow IPC schema of the parts, `_source` included
     bad_rows: int
     bad: tuple[BadRow, ...]  # a sample of those that can't be set aside
-    tally: Tally = field(default_factory=Tally)
+    tally: CheckTally = field(default_factory=CheckTally)
     bad_sources: frozenset[int] = frozenset()  # the files of `bad_rows`
     ignored_rows: int = 0  # JSON objects with keys that the schema lacks, left out by `ignore_new`
 

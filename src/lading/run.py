@@ -1,5 +1,8 @@
 """One run: for each table, the sequence of steps, and what becomes of it when one fails.
 
+`look` discovers and plans; `_read_and_commit` prepares, reads, writes and commits; `_record` writes the
+people's copies; `_release` builds shards, asks the gate and publishes; `tidy` cleans up.
+
 A run interrupted anywhere is completed by the next one: what was committed is recorded and published,
 what was not is planned again. Tables stand alone: one that fails does not stop the others.
 """
@@ -16,23 +19,23 @@ from lading.config.project import Config
 from lading.errors import BadRows, CommitUnknown, Conflict, LadingError, SourceError, Unexpected
 from lading.ingest.commit import commit_notes, commit_rows
 from lading.ingest.foresee import foreseen
-from lading.ingest.look import Look, look
+from lading.ingest.look import look
 from lading.ingest.plan import TablePlan, guard_vanished
 from lading.ingest.prepare import drift_notes, prepare, staging
 from lading.ingest.quarantine import refuse_too_many
-from lading.ingest.read import read_files
+from lading.ingest.read import FilesRead, read_files
 from lading.ingest.record import record_sources, write_table_manifest
 from lading.ingest.release import Released, finish, release, release_of_nothing
 from lading.ingest.schema import extend_evidence
-from lading.ingest.served import with_publish_note
-from lading.ingest.shard import output_of, refuse_unservable
-from lading.ingest.work import Read, Work, new_id, new_run_id
+from lading.ingest.table_run import TableRun, new_run_id
 from lading.log.table import Table
 from lading.model import CheckResult, Commit, FoundFile
+from lading.serve.shard import output_of, refuse_unservable
+from lading.snapshots.runs import RunHandle
 from lading.snapshots.runs import start as start_record
 from lading.spark.session import spark_session
 from lading.storage.folder import disk_failure
-from lading.upkeep.tidy import drop_losers
+from lading.upkeep.tidy import tidy
 from lading.watch import Watch
 
 _ATTEMPTS = 5  # plans made anew after somebody else committed in between
@@ -77,9 +80,7 @@ def plan_tables(
     config: Config, names: Sequence[str] = (), *, full: bool = False, watch: Watch = SILENT
 ) -> list[TablePlan]:
     """What a run would do. Touches nothing."""
-    seen = [look(config, name, full=full, watch=watch) for name in _selected(config, names)]
-    plans = [with_publish_note(config, one) for one in seen]
-    return [replace(plan, notes=(*plan.notes, *foreseen(one))) for plan, one in zip(plans, seen, strict=True)]
+    return [foreseen(look(config, name, full=full, watch=watch)) for name in _selected(config, names)]
 
 
 def run(
@@ -109,7 +110,7 @@ class _Order:
     watch: Watch
     replay: Collection[str] | None = None
     spark_started: bool = False
-    kept: dict[str, set[str]] = field(default_factory=dict)  # by table: see Work.kept
+    kept: dict[str, set[str]] = field(default_factory=dict)  # by table: see TableRun.kept
 
     def session(self) -> Any:
         self.spark_started = True
@@ -121,17 +122,18 @@ def _run_table(order: _Order, name: str) -> TableReport:
     verdicts: dict[str, int] = {}
     for attempt in range(_ATTEMPTS):
         try:
-            seen = look(
+            run = look(
                 order.config,
                 name,
                 full=order.full,
                 watch=order.watch,
-                act=order.session,
+                start_spark=order.session,
                 replay=order.replay,
+                run_id=order.run_id,
             )
-            verdicts = seen.plan.verdicts
-            guard_vanished(seen.plan, seen.ledger.known, allow=order.allow_vanish)
-            return _carry_out(order, seen, started)
+            verdicts = run.plan.verdicts
+            guard_vanished(run.plan, run.ledger.known, allow=order.allow_vanish)
+            return _carry_out(replace(run, kept=order.kept.setdefault(name, set())), started)
         except Conflict as error:
             if attempt == _ATTEMPTS - 1:
                 return _failed_report(name, verdicts, error, started)
@@ -140,78 +142,100 @@ def _run_table(order: _Order, name: str) -> TableReport:
     raise AssertionError("unreachable")
 
 
-def _carry_out(order: _Order, seen: Look, started: float) -> TableReport:
-    if seen.table is None and not seen.found and not seen.refused:
-        return _nothing_there(seen, started)
-    work = _begin(order, seen)
-    before = work.table.state.row_count()
-    done = _change_rows(order, work) if seen.plan.changes_rows else _settle(order, work)
-    work.table.checkpoint_if_due()
-    if seen.objects is not None:
-        seen.objects.drop()
-    order.watch.phase(work.name, "done")
-    return _report(work, done, before, started)
+def _carry_out(run: TableRun, started: float) -> TableReport:
+    if run.opened is None and not run.found and not run.refused:
+        return _nothing_there(run, started)
+    run = _begun(run)
+    before = run.table.state.row_count()
+    done = _change_rows(run) if run.plan.changes_rows else _settle(run)
+    run.table.checkpoint_if_due()
+    if run.objects is not None:
+        run.objects.drop()
+    run.watch.phase(run.name, "done")
+    return _report(run, done, before, started)
 
 
-def _nothing_there(seen: Look, started: float) -> TableReport:
+def _nothing_there(run: TableRun, started: float) -> TableReport:
     """No files and no table: none is made, and its checks may refuse that there is none."""
-    released = release_of_nothing(seen.config)
+    released = release_of_nothing(run.cfg)
     return TableReport(
-        seen.config.name,
-        seen.plan.verdicts,
+        run.name,
+        run.plan.verdicts,
         seconds=time.monotonic() - started,
         error=released.refused,
         checks=released.checks,
-        notes=(f"no file matches {seen.config.path!r}",),
+        notes=(f"no file matches {run.cfg.path!r}",),
     )
+
+
+def _begun(run: TableRun) -> TableRun:
+    if run.opened is None:
+        table = Table.create(run.config.place(run.name), run.name)
+        if table.state.sequence:
+            raise Conflict(  # the plan is for an empty table
+                f"somebody else began {table.state.meta.table} meanwhile",
+                hint="run again: it will plan from there",
+            )
+        run = replace(run, opened=table)
+    if run.manifest is None and run.table.state.sequence == 0:
+        # Empty, before the first commit: "missing" then means "removed".
+        record_sources(run, {}, settled=False)
+    return run
 
 
 @dataclass(frozen=True, slots=True)
 class _Done:
     commit: Commit | None = None
-    read: Read = field(default_factory=lambda: Read(None))
+    read: FilesRead = field(default_factory=FilesRead)
     moved: tuple[FoundFile, ...] = ()
     released: Released = field(default_factory=Released)
 
 
-def _begin(order: _Order, seen: Look) -> Work:
-    table = seen.table or Table.create(order.config.place(seen.config.name), seen.config.name)
-    if seen.table is None and table.state.sequence:
-        raise Conflict(  # the plan is for an empty table
-            f"somebody else began {table.state.meta.table} meanwhile",
-            hint="run again: it will plan from there",
-        )
-    kept = order.kept.setdefault(seen.config.name, set())
-    work = Work(order.config, seen, table, order.run_id, new_id(), order.watch, kept)
-    if seen.manifest is None and table.state.sequence == 0:
-        _record_sources(work, {})  # empty, before the first commit: "missing" then means "removed"
-    return work
-
-
-def _change_rows(order: _Order, work: Work) -> _Done:
-    with start_record(work.table.place, work.run_id, tables=[work.name], output=output_of(work)) as record:
+def _change_rows(run: TableRun) -> _Done:
+    output = output_of(run.config, run.cfg, run.table)
+    with start_record(run.table.place, run.run_id, tables=[run.name], output=output) as record:
         try:
-            with staging(work):
-                commit, read, moved = _read_and_commit(order, work)
+            commit, read, moved = _read_and_commit(run)
         except BadRows as error:
             checks = [as_object(one) for one in error.checks]
             record.finish("failed", error=f"{error.kind}: {error}", checks=checks or None)
             raise
-        unrecorded = _error_of(lambda: _record_all(work, moved))
-        released = release(work, order.session, record)
+        unrecorded = _error_of(lambda: _record_all(run, moved))
+        released = _release(run, record)
         finish(record, released, read.checks)
-    work.watch.phase(work.name, "clean")
-    drop_losers(work, commit, read)
+    run.watch.phase(run.name, "clean")
+    tidy(run.table, run.run_id, run.kept, {member.bucket for member in commit.add} | read.buckets)
     if unrecorded is not None:
         raise unrecorded
     return _Done(commit, read, moved, released)
 
 
-def _record_all(work: Work, moved: Sequence[FoundFile]) -> None:
+def _read_and_commit(run: TableRun) -> tuple[Commit, FilesRead, tuple[FoundFile, ...]]:
+    try:
+        with staging(run):
+            run.watch.phase(run.name, "prepare")
+            prepared = prepare(run, run.plan.read)
+            refuse_unservable(run.cfg, prepared.columns)
+            run.watch.phase(run.name, "ingest")
+            read = read_files(run, prepared)
+            read = replace(read, notes=drift_notes(run, prepared, read.ingested))
+            run.watch.phase(run.name, "commit")
+            commit, moved = commit_rows(run, prepared, read)
+    except CommitUnknown:
+        raise  # the commit may have been made: nothing that it refers to may go
+    except Exception as error:
+        if isinstance(error, LadingError):
+            _record_failure(run, error)
+        tidy(run.table, run.run_id, run.kept, None)
+        raise
+    return commit, read, moved
+
+
+def _record_all(run: TableRun, moved: Sequence[FoundFile]) -> None:
     if not moved:
-        _extend_evidence(work)
-    _record(work, {file.key: "it changed while it was being read" for file in moved})
-    work.look.forget()
+        _extend_evidence(run)
+    _record(run, {file.key: "it changed while it was being read" for file in moved})
+    run.forget()
 
 
 def _error_of(write: Callable[[], None]) -> Exception | None:
@@ -224,83 +248,71 @@ def _error_of(write: Callable[[], None]) -> Exception | None:
     return None
 
 
-def _read_and_commit(order: _Order, work: Work) -> tuple[Commit, Read, tuple[FoundFile, ...]]:
-    try:
-        work.watch.phase(work.name, "prepare")
-        prepared = prepare(work)
-        refuse_unservable(work, prepared.columns)
-        work.watch.phase(work.name, "ingest")
-        read = read_files(work, prepared, order.session)
-        read = replace(read, notes=drift_notes(work, prepared, read.ingested))
-        work.watch.phase(work.name, "commit")
-        commit, moved = commit_rows(work, prepared, read)
-    except CommitUnknown:
-        raise  # the commit may have been made: nothing that it refers to may go
-    except LadingError as error:
-        _record_failure(work, error)
-        drop_losers(work, None)
-        raise
-    except Exception:
-        drop_losers(work, None)
-        raise
-    return commit, read, moved
+def _record(run: TableRun, failures: dict[str, str]) -> None:
+    """manifest.json first: once the source manifest shows a sequence, both have it."""
+    run.watch.phase(run.name, "record")
+    write_table_manifest(run.table)
+    record_sources(run, failures)
 
 
-def _settle(order: _Order, work: Work) -> _Done:
+def _record_failure(run: TableRun, error: LadingError) -> None:
+    """A file that could not be read is shown as failed, and tried again by the next run. So is whatever
+    the manifest asked to be read again: writing it anew must not lose that."""
+    if run.ledger.reset is not None:
+        return  # the missing file is the request
+    asked = {key: known.again for key, known in run.ledger.known.items() if known.again is not None}
+    bad = [file.key for file in run.plan.read if error.file in (file.key, file.path)]
+    if asked or bad or run.made:
+        record_sources(run, asked | dict.fromkeys(bad, error.message), settled=False)
+
+
+def _release(run: TableRun, record: RunHandle | None = None) -> Released:
+    """Shard, gate, publish."""
+    return release(
+        run.config,
+        run.cfg,
+        run.table,
+        run.run_id,
+        session=run.spark,
+        watch=run.watch,
+        kept=run.kept,
+        record=record,
+    )
+
+
+def _settle(run: TableRun) -> _Done:
     """No rows change: note new fingerprints, and publish what an earlier run could not."""
-    refuse_too_many(work, (), {}, 0, 0)
-    if work.look.plan.note:
-        work.watch.phase(work.name, "commit")
-        commit_notes(work)
-    unrecorded = _error_of(lambda: _record_notes(work))
-    released = release(work, order.session)
+    refuse_too_many(run, (), {}, 0, 0)
+    if run.plan.note:
+        run.watch.phase(run.name, "commit")
+        commit_notes(run)
+    unrecorded = _error_of(lambda: _record_notes(run))
+    released = _release(run)
     if unrecorded is not None:
         raise unrecorded
     return _Done(released=released)
 
 
-def _record_notes(work: Work) -> None:
+def _record_notes(run: TableRun) -> None:
     """Bring manifests that a kill left behind, or that lack what was noted, up to the log."""
-    fresh = (work.look.plan.note or work.look.stale) and _extend_evidence(work)
-    if fresh or work.look.plan.note or work.look.ledger.behind or work.look.preprocessing_changed:
-        _record(work, {})
+    fresh = (run.plan.note or run.stale) and _extend_evidence(run)
+    preprocessed = run.preprocessing != (run.manifest.preprocessing if run.manifest is not None else {})
+    if fresh or run.plan.note or run.ledger.behind or preprocessed:
+        _record(run, {})
 
 
-def _extend_evidence(work: Work) -> bool:
-    look = work.look
-    return extend_evidence(work.config, look.config, look.found, look.ledger.sources(work.table.state))
+def _extend_evidence(run: TableRun) -> bool:
+    return extend_evidence(run.config, run.cfg, run.found, run.ledger.sources(run.table.state))
 
 
-def _record(work: Work, failures: dict[str, str]) -> None:
-    """manifest.json first: once the source manifest shows a sequence, both have it."""
-    work.watch.phase(work.name, "record")
-    write_table_manifest(work)
-    _record_sources(work, failures, settled=True)
-
-
-def _record_sources(work: Work, failures: dict[str, str], *, settled: bool = False) -> None:
-    record_sources(work.config, work.look if settled else work.look.unsettled, work.table.state, failures)
-
-
-def _record_failure(work: Work, error: LadingError) -> None:
-    """A file that could not be read is shown as failed, and tried again by the next run. So is whatever
-    the manifest asked to be read again: writing it anew must not lose that."""
-    if work.look.ledger.reset is not None:
-        return  # the missing file is the request
-    asked = {key: known.again for key, known in work.look.ledger.known.items() if known.again is not None}
-    bad = [file.key for file in work.look.plan.read if error.file in (file.key, file.path)]
-    if asked or bad or work.look.made:
-        _record_sources(work, asked | dict.fromkeys(bad, error.message))
-
-
-def _report(work: Work, done: _Done, before: int, started: float) -> TableReport:
-    state = work.table.state
+def _report(run: TableRun, done: _Done, before: int, started: float) -> TableReport:
+    state = run.table.state
     rows = state.row_count()
     ingested = done.read.ingested
     added = sum(member.rows for member in ingested.members) if ingested else 0
     return TableReport(
-        table=work.name,
-        verdicts=work.look.plan.verdicts,
+        table=run.name,
+        verdicts=run.plan.verdicts,
         rows_added=added,
         rows_removed=before + added - rows,
         parts_added=len(done.commit.add) if done.commit else 0,
@@ -310,20 +322,20 @@ def _report(work: Work, done: _Done, before: int, started: float) -> TableReport
         published=done.released.is_current,
         manifest_ref=done.released.ref,
         seconds=time.monotonic() - started,
-        error=_moved_error(work, done.moved) or done.released.refused,
+        error=_moved_error(run, done.moved) or done.released.refused,
         checks=(*done.read.checks, *done.released.checks),
         rows_rejected=sum(one.rows for one in done.read.rejected.values()),
         files_rejected=sum(one.whole is not None for one in done.read.rejected.values())
-        + sum(one.fresh for one in work.look.refused),
+        + sum(one.fresh for one in run.refused),
         notes=(
-            *work.look.plan.notes,
+            *run.plan.notes,
             *done.read.notes,
             *([done.released.note] if done.released.note else []),
         ),
     )
 
 
-def _moved_error(work: Work, moved: Sequence[FoundFile]) -> LadingError | None:
+def _moved_error(run: TableRun, moved: Sequence[FoundFile]) -> LadingError | None:
     if not moved:
         return None
     return SourceError(
@@ -331,7 +343,7 @@ def _moved_error(work: Work, moved: Sequence[FoundFile]) -> LadingError | None:
         + (f", and {len(moved) - 1} more files" if len(moved) > 1 else "")
         + "; the rows it had before stay",
         hint="run again when the file is complete; everything else was committed",
-        table=work.name,
+        table=run.name,
         file=moved[0].key,
     )
 

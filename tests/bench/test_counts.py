@@ -198,10 +198,8 @@ def test_writing_down_what_was_read_takes_few_calls_for_a_file(tmp_path: Path) -
     for size in (1_000, 2_000):
         config = sourced.project(tmp_path, size)
         seen = look(config, projects.TABLE, watch=Watch())
-        assert seen.table is not None
-        state = seen.table.state
-        record_sources(config, seen, state, {})
-        calls.append(python_calls(record_sources, config, seen, state, {}))
+        record_sources(seen, {})
+        calls.append(python_calls(record_sources, seen, {}))
         seen.table.close()
     assert (calls[1] - calls[0]) / 1_000 <= 8
 

@@ -204,7 +204,7 @@ def test_a_float_is_compared_as_a_float_by_every_door(spark, tmp_path, monkeypat
             assert reader.scan(where=where).to_table().num_rows == 1, where
         assert reader.scan(where="tonnes > 0.1 or tonnes < 0.1").to_table().num_rows == 0
     # A table too large to be read here has the same answer.
-    monkeypatch.setattr("lading.checks.gate._HERE", 0)
+    monkeypatch.setattr("lading.checks.measure._HERE", 0)
     ships.put("b.csv", "2,0.1,oslo")
     assert ships.good().tables[0].published
     ships.configure("gate:\n  sql: tonnes < 0.1")
@@ -244,7 +244,7 @@ def test_checks_on_the_whole_table_need_no_spark(table, fields, passed, failed, 
 
 
 def test_large_tables_are_asked_for_repeated_keys_by_spark(spark, table, monkeypatch):
-    monkeypatch.setattr("lading.checks.table._HERE", 0)
+    monkeypatch.setattr("lading.checks.measure._HERE", 0)
     check = Check("unique", "n", "k", 1, columns=("id", "port"))
     [result] = check_table([check], table.state, lambda: spark)
     assert (result.passed, result.failed, result.sample) == (False, 1, ("id=1, port=oslo",))

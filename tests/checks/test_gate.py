@@ -11,10 +11,12 @@ import pyarrow as pa
 import pytest
 from support.world import SCHEMA, World
 
-from lading.checks.gate import judge, null_count
+from lading.checks.gate import ask_gate
+from lading.checks.measure import null_count
+from lading.checks.table import check_table
 from lading.config.gate import Gate, NullLimit
 from lading.errors import ConfigError
-from lading.model import Member
+from lading.model import Check, Member
 from lading.parts.write import Origin, PartWriter
 from lading.state.members import MemberStore
 from lading.state.tables import write_state
@@ -58,7 +60,7 @@ def no_spark() -> Any:
 
 
 def failures(gate: Gate, new: MemberStore, seen: MemberStore | None = None, **facts: Any) -> list[str]:
-    return judge(gate, new, seen, facts, no_spark).failures
+    return ask_gate(gate, new, seen, facts, no_spark).failures
 
 
 def hide(state: State) -> None:
@@ -126,6 +128,16 @@ def test_a_key_that_two_rows_have_is_found_wherever_they_lie(state: State) -> No
     assert failures(Gate(unique=("id",)), state.store()) == ["id is not unique: more than one row has id=3"]
 
 
+def test_a_check_and_a_gate_name_the_same_key(state: State) -> None:
+    state.part([9, 4, 7, 9])
+    state.part([7, 4, 4])
+    [told] = failures(Gate(unique=("id",)), state.store())
+    check = Check("unique", "n", "k", 1, columns=("id",))
+    [result] = check_table([check], state.store(), no_spark)
+    assert (result.failed, result.sample) == (4, ("id=4", "id=7", "id=9"))
+    assert told == "id is not unique: more than one row has id=4"
+
+
 def test_two_nulls_are_no_repeated_key(state: State) -> None:
     state.part([1, None, None])
     assert failures(Gate(unique=("id",)), state.store()) == []
@@ -170,4 +182,4 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are(state: State) -
 def test_what_the_gate_found_is_kept_for_the_next_one(state: State) -> None:
     state.part([1, 2], ["a", None])
     gate = Gate(unique=("id",), nulls={"note": NullLimit(1.0)})
-    assert judge(gate, state.store(), None, {}, no_spark).facts == {"nulls": {"note": 1}, "unique": ["id"]}
+    assert ask_gate(gate, state.store(), None, {}, no_spark).facts == {"nulls": {"note": 1}, "unique": ["id"]}

@@ -66,7 +66,7 @@ shards.build_shards = hesitating(shards.build_shards, "shards")
 DRIVER = """\
 import sys
 import lading.spark.ingest as ingest
-import lading.ingest.shard as shard
+import lading.serve.shard as shard
 from lading.cli.main import invoke
 
 ingest._NO_SHUFFLE, ingest._PER_TASK, shard._PER_TASK = 0, 2048, 2048

@@ -18,9 +18,11 @@ from support.world import SCHEMA, World
 from lading.errors import Conflict, PartError, SourceError, TransformError
 from lading.ingest.commit import commit_notes, commit_rows, noted, without_moved
 from lading.ingest.ledger import Ledger
-from lading.ingest.look import Look
 from lading.ingest.plan import Known, TablePlan, make_plan
-from lading.ingest.work import Prepared, Read, Rejected, Work
+from lading.ingest.prepare import Prepared
+from lading.ingest.quarantine import Rejected
+from lading.ingest.read import FilesRead
+from lading.ingest.table_run import TableRun
 from lading.model import Commit, Digest, FoundFile, Ingested, Member, Source
 from lading.parts.write import Origin, PartWriter
 from lading.sources.fingerprint import source_id
@@ -72,7 +74,7 @@ class Bench:
         reason: str | None = None,
         note: Sequence[str] = (),
         **config: Any,
-    ) -> Work:
+    ) -> TableRun:
         """A run that finds these files: all of them changed, but for those to note."""
         cfg = replace(self.world.config.table("t"), **config)
         state = self.table.state
@@ -88,10 +90,19 @@ class Bench:
         )
         return self.working(plan, cfg)
 
-    def working(self, plan: TablePlan, cfg: Any = None) -> Work:
+    def working(self, plan: TablePlan, cfg: Any = None) -> TableRun:
         cfg = cfg or self.world.config.table("t")
-        seen = Look(cfg, self.table, None, Ledger(self.known), [], None, "recipe", plan)
-        return Work(self.world.config, seen, self.table, "run", "c1", Watch())
+        return TableRun(
+            self.world.config,
+            cfg,
+            Watch(),
+            run_id="run",
+            commit_id="c1",
+            opened=self.table,
+            ledger=Ledger(self.known),
+            recipe="recipe",
+            plan=plan,
+        )
 
     def rows(self) -> dict[str, int]:
         """That a reader gets, by file."""
@@ -112,11 +123,11 @@ def source(key: str, **fields: Any) -> Source:
 
 
 def prepared(*keys: str, recipe: str = "recipe") -> Prepared:
-    return Prepared((), recipe, dict.fromkeys(keys, NEW), ())
+    return Prepared((), (), recipe, dict.fromkeys(keys, NEW), ())
 
 
-def read(*members: Member, schema: bytes = ARROW, **more: Any) -> Read:
-    return Read(Ingested(members, schema, 0, ()), **more)
+def read(*members: Member, schema: bytes = ARROW, **more: Any) -> FilesRead:
+    return FilesRead(Ingested(members, schema, 0, ()), **more)
 
 
 def ids(*keys: str) -> set[int]:
@@ -278,6 +289,14 @@ def test_a_file_that_is_read_again_has_its_new_rows_only(
     assert (len(commit.remove), len(commit.minus)) == (removed, subtracted)
     assert all(numbers == (source_id("a"),) for _, numbers in commit.minus)
     assert bench.rows() == {"a": 2, "b": 4, "c": 0, "d": 0}
+
+
+def test_what_the_plan_decided_is_carried_out_and_not_decided_anew(bench: Bench) -> None:
+    bench.commit(bench.part("a", "b"))
+    work = bench.work([bench.put("a"), FoundFile("b", "/b", 6, 10**9, False)], replace="minus")
+    work = replace(work, cfg=replace(work.cfg, replace="rewrite"))
+    commit, _ = commit_rows(work, prepared("a"), read(bench.part("a")))
+    assert (len(commit.remove), len(commit.minus)) == (0, 1)
 
 
 def test_rows_are_subtracted_once(bench: Bench) -> None:

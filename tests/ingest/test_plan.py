@@ -15,14 +15,16 @@ from lading.ingest.plan import (
     VERDICTS,
     FileVerdict,
     Known,
+    Replace,
     TablePlan,
     guard_vanished,
-    judge,
     make_plan,
+    parts_to_change,
     recorded_hash,
     split_members,
     split_mixed,
     to_compare,
+    verdict_on,
     with_waiting,
 )
 from lading.model import Digest, FoundFile, Member, Source
@@ -182,7 +184,7 @@ OBJECT = {"fingerprint": ETAG}
 def test_a_files_verdict_follows_from_what_is_known_of_it(
     found: FoundFile, before: Known | None, digest: Digest | None, verdict: str, reason: str
 ) -> None:
-    assert judge(found, before, digest, full=False) == FileVerdict("a.csv", verdict, reason)
+    assert verdict_on(found, before, digest, full=False) == FileVerdict("a.csv", verdict, reason)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +204,7 @@ def test_a_files_verdict_follows_from_what_is_known_of_it(
 def test_under_full_fingerprints_only_the_content_counts(
     found: FoundFile, before: Known, digest: Digest | None, verdict: str
 ) -> None:
-    assert judge(found, before, digest, full=True).verdict == verdict
+    assert verdict_on(found, before, digest, full=True).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -471,6 +473,14 @@ def test_small_parts_are_rewritten_within_bounds_and_all_others_are_subtracted_f
     chosen, left = split_mixed(parts, how)
     assert paths(chosen) == [f"{number:03}" for number in rewrite]
     assert paths(left) == [path for path in paths(parts) if path not in paths(chosen)]
+
+
+@pytest.mark.parametrize("how", ["rewrite", "minus", "auto"])
+def test_a_part_whose_rows_of_a_file_left_before_is_not_changed_for_it_again(how: Replace) -> None:
+    parts = [part("1", "a"), part("2", "a", "b"), part("3", "a", "b", minus=["a"])]
+    drop, rewrite, subtract = parts_to_change(parts, ids("a"), how)
+    assert (paths(drop), paths([*rewrite, *subtract])) == (["1"], ["2"])
+    assert parts_to_change(parts, None, how) == (tuple(parts), (), ())
 
 
 # ------------------------------------------------------------------------------- what a plan says of itself

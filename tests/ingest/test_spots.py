@@ -12,11 +12,9 @@ from pathlib import Path
 import pytest
 from support.shelf import OLD, Shelf
 
-from lading.config.file import load as load_config
-from lading.ingest.plan import Known, judge, to_compare
-from lading.ingest.quiet import SEAL, AllUnchanged
+from lading.ingest.noop import SEAL, AllUnchanged
+from lading.ingest.plan import Known, to_compare, verdict_on
 from lading.ingest.record import record_sources
-from lading.log.table import Table
 from lading.model import Digest, FoundFile, Source
 from lading.sources.archives.input import Proof, all_files, one_file
 from lading.sources.fingerprint import Spots
@@ -85,9 +83,9 @@ def test_a_link_below_the_root_that_leads_elsewhere_now_is_compared(shelf: Shelf
 
 
 def test_a_manifest_that_knows_no_spots_is_believed_until_it_is_written_next(shelf: Shelf) -> None:
-    config, before = load_config(shelf.folder), shelf.look()
+    before = shelf.look()
     old = replace(before, found=[_without_spot(file) for file in before.found])  # as lading 0.1 found them
-    record_sources(config, old, Table.open(config.place("t")).state, {})
+    record_sources(old, {})
     assert '"spot"' not in shelf.manifest.read_text()
     other_root(shelf, edited="b.csv")
     shelf.configure(root="two")
@@ -104,7 +102,7 @@ def _without_spot(file: FoundFile) -> FoundFile:
 
 
 def test_an_old_seal_still_makes_a_look_quiet(shelf: Shelf) -> None:
-    from lading.ingest.quiet import _seal
+    from lading.ingest.noop import _seal
 
     found = shelf.look().found
     old = _seal([f.key for f in found], [f.size for f in found], [f.mtime_ns for f in found], None)
@@ -118,8 +116,7 @@ def test_an_old_seal_still_makes_a_look_quiet(shelf: Shelf) -> None:
 def test_a_run_that_failed_records_no_spot_of_what_it_did_not_read(shelf: Shelf) -> None:
     other_root(shelf, edited="b.csv")
     shelf.configure(root="two")
-    config = load_config(shelf.folder)
-    record_sources(config, shelf.look().unsettled, Table.open(config.place("t")).state, {"a.csv": "torn"})
+    record_sources(shelf.look(), {"a.csv": "torn"}, settled=False)
     assert verdicts(shelf) == SAME | {"a.csv": "failed", "b.csv": "changed"}
 
 
@@ -129,7 +126,7 @@ SOURCE = Source(1, "k", "etag:x_size:1", "s" * 64, 1, 5, 1, False, "2024")
 def test_an_object_of_another_bucket_is_read_again_whatever_its_etag_says() -> None:
     file = FoundFile("k", "/c", 1, 5, False, fingerprint="etag:x_size:1", spot=7)
     for spot, verdict in ((7, "unchanged"), (0, "unchanged"), (8, "changed")):
-        assert judge(file, Known(SOURCE, spot=spot), None, full=False).verdict == verdict
+        assert verdict_on(file, Known(SOURCE, spot=spot), None, full=False).verdict == verdict
 
 
 def test_only_files_that_lie_elsewhere_are_opened() -> None:
@@ -137,7 +134,7 @@ def test_only_files_that_lie_elsewhere_are_opened() -> None:
     for spot, opened in ((7, 0), (0, 0), (8, 1)):
         known = Known(SOURCE, spot=spot)
         assert len(to_compare([file], {"k": known}, full=False)) == opened
-        same = judge(file, known, Digest("s" * 64, 1), full=False)
+        same = verdict_on(file, known, Digest("s" * 64, 1), full=False)
         assert same.verdict == ("touched" if opened else "unchanged")
 
 

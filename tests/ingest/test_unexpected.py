@@ -13,6 +13,7 @@ import lading.upkeep.merge
 from lading.cli.main import invoke
 from lading.config.file import load as load_config
 from lading.errors import Unexpected
+from lading.log.table import Table
 from lading.run import run
 from lading.upkeep.merge import merge_table
 from lading.watch import Watch
@@ -61,11 +62,15 @@ def surprised_by(monkeypatch: pytest.MonkeyPatch, name: str, table: str) -> None
     real = getattr(lading.run, name)
 
     def step(*args: object, **kwargs: object) -> object:
-        if any(getattr(one, "name", one) == table for one in args):
+        if any(_table_of(one) == table for one in args):
             raise Surprise("what now?")
         return real(*args, **kwargs)
 
     monkeypatch.setattr(lading.run, name, step)
+
+
+def _table_of(one: object) -> object:
+    return one.state.meta.table if isinstance(one, Table) else getattr(one, "name", one)
 
 
 @pytest.mark.parametrize("step", ["look", "prepare", "commit_rows", "write_table_manifest", "release"])

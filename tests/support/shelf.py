@@ -9,11 +9,11 @@ from pathlib import Path
 import yaml
 
 from lading.config.file import load as load_config
-from lading.ingest.look import Look, look
+from lading.ingest.look import look
 from lading.ingest.recipe import recipe_of
 from lading.ingest.record import record_sources
 from lading.ingest.schema import pinned_columns
-from lading.ingest.work import new_id
+from lading.ingest.table_run import TableRun, new_id
 from lading.log.table import Table
 from lading.model import Commit, Member, Source
 from lading.sources.discover import discover
@@ -44,13 +44,11 @@ class Shelf:
         path.write_text(text)
         os.utime(path, (at, at))
 
-    def look(self, **options: bool) -> Look:
+    def look(self, **options: bool) -> TableRun:
         return look(load_config(self.folder), "t", watch=Watch(), **options)
 
     def record(self, **failures: str) -> None:
-        config = load_config(self.folder)
-        state = Table.open(config.place("t")).state
-        record_sources(config, self.look(), state, {f"{key}.csv": why for key, why in failures.items()})
+        record_sources(self.look(), {f"{key}.csv": why for key, why in failures.items()})
 
     @property
     def manifest(self) -> Path:

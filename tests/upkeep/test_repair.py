@@ -17,7 +17,7 @@ from support.world import BucketWorld, World
 
 import lading
 from lading.errors import Conflict, ManifestParseError, StorageError
-from lading.ingest.record import write_manifest_of
+from lading.ingest.record import write_table_manifest
 from lading.model import Place, SnapshotRef
 from lading.snapshots.history import Wanted
 from lading.snapshots.stores.local import LocalStore
@@ -45,7 +45,7 @@ def filled(world: World) -> World:
     world.run(rows=5)
     world.run(rows=2)
     table = world.table()
-    write_manifest_of(table)
+    write_table_manifest(table)
     table.close()
     return world
 
@@ -235,7 +235,7 @@ def test_a_broken_shard_is_named(world: World, how: str) -> None:
         shard = msgspec.structs.replace(shard, db_url=away)
     world.finish(run, world.publish(run, shards=[shard]))
     table = world.table()
-    write_manifest_of(table)
+    write_table_manifest(table)
     table.close()
     assert how == "elsewhere" or wrong(world) == []
     data = bytearray(world.read(name))
@@ -335,7 +335,7 @@ def test_a_table_whose_log_was_rebuilt_is_whole_and_can_be_cleaned(world: World,
     for _ in range(2):
         world.pass_time(days=1)
         world.run(replace=1)
-    write_manifest_of(world.table())
+    write_table_manifest(world.table())
     assert wrong(world) == []
     world.pass_time(days=30)
     clean(world.config, "t", Rules(1, timedelta(hours=1), now=world.now), apply=True)

@@ -4,7 +4,6 @@ may have. Real runs, with somebody else at work between the commit and the tidyi
 from __future__ import annotations
 
 import errno
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +15,7 @@ from support.world import World
 import lading
 from lading.config.file import load as load_config
 from lading.errors import CommitUnknown, PartError
-from lading.ingest.ledger import Ledger
-from lading.ingest.look import Look
-from lading.ingest.plan import TablePlan
-from lading.ingest.work import Work
+from lading.ingest.commit import commit_keeping
 from lading.log.table import Table
 from lading.model import Commit
 from lading.run import run
@@ -27,7 +23,7 @@ from lading.snapshots.history import Wanted
 from lading.snapshots.stores.by_url import store_of
 from lading.upkeep.merge import merge_table
 from lading.upkeep.pointer import release_hold, roll_back
-from lading.upkeep.tidy import drop_losers, tidy
+from lading.upkeep.tidy import tidy
 from lading.watch import Watch
 
 
@@ -120,38 +116,34 @@ def test_rows_set_aside_stay_while_a_snapshot_refers_to_them(project: Project) -
     assert (project.table / path).is_file(), "the published snapshot refers to it"
 
 
-def working(world: World, run_id: str) -> Work:
-    table = world.table()
-    seen = Look(world.config.table("t"), table, None, Ledger(), [], None, "", TablePlan("t", ()))
-    return Work(world.config, seen, table, run_id, uuid.uuid4().hex, Watch())
-
-
 @pytest.mark.parametrize("buckets", [None, [0]])
 def test_only_a_runs_own_files_that_nothing_took_up_go(world: World, buckets: list[int] | None) -> None:
     world.run()
     before = world.parts_on_disk()
     mine, others = world.begin(parts=2), world.begin()
-    work = working(world, mine.run_id)
-    work.commit(Commit("c", mine.run_id, "2024-01-01T00:00:00+00:00", "", add=(mine.parts[0],)))
+    table, kept = world.table(), set[str]()
+    ours = Commit("c", mine.run_id, "2024-01-01T00:00:00+00:00", "", add=(mine.parts[0],))
+    commit_keeping(table, ours, kept)
     world.table().commit(Commit("d", "x", "2024-01-01T00:00:00+00:00", "", remove=(mine.parts[0].path,)))
-    assert tidy(work, buckets) == 1
+    assert tidy(table, mine.run_id, kept, buckets) == 1
     assert world.parts_on_disk() == before | {mine.parts[0].path, others.parts[0].path}
 
 
 def test_a_refused_commit_makes_losers_and_one_that_may_have_been_made_does_not(world: World) -> None:
     run = world.begin(parts=2)
-    work = working(world, run.run_id)
+    table, kept = world.table(), set[str]()
     gone = Commit("c", run.run_id, "2024-01-01T00:00:00+00:00", "", add=(run.parts[0],), remove=("nobody",))
     with pytest.raises(lading.LadingError, match="not a live member"):
-        work.commit(gone)
+        commit_keeping(table, gone, kept)
 
     def unknown(commit: Commit) -> Commit:
         raise CommitUnknown("the answer got lost")
 
-    work.table.commit = unknown  # type: ignore[method-assign]
+    table.commit = unknown  # type: ignore[method-assign]
     with pytest.raises(CommitUnknown):
-        work.commit(Commit("d", run.run_id, "2024-01-01T00:00:00+00:00", "", add=(run.parts[1],)))
-    drop_losers(work, None)
+        maybe = Commit("d", run.run_id, "2024-01-01T00:00:00+00:00", "", add=(run.parts[1],))
+        commit_keeping(table, maybe, kept)
+    tidy(table, run.run_id, kept, None)
     assert run.parts[1].path in world.parts_on_disk()
     assert run.parts[0].path not in world.parts_on_disk()
 
@@ -162,7 +154,8 @@ def test_a_frame_that_could_not_be_cut_off_again_may_count_so_its_parts_stay(
     """The disk fails after the frame was written, and once more when it is to be taken back."""
     world = World(tmp_path / "project")
     mine = world.begin()
-    work = working(world, mine.run_id)
+    table, kept = world.table(), set[str]()
+    ours = Commit("c", mine.run_id, "2024-01-01T00:00:00+00:00", "", add=tuple(mine.parts))
 
     def broken(*args: object) -> None:
         raise OSError(errno.EIO, "Input/output error")
@@ -171,8 +164,8 @@ def test_a_frame_that_could_not_be_cut_off_again_may_count_so_its_parts_stay(
         patch.setattr("lading.log.file.os.fsync", broken)
         patch.setattr("lading.log.file.os.ftruncate", broken)
         with pytest.raises(CommitUnknown):
-            work.commit(Commit("c", mine.run_id, "2024-01-01T00:00:00+00:00", "", add=tuple(mine.parts)))
-    drop_losers(work, None)
+            commit_keeping(table, ours, kept)
+    tidy(table, mine.run_id, kept, None)
     live = {member.path for member in world.table().state.candidates(None)}
     assert live == {mine.parts[0].path} <= world.parts_on_disk()
 

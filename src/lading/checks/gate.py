@@ -1,31 +1,22 @@
-"""Whether a table's new state may be shown: its gate against the snapshot that readers see.
-
-Counts come from the log and the zones; data is read only where those don't tell, and then only the
-columns and parts in question, without Spark as long as that is little.
-"""
+"""Whether a table's new state may be shown: its gate against the snapshot that readers see."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from lading.checks.measure import broken, null_count, repeats
 from lading.config.gate import Gate, NullLimit
-from lading.errors import ConfigError, PredicateError
-from lading.model import CheckResult, Member, Root, StartSpark
-from lading.parts.rows import Wanted, read_part
+from lading.errors import ConfigError
+from lading.model import CheckResult, Member, StartSpark
 from lading.read.scan import table_schema
 from lading.state.members import MemberStore
 from lading.state.zones import ZoneVector
-from lading.where.bind import bind, columns_of, list_columns, parse
-from lading.where.tree import Predicate
-
-_HERE = 256 << 20  # bytes of parts that are read without Spark
+from lading.where.bind import list_columns
 
 
 @dataclass(slots=True)
@@ -37,19 +28,20 @@ class Findings:
     checks: tuple[CheckResult, ...] = ()  # those of the table
 
 
-def judge(
+def ask_gate(
     gate: Gate, new: MemberStore, seen: MemberStore | None, facts: dict[str, Any], session: StartSpark
 ) -> Findings:
     """`seen` is the snapshot that readers see, None if there is none; `facts` are what its gate found."""
     found = Findings()
     if seen is not None:
-        _rows(gate, int(new.live_rows.sum()), int(seen.live_rows.sum()), found)
+        _rows(gate, new.row_count(), seen.row_count(), found)
     for column, limit in gate.nulls.items():
         _nulls(column, limit, new, seen, facts.get("nulls", {}), found)
     if gate.unique:
         _unique(gate.unique, new, seen if facts.get("unique") == list(gate.unique) else None, found, session)
     for expression in gate.sql:
-        _sql(expression, new, found, session)
+        how = broken(new, expression, session)
+        found.failures += [f"sql: {how}"] if how is not None else []
     return found
 
 
@@ -75,7 +67,7 @@ def _nulls(
     found: Findings,
 ) -> None:
     _require(new, (column,), "nulls")
-    count, rows = null_count(new, column), int(new.live_rows.sum())
+    count, rows = null_count(new, column), new.row_count()
     found.facts.setdefault("nulls", {})[column] = count
     share = count / rows if rows else 0.0
     if limit.max is not None and share > limit.max:
@@ -86,27 +78,13 @@ def _nulls(
         return
     told = known.get(column)
     before = told if isinstance(told, int) else null_count(seen, column)
-    rows_before = int(seen.live_rows.sum())
+    rows_before = seen.row_count()
     share_before = before / rows_before if rows_before else 0.0
     if share - share_before > limit.max_increase:
         found.failures.append(
             f"nulls in {column} rose from {_share(share_before)} to {_share(share)} of its rows; "
             f"by at most {_share(limit.max_increase)} they may"
         )
-
-
-def null_count(members: MemberStore, column: str) -> int:
-    """Nulls among the rows that count. Parts are opened only where their zones don't tell: no null count,
-    or some of the part's rows no longer count."""
-    zone = members.zone(column)
-    rows, live = members.rows, members.live_rows
-    nulls = zone.nulls if zone is not None else np.full(len(rows), -1, np.int64)
-    empty = (nulls == rows) & (nulls >= 0)
-    plain = ((rows == live) & (nulls >= 0)) | (nulls == 0)
-    total = int(live[empty].sum()) + int(nulls[plain & ~empty].sum())
-    for member in members.members(np.flatnonzero(~plain & ~empty)):
-        total += sum(batch.column(0).null_count for batch in _read(members, member, (column,)))
-    return total
 
 
 def _unique(
@@ -118,12 +96,11 @@ def _unique(
     members = new.members(None)
     if unique is not None:
         members = _in_question(columns, new, members, unique)
-    key = _repeated(new, members, columns, session)
-    if key is None:
+    twice = repeats(new, members, columns, session, shown=1, asked="gate.unique")
+    if not twice.keys:
         found.facts["unique"] = list(columns)
     else:
-        shown = ", ".join(f"{name}={value}" for name, value in zip(columns, key, strict=True))
-        found.failures.append(f"{', '.join(columns)} is not unique: more than one row has {shown}")
+        found.failures.append(f"{', '.join(columns)} is not unique: more than one row has {twice.keys[0]}")
 
 
 def _in_question(
@@ -157,76 +134,6 @@ def _meets(vector: ZoneVector, fresh: np.ndarray) -> np.ndarray:
         if zone is not None and zone.min is not None and zone.max is not None:
             every[number] = zone.max >= low and zone.min <= high  # type: ignore[operator]
     return every
-
-
-def _repeated(
-    new: MemberStore, members: list[Member], columns: Sequence[str], session: StartSpark
-) -> tuple[str, ...] | None:
-    if not members:
-        return None
-    if sum(member.bytes for member in members) > _HERE:
-        from lading.spark.whole_table import repeated_key, whole_table
-
-        return repeated_key(whole_table(session(), new.root, members, table_schema(new)), columns)
-    schema = pa.schema([table_schema(new).field(name) for name in columns])
-    batches = [batch for member in members for batch in _read(new, member, columns)]
-    keys = pa.Table.from_batches(batches, schema).drop_null()
-    try:
-        counted = keys.group_by(list(columns)).aggregate([([], "count_all")])
-    except pa.ArrowException as error:
-        raise ConfigError(
-            f"gate.unique: {', '.join(columns)} can't be a key: {error}",
-            hint="name columns of plain types; nothing was published",
-        ) from error
-    twice = counted.filter(pc.greater(counted.column("count_all"), 1)).slice(0, 1)
-    return tuple(str(twice.column(name)[0].as_py()) for name in columns) if twice.num_rows else None
-
-
-def _sql(expression: str, new: MemberStore, found: Findings, session: StartSpark) -> None:
-    """As a constraint in SQL: it fails where it is false, not where it is null."""
-    broken = _false_predicate(expression, new)
-    if broken is not None:
-        row = _first_row(broken, new, session)
-        if row is not None:
-            found.failures.append(f"sql: `{expression}` is false for some row ({row})")
-        return
-    from lading.spark.whole_table import broken_by, whole_table
-
-    how = broken_by(whole_table(session(), new.root, new.members(None), table_schema(new)), expression)
-    if how is not None:
-        found.failures.append(f"sql: `{expression}`: {how}")
-
-
-def _first_row(where: Predicate, new: MemberStore, session: StartSpark) -> str | None:
-    """A row that a predicate is true of, as text. The same code finds it here and in Spark's tasks, so that
-    no table changes its mind about a value by growing."""
-    members = new.candidates(where)
-    wanted = Wanted(table_schema(new), sorted(columns_of(where)), where)
-    find = partial(_row_in, new.root, wanted)
-    if sum(member.bytes for member in members) <= _HERE:
-        return next((row for row in map(find, members) if row is not None), None)
-    from lading.spark.whole_table import first_found
-
-    return first_found(session(), members, find)
-
-
-def _row_in(root: Root, wanted: Wanted, member: Member) -> str | None:
-    for batch in read_part(root, member, wanted):
-        row = batch.slice(0, 1).to_pylist()[0]
-        return ", ".join(f"{name}={value}" for name, value in row.items())
-    return None
-
-
-def _false_predicate(expression: str, new: MemberStore) -> Predicate | None:
-    """Where the expression is false, if lading's own predicates can say it; else Spark has to."""
-    try:
-        return bind(parse(f"not ({expression})"), table_schema(new))
-    except PredicateError:
-        return None
-
-
-def _read(members: MemberStore, member: Member, columns: Sequence[str]) -> list[pa.RecordBatch]:
-    return list(read_part(members.root, member, Wanted(table_schema(members), list(columns))))
 
 
 def _require(members: MemberStore, columns: Sequence[str], key: str) -> None:

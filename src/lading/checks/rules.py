@@ -74,9 +74,9 @@ def _implies(old: dict[str, Any], new: dict[str, Any], schema: pa.Schema) -> boo
     mine, theirs = set(old.get("columns", ())), set(new.get("columns", ()))
     if new["kind"] == "not_null":
         return theirs <= mine
-    type = _type_of(theirs, schema)
-    low = _within(old.get("min"), new.get("min"), type, lower=True)
-    high = _within(old.get("max"), new.get("max"), type, lower=False)
+    dtype = _type_of(theirs, schema)
+    low = _within(old.get("min"), new.get("min"), dtype, lower=True)
+    high = _within(old.get("max"), new.get("max"), dtype, lower=False)
     return mine == theirs and low and high and set(old.get("values", ())) <= set(new.get("values", ()))
 
 
@@ -93,23 +93,23 @@ def _type_of(columns: set[str], schema: pa.Schema) -> pa.DataType | None:
     return schema.field(name).type if len(columns) == 1 and schema.names.count(name) == 1 else None
 
 
-def _within(old: Any, new: Any, type: pa.DataType | None, *, lower: bool) -> bool:
+def _within(old: Any, new: Any, dtype: pa.DataType | None, *, lower: bool) -> bool:
     """Whether what keeps to the old end of a range keeps to the new one, in the order that the check itself
     goes by: as text, "9" lies behind "10". What can't be told for certain doesn't."""
     if new is None or old == new:
         return True
-    if old is None or type is None:
+    if old is None or dtype is None:
         return False
     try:
-        before, after = _rank(old, type), _rank(new, type)
+        before, after = _rank(old, dtype), _rank(new, dtype)
     except PredicateError:
         return False
     return after <= before if lower else before <= after
 
 
-def _rank(text: str, type: pa.DataType) -> tuple[int, Any, bool]:
+def _rank(text: str, dtype: pa.DataType) -> tuple[int, Any, bool]:
     """Where a value of lading.yaml stands among the column's own."""
-    place = place_of_key(text, type)
+    place = place_of_key(text, dtype)
     if place.at is None:
         return (1 if place.beyond else -1, 0, False)
     return (0, place.at, not place.exact)

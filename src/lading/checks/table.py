@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from lading.checks.measure import repeats
 from lading.errors import ConfigError
 from lading.layout.table import SOURCE
-from lading.model import Check, CheckResult, FoundFile, StartSpark, Tally
-from lading.read.scan import scan, table_schema
+from lading.model import Check, CheckResult, CheckTally, FoundFile, StartSpark
+from lading.read.scan import table_schema
 from lading.state.memberset import MemberSet
 
-_HERE = 256 << 20  # bytes of parts that are read without Spark
 _SAMPLE = 3
 
 
@@ -45,7 +42,7 @@ def check_nothing(checks: Iterable[Check]) -> tuple[CheckResult, ...]:
 
 
 def row_results(
-    checks: Iterable[Check], tally: Tally, by_id: Mapping[int, FoundFile]
+    checks: Iterable[Check], tally: CheckTally, by_id: Mapping[int, FoundFile]
 ) -> tuple[CheckResult, ...]:
     """The checks on rows, over what this run has read. One fails if it does in any file."""
     total = sum(tally.rows.values())
@@ -73,7 +70,7 @@ def row_results(
     return tuple(results)
 
 
-def broken_by_source(checks: Sequence[Check], tally: Tally) -> tuple[dict[int, int], dict[int, int]]:
+def broken_by_source(checks: Sequence[Check], tally: CheckTally) -> tuple[dict[int, int], dict[int, int]]:
     """Which error checks, as bits, each source breaks: those that allow no row to fail, and those that
     allow some and were exceeded."""
     strict: dict[int, int] = {}
@@ -119,7 +116,7 @@ def told_results(custom: Mapping[str, Any]) -> tuple[CheckResult, ...]:
     )
 
 
-def _broken(check: Check, tally: Tally) -> list[int]:
+def _broken(check: Check, tally: CheckTally) -> list[int]:
     failed = tally.failed.get(check.name, {})
     return [one for one, rows in failed.items() if check.threshold.exceeded(rows, tally.rows.get(one, 0))]
 
@@ -163,37 +160,18 @@ def _unique(check: Check, members: MemberSet, session: StartSpark, table: str) -
             )
     live = members.candidates(None)
     rows = sum(member.live_rows for member in live)
-    if sum(member.bytes for member in live) > _HERE:
-        from lading.spark.whole_table import repeats, whole_table
-
-        whole = whole_table(session(), members.root, live, table_schema(members))
-        failed, sample = repeats(whole, check.columns, _SAMPLE)
-    else:
-        failed, sample = _repeats(members, check, table)
+    try:
+        asked = f"lading.yaml:{check.line}: {check.key}"
+        twice = repeats(members, live, check.columns, session, shown=_SAMPLE, asked=asked)
+    except ConfigError as error:
+        error.table = table
+        raise
     columns = ", ".join(check.columns)
     return CheckResult(
         check.name,
-        not check.threshold.exceeded(failed, rows),
+        not check.threshold.exceeded(twice.rows, rows),
         check.severity,
-        failed,
-        f"{columns}: {failed:,} of {rows:,} rows repeat a key" if failed else "",
-        sample,
+        twice.rows,
+        f"{columns}: {twice.rows:,} of {rows:,} rows repeat a key" if twice.rows else "",
+        twice.keys,
     )
-
-
-def _repeats(members: MemberSet, check: Check, table: str) -> tuple[int, tuple[str, ...]]:
-    if not table_schema(members).names:
-        return 0, ()
-    keys = scan(members, columns=check.columns).to_table().drop_null()
-    try:
-        counted = keys.group_by(list(check.columns)).aggregate([([], "count_all")])
-    except pa.ArrowException as error:
-        raise ConfigError(
-            f"lading.yaml:{check.line}: {check.key}: {', '.join(check.columns)} can't be a key: {error}",
-            hint="name columns of plain types; nothing was published",
-            table=table,
-        ) from error
-    twice = counted.filter(pc.greater(counted.column("count_all"), 1))
-    failed = (pc.sum(twice.column("count_all")).as_py() or 0) - twice.num_rows
-    few = twice.sort_by([(name, "ascending") for name in check.columns]).slice(0, _SAMPLE).to_pylist()
-    return failed, tuple(", ".join(f"{name}={row[name]}" for name in check.columns) for row in few)

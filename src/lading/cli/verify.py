@@ -55,9 +55,7 @@ def _verified(config: Config, name: str, deep: bool, watch: Any) -> Verified:
         from lading.upkeep.verify_deep import verify_deep
 
         spark = config.spark
-        verify_deep(
-            config, seen, found, lambda: spark_session(spark.master, spark.conf, config.cache), watch=watch
-        )
+        verify_deep(seen, found, lambda: spark_session(spark.master, spark.conf, config.cache))
     return found
 
 

@@ -7,64 +7,82 @@ from collections.abc import Iterable
 
 import msgspec
 
-from lading.errors import Conflict, PartError, SourceError, TransformError
-from lading.ingest.plan import recorded_hash, split_members, split_mixed
-from lading.ingest.work import Prepared, Read, Work, now_text
+from lading.errors import CommitUnknown, Conflict, LadingError, PartError, SourceError, TransformError
+from lading.ingest.plan import parts_to_change, recorded_hash
+from lading.ingest.prepare import Prepared
+from lading.ingest.read import FilesRead
+from lading.ingest.table_run import TableRun, now_text
+from lading.log.table import Table
 from lading.model import Commit, FoundFile, Ingested, Member, Source
 from lading.parts.rewrite import rewrite_members
 from lading.sources.fingerprint import source_id
 
 
-def commit_rows(work: Work, prepared: Prepared, read: Read) -> tuple[Commit, tuple[FoundFile, ...]]:
-    """One frame: parts added, replaced and subtracted from, sources read. Returns it and the files left
-    out as moved."""
-    plan, ingested = work.look.plan, read.ingested
-    members, moved = without_moved(work, ingested.members if ingested else ())
+def commit_rows(run: TableRun, prepared: Prepared, read: FilesRead) -> tuple[Commit, tuple[FoundFile, ...]]:
+    """One frame: parts added, replaced and subtracted from, sources read, as the plan has it. Decided anew
+    only where files moved meanwhile, and their old rows stay. Returns it and the files left out as moved."""
+    plan, ingested = run.plan, read.ingested
+    members, moved = without_moved(run, ingested.members if ingested else ())
     stay = {source_id(file.key) for file in moved}
-    replaced = plan.replaced - stay
-    drop, mixed = plan.drop, plan.rewrite
-    if plan.reason is None:
-        drop, mixed = split_members((*plan.drop, *plan.rewrite, *plan.subtract), replaced)
-        mixed = tuple(member for member in mixed if member.counts_any(replaced))
-    rewrite, subtract = split_mixed(mixed, work.look.config.replace)
-    kept = _rewritten(work, rewrite, replaced)
-    schema = _schema_change(work, prepared, ingested)
+    replaced, drop, rewrite, subtract = plan.replaced, plan.drop, plan.rewrite, plan.subtract
+    if moved:
+        replaced -= stay
+        drop, rewrite, subtract = parts_to_change((*drop, *rewrite, *subtract), replaced, run.cfg.replace)
+    kept = _rewritten(run, rewrite, replaced)
+    schema = _schema_change(run, prepared, ingested)
     commit = Commit(
-        commit_id=work.commit_id,
-        run_id=work.run_id,
+        commit_id=run.commit_id,
+        run_id=run.run_id,
         at=now_text(),
         recipe=prepared.recipe,
         add=(*members, *kept),
         remove=tuple(member.path for member in (*drop, *rewrite)),
         minus=tuple((member.path, _held(member, replaced)) for member in subtract),
-        sources=_sources_read(work, prepared, members, read, stay) + noted(work),
+        sources=_sources_read(run, prepared, members, read, stay) + noted(run),
         gone=tuple(source.id for source in plan.vanished),
         schema=schema,
-        order_by=work.look.config.order_by if schema is not None else None,
+        order_by=run.cfg.order_by if schema is not None else None,
     )
-    return work.commit(commit), moved
+    return commit_keeping(run.table, commit, run.kept), moved
 
 
 def _held(member: Member, sources: frozenset[int]) -> tuple[int, ...]:
     return tuple(source for source, _ in member.sources if source in sources and source not in member.minus)
 
 
-def commit_notes(work: Work) -> None:
+def commit_notes(run: TableRun) -> None:
     """A frame with sources only: no rows change, so no snapshot follows."""
-    sources = noted(work)
+    sources = noted(run)
     if sources:
-        recipe = work.table.state.meta.recipe
-        work.commit(Commit(work.commit_id, work.run_id, now_text(), recipe, sources=sources))
+        recipe = run.table.state.meta.recipe
+        commit = Commit(run.commit_id, run.run_id, now_text(), recipe, sources=sources)
+        commit_keeping(run.table, commit, run.kept)
 
 
-def noted(work: Work) -> tuple[Source, ...]:
+def commit_keeping(table: Table, commit: Commit, kept: set[str]) -> Commit:
+    """Commit, and add what was committed to `kept`. What may have been committed is kept as well: only a
+    refusal makes its files losers."""
+    files = {member.path for member in commit.add}
+    files |= {source.quarantine for source in commit.sources if source.quarantine is not None}
+    fresh = files - kept
+    kept.update(fresh)
+    try:
+        return table.commit(commit)
+    except CommitUnknown:
+        raise
+    except (LadingError, OSError):
+        kept.difference_update(fresh)
+        raise
+
+
+def noted(run: TableRun) -> tuple[Source, ...]:
     """Same bytes under a new fingerprint: recorded, not read; `last_processed` stays."""
-    plan, known = work.look.plan, work.look.ledger.known
+    plan, known = run.plan, run.ledger.known
     pairs = ((file, known[file.key].source) for file in plan.note)
     return tuple(
         msgspec.structs.replace(
             source,
-            hash=recorded_hash(file, plan.digests.get(file.key), full=work.look.full),
+            hash=recorded_hash(file, plan.digests.get(file.key), full=run.full),
             mtime_ns=file.mtime_ns,
             racy=file.racy,
         )
@@ -74,51 +92,51 @@ def noted(work: Work) -> tuple[Source, ...]:
 
 
 def without_moved(
-    work: Work, members: tuple[Member, ...]
+    run: TableRun, members: tuple[Member, ...]
 ) -> tuple[tuple[Member, ...], tuple[FoundFile, ...]]:
     """Leave out the rows of files that moved while they were read: their old rows stay."""
-    moved = tuple(file for file in work.look.plan.read if not work.look.unmoved(file))
+    moved = tuple(file for file in run.plan.read if not run.unmoved(file))
     if not moved:
         return members, ()
-    if work.look.plan.reason is not None or work.look.config.per == "table":
+    if run.plan.reason is not None or run.cfg.per == "table":
         raise SourceError(
             f"{moved[0].key} changed while it was being read and everything is to be replaced at once",
             hint="run again when the file is complete; nothing was committed",
-            table=work.name,
+            table=run.name,
             file=moved[0].key,
         )
     ids = frozenset(source_id(file.key) for file in moved)
     mixed = [member for member in members if any(source in ids for source, _ in member.sources)]
     clean = [member for member in members if member not in mixed]
-    return (*clean, *_rewritten(work, mixed, ids)), moved
+    return (*clean, *_rewritten(run, mixed, ids)), moved
 
 
-def _schema_change(work: Work, prepared: Prepared, ingested: Ingested | None) -> bytes | None:
-    meta = work.table.state.meta
+def _schema_change(run: TableRun, prepared: Prepared, ingested: Ingested | None) -> bytes | None:
+    meta = run.table.state.meta
     if ingested is None or ingested.schema == meta.schema:
         return None
-    if meta.schema and prepared.recipe == meta.recipe and work.look.plan.reason is None:
+    if meta.schema and prepared.recipe == meta.recipe and run.plan.reason is None:
         raise TransformError(
             "the transform gave other columns or types than before, although its code did not change",
             hint="make its output depend on the input columns only, not on the rows; or run with --full",
-            table=work.name,
+            table=run.name,
         )
     return ingested.schema
 
 
 def _sources_read(
-    work: Work, prepared: Prepared, members: Iterable[Member], read: Read, stay: set[int]
+    run: TableRun, prepared: Prepared, members: Iterable[Member], read: FilesRead, stay: set[int]
 ) -> tuple[Source, ...]:
     rows: Counter[int] = Counter()
     for member in members:
         rows.update(dict(member.sources))
     at = now_text()
-    found = ((source_id(file.key), file) for file in work.look.plan.read)
+    found = ((source_id(file.key), file) for file in run.plan.read)
     return tuple(
         Source(
             id=number,
             key=file.key,
-            hash=recorded_hash(file, prepared.digests[file.key], full=work.look.full),
+            hash=recorded_hash(file, prepared.digests[file.key], full=run.full),
             sha256=prepared.digests[file.key].sha256,
             size=file.size,
             mtime_ns=file.mtime_ns,
@@ -135,22 +153,22 @@ def _sources_read(
     )
 
 
-def _rewritten(work: Work, members: Iterable[Member], drop: frozenset[int]) -> list[Member]:
+def _rewritten(run: TableRun, members: Iterable[Member], drop: frozenset[int]) -> list[Member]:
     several = list(members)
     try:
         return rewrite_members(
-            work.table.root,
+            run.table.root,
             several,
             drop,
-            table_id=work.table.table_id,
-            run_id=work.run_id,
-            commit_id=work.commit_id,
-            order_by=work.look.config.order_by,
+            table_id=run.table.table_id,
+            run_id=run.run_id,
+            commit_id=run.commit_id,
+            order_by=run.cfg.order_by,
         )
     except PartError as error:
-        if work.table.holds([member.path for member in several]):
+        if run.table.holds([member.path for member in several]):
             raise
         raise Conflict(
-            f"somebody else replaced parts of {work.name} that this run was rewriting, and they were cleaned",
+            f"somebody else replaced parts of {run.name} that this run was rewriting, and they were cleaned",
             hint="run again: it will plan from there",
         ) from error

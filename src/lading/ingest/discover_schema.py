@@ -12,8 +12,7 @@ from lading.errors import LadingError
 from lading.ingest.expand import expand
 from lading.ingest.record import schema_section
 from lading.ingest.schema import infer_schema, is_stale, one_column_note, pinned_columns
-from lading.ingest.setting import Setting
-from lading.ingest.work import now_text
+from lading.ingest.table_run import TableRun, now_text
 from lading.log.table import Table
 from lading.model import Column, FoundFile, StartSpark
 from lading.sources.discover import discover_files, objects_of
@@ -106,9 +105,10 @@ def _found(config: Config, cfg: TableConfig, watch: Watch, act: StartSpark | Non
     manifest = load_source_manifest(config.source_manifest(cfg.name))
     section = manifest.preprocessing if manifest is not None else {}
     listed = discover_files(config, cfg, objects)
-    expanded = expand(Setting(config, cfg, watch, objects, act), listed, section)
-    if objects is not None and act is not None:
-        objects.fetch([file for file in expanded.found if file.archive is None])
+    run = TableRun(config, cfg, watch, objects, act)
+    expanded = expand(run, listed, section)
+    if act is not None:
+        run.fetch(expanded.found)
     return None if expanded.waiting else expanded.found
 
 

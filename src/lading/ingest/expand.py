@@ -13,8 +13,8 @@ from typing import Any
 from lading.config.archives import UNZIP
 from lading.errors import SourceError
 from lading.ingest.plan import Known
-from lading.ingest.setting import Expanded, Setting, unless_error
-from lading.ingest.unpack import Unpacker
+from lading.ingest.table_run import TableRun
+from lading.ingest.unpack import Expanded, Unpacker, in_spark, is_on_cluster, relative, unless_error, waits
 from lading.model import FoundFile
 from lading.sources.archives.extractions import is_archive
 from lading.sources.archives.index import found_in
@@ -23,12 +23,12 @@ from lading.sources.preprocess import Made, Preprocessed, Script, load_script, r
 from lading.storage.folder import locked
 
 
-def expand(setting: Setting, found: list[FoundFile], section: Mapping[str, Any]) -> Expanded:
+def expand(run: TableRun, found: list[FoundFile], section: Mapping[str, Any]) -> Expanded:
     """`section` is `preprocessing` as manifest/<table>.json has it."""
-    spec = setting.table.preprocess
+    spec = run.cfg.preprocess
     if spec is not None and spec.action != UNZIP:
-        return _scripted(setting, found, section, load_script(setting.config.project, spec))
-    gz = setting.table.inside is not None or spec is not None
+        return _scripted(run, found, section, load_script(run.config.project, spec))
+    gz = run.cfg.inside is not None or spec is not None
     packed = [file for file in found if is_archive(file.key, gz=gz)]
     if gz and len(packed) < len(found):
         plain = next(file for file in found if not is_archive(file.key, gz=gz))
@@ -40,7 +40,7 @@ def expand(setting: Setting, found: list[FoundFile], section: Mapping[str, Any])
     if not packed and not section:
         return Expanded(found)
     plain_files = [file for file in found if not is_archive(file.key, gz=gz)]
-    return Unpacker(setting).expand(plain_files, packed, section)
+    return Unpacker(run).expand(plain_files, packed, section)
 
 
 def without_hidden(known: Mapping[str, Known], hidden: tuple[str, ...]) -> dict[str, Known]:
@@ -48,49 +48,47 @@ def without_hidden(known: Mapping[str, Known], hidden: tuple[str, ...]) -> dict[
     return {key: one for key, one in known.items() if not key.startswith(hidden)} if hidden else dict(known)
 
 
-def _scripted(
-    setting: Setting, found: list[FoundFile], section: Mapping[str, Any], script: Script
-) -> Expanded:
-    config, act = setting.config, setting.act is not None
-    outputs = Preprocessed(config.project, config.cache, setting.table.name, script)
-    inputs = _inputs(setting, found, script)
-    ready = [outputs.current(one, setting.relative(one), section, full=setting.full) for one in inputs]
+def _scripted(run: TableRun, found: list[FoundFile], section: Mapping[str, Any], script: Script) -> Expanded:
+    config, act = run.config, run.start_spark is not None
+    outputs = Preprocessed(config.project, config.cache, run.cfg.name, script)
+    inputs = _inputs(run, found, script)
+    ready = [outputs.current(one, relative(run, one), section, full=run.full) for one in inputs]
     stale = [one for one, made in zip(inputs, ready, strict=True) if made is None]
     made = [one for one in ready if one is not None]
     if stale and act:
-        setting.watch.phase(setting.table.name, "preprocess")
-        made += _run_script(setting, outputs, stale)
-    names = [outputs.folder_of(one, setting.relative(one)).name for one in stale]
-    inside = setting.table.inside
+        run.watch.phase(run.cfg.name, "preprocess")
+        made += _run_script(run, outputs, stale)
+    names = [outputs.folder_of(one, relative(run, one)).name for one in stale]
+    inside = run.cfg.inside
     files = [file for one in made for file in found_in(one.folder, one.index, one.input.key, inside)]
     return Expanded(
         sorted(files, key=lambda file: file.key),
-        waiting=() if act else tuple(setting.waits(one, section) for one in stale),
+        waiting=() if act else tuple(waits(run, one, section) for one in stale),
         hidden=() if act else tuple(f"{name}/" for name in names),
         preprocessing={one.input.key: outputs.entry(one) for one in made},
         made=bool(stale) and act,
     )
 
 
-def _inputs(setting: Setting, found: list[FoundFile], script: Script) -> list[Input]:
+def _inputs(run: TableRun, found: list[FoundFile], script: Script) -> list[Input]:
     if not script.together:
         return [one_file(file) for file in found]
-    return [all_files(setting.table.path, found)] if found else []
+    return [all_files(run.cfg.path, found)] if found else []
 
 
-def _run_script(setting: Setting, outputs: Preprocessed, stale: Sequence[Input]) -> list[Made]:
+def _run_script(run: TableRun, outputs: Preprocessed, stale: Sequence[Input]) -> list[Made]:
     made = []
     with ExitStack() as locks:
-        folders = sorted(outputs.folder_of(one, setting.relative(one)) for one in stale)
+        folders = sorted(outputs.folder_of(one, relative(run, one)) for one in stale)
         for folder in folders:  # in one order: no deadlock
             locks.enter_context(locked(outputs.lock_of(folder)))
         for one in stale:
-            setting.fetch(one)
-        tasks = [outputs.task(one, setting.relative(one)) for one in stale]
-        paths = setting.in_spark(run_script, tasks) if setting.on_cluster else None
+            run.fetch(one.files)
+        tasks = [outputs.task(one, relative(run, one)) for one in stale]
+        paths = in_spark(run, run_script, tasks) if is_on_cluster(run) else None
         for number, one in enumerate(stale):
             if paths is None:
-                setting.watch.progress(setting.table.name, f"preprocessing {one.key}", number, len(stale))
+                run.watch.progress(run.cfg.name, f"preprocessing {one.key}", number, len(stale))
             path = unless_error(paths[number]) if paths is not None else run_script(tasks[number])
-            made.append(outputs.finish(one, setting.relative(one), path, full=setting.full))
+            made.append(outputs.finish(one, relative(run, one), path, full=run.full))
     return made

@@ -1,21 +1,37 @@
-"""What a run would refuse, told by the names and the heads of the files that it would read."""
+"""What a run would say beside its verdicts: what it would refuse, told by the names and the heads of the
+files that it would read, and why it would publish although no row changes, or would not."""
 
 from __future__ import annotations
 
-from lading.ingest.look import Look
+from dataclasses import replace
+
+from lading.errors import ManifestParseError, ManifestStoreError
+from lading.ingest.plan import TablePlan
+from lading.ingest.release import left_where_it_was_put
+from lading.ingest.table_run import TableRun
+from lading.serve.changed import serve_spec, what_changed
+from lading.snapshots.stores.by_url import store_of
 from lading.sources.staging import name_refusals, refusals
 
+_BEHIND = "readers don't see the last commit yet: it is published, if its gate lets it"
 
-def foreseen(seen: Look) -> tuple[str, ...]:
+
+def foreseen(run: TableRun) -> TablePlan:
+    """The run's plan with all of that. Touches nothing."""
+    plan = _with_publish_note(run)
+    return replace(plan, notes=(*plan.notes, *_refusals(run)))
+
+
+def _refusals(run: TableRun) -> tuple[str, ...]:
     """For people. What only the rows tell is not foreseen. Of files in a bucket, which a plan leaves there,
     and of a table that has no columns yet, only the names are looked at."""
-    cfg, columns = seen.config, seen.columns
-    if columns is None or seen.objects is not None:
-        found = list(name_refusals(seen.plan.read, cfg.columns_from_name, columns or ()))
+    cfg, columns = run.cfg, run.columns
+    if columns is None or run.objects is not None:
+        found = list(name_refusals(run.plan.read, cfg.columns_from_name, columns or ()))
     else:
         found = list(
             refusals(
-                seen.plan.read,
+                run.plan.read,
                 format=cfg.format,
                 read_options=cfg.read_options,
                 columns=columns,
@@ -29,3 +45,24 @@ def foreseen(seen: Look) -> tuple[str, ...]:
     more = f" (and {others:,} more {'file' if others == 1 else 'files'})" if others else ""
     what = "set aside" if cfg.on_bad == "quarantine" else "refuse"
     return (f"a run would {what}: {found[0].message}{more}; {found[0].hint}",)
+
+
+def _with_publish_note(run: TableRun) -> TablePlan:
+    plan, table = run.plan, run.opened
+    if table is None or table.state.meta.data_sequence == 0:
+        return plan
+    store = store_of(run.config, run.name)
+    try:
+        current = store.load_current()
+        if current is not None and current.held:
+            return plan
+        spec = serve_spec(run.cfg.serve, table.state)
+        if current is not None and not plan.changes_rows:
+            left = left_where_it_was_put(store, table, spec, current)
+            if left is not None:
+                return replace(plan, notes=(*plan.notes, left))
+        if current is None or current.sequence < table.state.meta.data_sequence:
+            return replace(plan, publish=_BEHIND)
+        return replace(plan, publish=what_changed(run.config, run.name, store, current, spec))
+    except (ManifestParseError, ManifestStoreError):
+        return plan  # a run says what is wrong with it

@@ -155,14 +155,14 @@ def _reconciled(manifest: SourceManifest, state: TableState, name: str, *, shown
     return Ledger(known, None, True, read, state.meta)
 
 
-def _changed(told: str, hash: str, *, ours: bool) -> bool:
+def _changed(told: str, known: str, *, ours: bool) -> bool:
     """Whether somebody changed a hash. In a manifest that isn't ours they may be of another kind than the
     table's, and then say nothing."""
-    return told != hash and (ours or not told or _kind(told) == _kind(hash))
+    return told != known and (ours or not told or _kind(told) == _kind(known))
 
 
-def _kind(hash: str) -> str:
-    return hash.partition(":")[0] if ":" in hash else "sha256"
+def _kind(told: str) -> str:
+    return told.partition(":")[0] if ":" in told else "sha256"
 
 
 def shows_the_log(manifest: SourceManifest | None, ledger: Ledger, state: TableState) -> bool:

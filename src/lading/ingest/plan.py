@@ -111,7 +111,7 @@ def to_compare(found: Iterable[FoundFile], known: Mapping[str, Known], *, full: 
     ]
 
 
-def judge(file: FoundFile, known: Known | None, digest: Digest | None, *, full: bool) -> FileVerdict:
+def verdict_on(file: FoundFile, known: Known | None, digest: Digest | None, *, full: bool) -> FileVerdict:
     """The verdict on one file that was found."""
     if known is None:
         return FileVerdict(file.key, "new", "not read before")
@@ -123,7 +123,7 @@ def judge(file: FoundFile, known: Known | None, digest: Digest | None, *, full: 
     if known.again is not None:
         return FileVerdict(file.key, "changed", known.again)
     if file.fingerprint is not None:
-        return _judge_fingerprint(file, known, source)
+        return _verdict_by_fingerprint(file, known, source)
     elsewhere = is_elsewhere(file.spot, known.spot)
     if is_same(file, source) and not source.racy and not full and not elsewhere:
         return _as_before(source, "same size and modification time")
@@ -136,7 +136,7 @@ def judge(file: FoundFile, known: Known | None, digest: Digest | None, *, full: 
     return FileVerdict(file.key, "touched", "another file in its place, same content")
 
 
-def _judge_fingerprint(file: FoundFile, known: Known, source: Source) -> FileVerdict:
+def _verdict_by_fingerprint(file: FoundFile, known: Known, source: Source) -> FileVerdict:
     """A member or an object: its fingerprint is of its content, there is no time to be touched. An ETag
     is the bucket's own word, and says nothing in another."""
     if is_elsewhere(file.spot, known.spot):
@@ -175,7 +175,7 @@ def make_plan(
 ) -> TablePlan:
     """`reason` is why everything is read again, if it is; `live` gives the members that hold rows of some
     sources, or all members for None."""
-    verdicts = [judge(file, known.get(file.key), digests.get(file.key), full=full) for file in found]
+    verdicts = [verdict_on(file, known.get(file.key), digests.get(file.key), full=full) for file in found]
     if reason is not None:
         verdicts = [_reread(verdict, reason) for verdict in verdicts]
     here = {file.key for file in found}
@@ -196,8 +196,7 @@ def make_plan(
     replaced = _replaced(read, known) | {source.id for source in vanished}
     everything = reason is not None
     touched = live(None if everything else replaced) if everything or replaced else []
-    drop, mixed = split_members(touched, None if everything else replaced)
-    rewrite, subtract = split_mixed(mixed, replace)
+    drop, rewrite, subtract = parts_to_change(touched, None if everything else replaced, replace)
     return TablePlan(
         table=table,
         files=tuple(sorted([*verdicts, *map(_vanished, vanished)], key=lambda one: one.key)),
@@ -212,6 +211,16 @@ def make_plan(
         touches=any(one.verdict == "touched" for one in verdicts),
         subtract=subtract,
     )
+
+
+def parts_to_change(
+    members: Sequence[Member], replaced: frozenset[int] | None, how: Replace
+) -> tuple[tuple[Member, ...], tuple[Member, ...], tuple[Member, ...]]:
+    """What becomes of parts when the rows of `replaced` leave (None: all rows): those to drop, those to
+    rewrite, and those to leave with a `minus`."""
+    drop, mixed = split_members(members, replaced)
+    held = [member for member in mixed if replaced is not None and member.counts_any(replaced)]
+    return drop, *split_mixed(held, how)
 
 
 def split_members(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from lading.errors import BadRows, SourceError
@@ -13,33 +14,45 @@ from lading.formats.heads import Dialect
 from lading.formats.locate import locate
 from lading.formats.magic import refuse_what_is_no_text
 from lading.formats.quotes import unclosed_quote
+from lading.ingest.quarantine import Aside
 from lading.ingest.recipe import recipe_of
 from lading.ingest.schema import layout_of, one_column_note, pin, repin
-from lading.ingest.work import Aside, Prepared, Work, now_text
+from lading.ingest.table_run import TableRun, now_text
 from lading.layout.beside import lock_of
-from lading.model import BadRow, Column, Digest, FoundFile, Ingested, IngestJob
+from lading.model import BadRow, Column, Digest, FoundFile, Ingested, IngestJob, StagedGroup
 from lading.sources.discover import digests_of
-from lading.sources.fingerprint import source_id
 from lading.sources.names import columns_from_name, name_columns
 from lading.sources.staging import stage
 from lading.storage.folder import is_locked, locked
 
 
-def prepare(work: Work) -> Prepared:
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Files that Spark may read, and under which schema and recipe."""
+
+    files: Sequence[FoundFile]
+    columns: tuple[Column, ...]
+    recipe: str
+    digests: dict[str, Digest]
+    groups: tuple[StagedGroup, ...]
+    aside: tuple[Aside, ...] = ()
+
+
+def prepare(run: TableRun, read: Sequence[FoundFile]) -> Prepared:
     """Digest what will be read, settle the schema, lay out links for Spark."""
-    cfg, plan = work.look.config, work.look.plan
-    work.look.fetch(plan.read, _counting(work, "bytes copied", sum(file.size for file in plan.read)))
-    digests = dict(plan.digests)
-    missing = [file for file in plan.read if file.key not in digests]
+    cfg = run.cfg
+    run.fetch(read, _counting(run, "bytes copied", sum(file.size for file in read)))
+    digests = dict(run.plan.digests)
+    missing = [file for file in read if file.key not in digests]
     total = sum(file.size for file in missing)
-    digests |= digests_of(cfg, missing, _counting(work, "bytes looked at", total))
-    _refuse_altered(work, digests)
-    unfit = _Unfit(work)
-    files, names = unfit.named(unfit.closed(unfit.decodable(unfit.texts(digests), digests)))
-    columns = _settled_columns(work, {one.file.key for one in unfit.aside})
+    digests |= digests_of(cfg, missing, _counting(run, "bytes looked at", total))
+    _refuse_altered(run.name, read, digests)
+    unfit = _Unfit(run)
+    files, names = unfit.named(unfit.closed(unfit.decodable(unfit.texts(read, digests), digests)))
+    columns = _settled_columns(run, {one.file.key for one in unfit.aside})
     groups = stage(
         files,
-        folder=work.staging,
+        folder=run.staging,
         format=cfg.format,
         read_options=cfg.read_options,
         columns=columns,
@@ -47,41 +60,42 @@ def prepare(work: Work) -> Prepared:
         aside=unfit.add if cfg.on_bad == "quarantine" else None,
         drift=cfg.drift,
     )
-    return Prepared(columns, recipe_of(work.config, cfg, columns), digests, groups, tuple(unfit.aside))
+    recipe = recipe_of(run.config, cfg, columns)
+    return Prepared(read, columns, recipe, digests, groups, tuple(unfit.aside))
 
 
-def ingest_job(work: Work, prepared: Prepared) -> IngestJob:
-    cfg = work.look.config
+def ingest_job(run: TableRun, prepared: Prepared) -> IngestJob:
+    cfg = run.cfg
     return IngestJob(
-        table=work.name,
-        table_dir=work.table.root,
-        table_id=work.table.table_id,
-        run_id=work.run_id,
-        commit_id=work.commit_id,
+        table=run.name,
+        table_dir=run.table.root,
+        table_id=run.table.table_id,
+        run_id=run.run_id,
+        commit_id=run.commit_id,
         format=cfg.format,
         read_options=cfg.read_options,
         columns=prepared.columns,
         name_columns=name_columns(cfg.columns_from_name),
         groups=prepared.groups,
-        input_bytes=sum(file.size for file in work.look.plan.read),
+        input_bytes=sum(file.size for file in prepared.files),
         order_by=cfg.order_by,
         bucket_size=cfg.bucket_size,
-        transform=str(work.config.project / cfg.transform) if cfg.transform else None,
+        transform=str(run.config.project / cfg.transform) if cfg.transform else None,
         per=cfg.per,
-        spark=work.config.spark.conf,
+        spark=run.config.spark.conf,
         checks=cfg.checks,
         quarantine=cfg.on_bad == "quarantine",
-        layout=layout_of(work.config, cfg),
+        layout=layout_of(run.config, cfg),
         ignore_new=cfg.drift == "ignore_new",
-        project=str(work.config.project),
+        project=str(run.config.project),
     )
 
 
-def drift_notes(work: Work, prepared: Prepared, ingested: Ingested | None) -> tuple[str, ...]:
+def drift_notes(run: TableRun, prepared: Prepared, ingested: Ingested | None) -> tuple[str, ...]:
     """For people: what the table's `drift` let pass that `strict` would have refused."""
-    notes = list(work.look.evolution.changes) if work.look.evolution is not None else []
-    if work.look.columns is None:  # pinned by this run
-        notes += one_column_note(work.look.config, prepared.columns)
+    notes = list(run.evolution.changes) if run.evolution is not None else []
+    if run.columns is None:  # pinned by this run
+        notes += one_column_note(run.cfg, prepared.columns)
     left_out: Counter[str] = Counter()
     for group in prepared.groups:
         left_out.update(dict.fromkeys(group.ignored, len(group.sources)))
@@ -91,16 +105,15 @@ def drift_notes(work: Work, prepared: Prepared, ingested: Ingested | None) -> tu
     return tuple(notes)
 
 
-def refuse_bad_rows(work: Work, ingested: Ingested) -> None:
+def refuse_bad_rows(run: TableRun, ingested: Ingested, by_id: Mapping[int, FoundFile]) -> None:
     """`on_bad: fail`: the table commits nothing; the error names file, line, column and text."""
     if not ingested.bad:
         return
-    by_id = {source_id(file.key): file for file in work.look.plan.read}
     bad = ingested.bad[0]
     file = by_id.get(bad.source)
     key = file.key if file is not None else "an unknown file"
-    cfg = work.look.config
-    layout = layout_of(work.config, cfg)
+    cfg = run.cfg
+    layout = layout_of(run.config, cfg)
     line = (
         locate(file, bad, format=cfg.format, read_options=cfg.read_options, layout=layout) if file else None
     )
@@ -108,22 +121,22 @@ def refuse_bad_rows(work: Work, ingested: Ingested) -> None:
     raise BadRows(
         f"{key}{f':{line}' if line else ''}: {bad.reason}{_shown_column(bad)}: {bad.text[:200]!r}{more}",
         hint=f"{bad.hint}; nothing was committed",
-        table=work.name,
+        table=run.name,
         file=key,
     )
 
 
 @contextmanager
-def staging(work: Work) -> Iterator[None]:
+def staging(run: TableRun) -> Iterator[None]:
     """The run's folder of links for Spark: locked while in use, so that the next run can tell and drop
     one that a killed run left behind."""
-    lock = work.staging.with_name(lock_of(work.staging.name))
-    sweep_staging(work.staging.parent)
+    lock = run.staging.with_name(lock_of(run.staging.name))
+    sweep_staging(run.staging.parent)
     try:
         with locked(lock):
             yield
     finally:
-        shutil.rmtree(work.staging, ignore_errors=True)
+        shutil.rmtree(run.staging, ignore_errors=True)
         lock.unlink(missing_ok=True)
 
 
@@ -138,26 +151,26 @@ def sweep_staging(folder: Path) -> int:
     return swept
 
 
-def _counting(work: Work, text: str, total: int) -> Callable[[int], None]:
+def _counting(run: TableRun, text: str, total: int) -> Callable[[int], None]:
     done = 0
 
     def tick(more: int) -> None:
         nonlocal done
         done += more
-        work.watch.progress(work.name, text, done, total)
+        run.watch.progress(run.name, text, done, total)
 
     return tick
 
 
-def _refuse_altered(work: Work, digests: dict[str, Digest]) -> None:
+def _refuse_altered(table: str, read: Sequence[FoundFile], digests: dict[str, Digest]) -> None:
     """A member's fingerprint is its content when it was extracted: whoever changed the cache since, or a
     disk that lost it, must not become rows."""
-    for file in work.look.plan.read:
+    for file in read:
         if file.archive is not None and digests[file.key].sha256 != file.fingerprint:
             raise SourceError(
                 f"{file.path} is not what was extracted from {file.archive}",
                 hint="delete that file: the next run extracts the archive again",
-                table=work.name,
+                table=table,
                 file=file.key,
             )
 
@@ -165,18 +178,18 @@ def _refuse_altered(work: Work, digests: dict[str, Digest]) -> None:
 class _Unfit:
     """Files that can't be read as they are: refused, or under `on_bad: quarantine` set aside."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, run: TableRun) -> None:
         self.aside: list[Aside] = []
-        self._work = work
+        self._run = run
 
     def add(self, file: FoundFile, error: SourceError, line: int | None = None) -> None:
         self.aside.append(Aside.because(file, error.message, line))
 
-    def texts(self, digests: dict[str, Digest]) -> list[FoundFile]:
+    def texts(self, read: Sequence[FoundFile], digests: dict[str, Digest]) -> list[FoundFile]:
         """Those that can be read to their end and are what the table's format says, by their first bytes."""
-        cfg = self._work.look.config
+        cfg = self._run.cfg
         fine = []
-        for file in self._work.look.plan.read:
+        for file in read:
             broken = digests[file.key].unreadable
             if broken is not None:
                 self.aside.append(Aside.because(file, broken))
@@ -200,9 +213,9 @@ class _Unfit:
             error = BadRows(
                 f"{file.key}:{line}: bytes that are not UTF-8",
                 hint="convert the file to UTF-8"
-                if self._work.look.config.format == "json"
+                if self._run.cfg.format == "json"
                 else "set read_options.encoding (latin1, windows-1252, …) or fix the file",
-                table=self._work.name,
+                table=self._run.name,
                 file=file.key,
             )
             self._refuse(file, error, line)
@@ -210,7 +223,7 @@ class _Unfit:
 
     def closed(self, files: list[FoundFile]) -> list[FoundFile]:
         """Those whose quotes are all closed: Spark would take half a value for the whole."""
-        cfg = self._work.look.config
+        cfg = self._run.cfg
         if cfg.format not in ("csv", "tsv"):
             return files
         dialect = Dialect.of(cfg.read_options, cfg.format)
@@ -230,7 +243,7 @@ class _Unfit:
             unclosed = BadRows(
                 f"{file.key}:{line}: a quote is opened and never closed",
                 hint=f"fix the line, or set another read_options.quote{spanning}",
-                table=self._work.name,
+                table=self._run.name,
                 file=file.key,
             )
             self._refuse(file, unclosed, line)
@@ -238,33 +251,33 @@ class _Unfit:
 
     def named(self, files: list[FoundFile]) -> tuple[list[FoundFile], dict[str, dict[str, str | None]]]:
         """Those whose names give the columns that the table takes from them, and what they give."""
-        pattern = self._work.look.config.columns_from_name
+        pattern = self._run.cfg.columns_from_name
         if pattern is None:
             return files, {}
         try:
-            return files, columns_from_name(pattern, files, self._work.look.columns or ())
+            return files, columns_from_name(pattern, files, self._run.columns or ())
         except SourceError:
             values: dict[str, dict[str, str | None]] = {}  # some don't match or fit: which ones?
         for file in files:
             try:
-                values |= columns_from_name(pattern, [file], self._work.look.columns or ())
+                values |= columns_from_name(pattern, [file], self._run.columns or ())
             except SourceError as error:
                 self._refuse(file, error)
         return [file for file in files if file.key in values], values
 
     def _refuse(self, file: FoundFile, error: SourceError, line: int | None = None) -> None:
-        if self._work.look.config.on_bad != "quarantine":
+        if self._run.cfg.on_bad != "quarantine":
             raise error
         self.add(file, error, line)
 
 
-def _settled_columns(work: Work, aside: Collection[str]) -> tuple[Column, ...]:
+def _settled_columns(run: TableRun, aside: Collection[str]) -> tuple[Column, ...]:
     """Those that the files are read by. The schema file has them before anything is committed under them."""
-    look, now = work.look, now_text()
-    if look.columns is None:
-        return pin(work.config, look.config, look.found, now, aside)
-    repin(work.config, look.config, look.columns, look.evolution, look.found, now)
-    return look.columns
+    now = now_text()
+    if run.columns is None:
+        return pin(run.config, run.cfg, run.found, now, aside)
+    repin(run.config, run.cfg, run.columns, run.evolution, run.found, now)
+    return run.columns
 
 
 def _shown_column(bad: BadRow) -> str:

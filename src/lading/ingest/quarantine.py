@@ -6,6 +6,7 @@ they are replaced and retracted by the very commit that replaces or retracts the
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +19,11 @@ from lading.config.project import Config
 from lading.errors import BadRows, NotFound, PartError
 from lading.formats.opening import open_plain
 from lading.ingest.ledger import nothing_of
+from lading.ingest.table_run import TableRun, new_id, now_text
 from lading.ingest.unpack import RefusedBefore, refused_before
-from lading.ingest.work import Aside, Rejected, Work, new_id, now_text
 from lading.layout.table import SOURCE
 from lading.log.table import Table
-from lading.model import Commit, Source
+from lading.model import Commit, FoundFile, Source
 from lading.parts.write import Origin
 from lading.sources.fingerprint import source_id
 from lading.sources.manifest import load as load_source_manifest
@@ -31,13 +32,39 @@ from lading.storage.place import drop_file
 _TEXT = 1 << 16  # characters kept of a line of a file that was set aside whole
 
 
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """A file that is set aside whole."""
+
+    file: FoundFile
+    reason: str
+    line: int | None = None
+
+    @staticmethod
+    def because(file: FoundFile, message: str, line: int | None = None) -> Aside:
+        """The message of an error as a reason: the file is named beside it, by its key."""
+        told = message.replace(file.path, file.key)
+        if line is None and (named := re.match(rf"{re.escape(file.key)}:(\d+): ", told)):
+            line = int(named[1])
+        return Aside(file, told.removeprefix(f"{file.key}: "), line)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """What was set aside of one source, and where it is kept."""
+
+    rows: int
+    path: str  # relative to the table
+    whole: str | None = None  # why all of the file is
+
+
 def refuse_too_many(
-    work: Work, whole: Sequence[Aside], rows: Mapping[str, int], bad: int, total: int
+    run: TableRun, whole: Sequence[Aside], rows: Mapping[str, int], bad: int, total: int
 ) -> None:
     """`max_bad`: a number counts the rows and files of this run, together; a share is one of all rows, and
     one of all files, that the table has read, those of earlier runs included."""
-    limit = work.look.config.max_bad
-    archives = {one.key: one.reason for one in work.look.refused if one.fresh}
+    limit = run.cfg.max_bad
+    archives = {one.key: one.reason for one in run.refused if one.fresh}
     lost = {one.file.key: one.reason for one in whole} | archives
     if limit is None or not (bad or lost):
         return  # what was let in before stops no run
@@ -47,8 +74,8 @@ def refuse_too_many(
     if limit.share is None:
         over = limit.exceeded(bad + len(lost), 0)
     else:
-        before = _before(work)
-        files_read = len(work.look.plan.read) + len(archives) + before.files
+        before = _before(run)
+        files_read = len(run.plan.read) + len(archives) + before.files
         over = limit.exceeded(bad + before.lost_rows, total + before.rows)
         over = over or limit.exceeded(len(lost) + before.lost_files, files_read)
         said += before.words()
@@ -57,7 +84,7 @@ def refuse_too_many(
     raise BadRows(
         f"more is bad than max_bad allows ({limit}): {', '.join(said)}",
         hint="mend the files or the rules, or raise max_bad in lading.yaml; nothing was committed",
-        table=work.name,
+        table=run.name,
     )
 
 
@@ -75,12 +102,11 @@ class _Before:
         return rows + ([f"{self.lost_files:,} files set aside before"] if self.lost_files else [])
 
 
-def _before(work: Work) -> _Before:
-    look = work.look
-    leaving = {file.key for file in look.plan.read} | {one.key for one in look.plan.vanished}
-    known = look.ledger.known.items()
+def _before(run: TableRun) -> _Before:
+    leaving = {file.key for file in run.plan.read} | {one.key for one in run.plan.vanished}
+    known = run.ledger.known.items()
     stay = [one.source for key, one in known if one.source is not None and key not in leaving]
-    archives = sum(not one.fresh for one in look.refused)
+    archives = sum(not one.fresh for one in run.refused)
     return _Before(
         rows=sum(one.rows + one.rejected for one in stay),
         lost_rows=sum(one.rejected for one in stay),
@@ -89,13 +115,13 @@ def _before(work: Work) -> _Before:
     )
 
 
-def keep_files(work: Work, whole: Sequence[Aside]) -> dict[int, Rejected]:
+def keep_files(run: TableRun, whole: Sequence[Aside]) -> dict[int, Rejected]:
     """Write down the files that were set aside whole, one Parquet file each."""
     if not whole:
         return {}
     from lading.spark.set_aside import write_rows
 
-    origin = Origin(work.table.table_id, work.run_id, work.commit_id, None)
+    origin = Origin(run.table.table_id, run.run_id, run.commit_id, None)
     kept = {}
     for one in whole:
         number = source_id(one.file.key)
@@ -108,7 +134,7 @@ def keep_files(work: Work, whole: Sequence[Aside]) -> dict[int, Rejected]:
             "reason": one.reason,
             "text": _line_of(one),
         }
-        member = write_rows(iter([row]), work.table.root, origin)
+        member = write_rows(iter([row]), run.table.root, origin)
         assert member is not None
         kept[number] = Rejected(0, member.path, one.reason)
     return kept

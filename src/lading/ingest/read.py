@@ -10,44 +10,55 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from lading.checks.table import broken_by_source, row_results
 from lading.errors import BadRows, PipelineError
 from lading.formats.records import records
-from lading.ingest.prepare import ingest_job, refuse_bad_rows
-from lading.ingest.quarantine import keep_files, refuse_too_many
-from lading.ingest.work import Aside, Prepared, Read, Rejected, Work
-from lading.model import CheckResult, FoundFile, Ingested, IngestJob, StartSpark
+from lading.ingest.prepare import Prepared, ingest_job, refuse_bad_rows
+from lading.ingest.quarantine import Aside, Rejected, keep_files, refuse_too_many
+from lading.ingest.table_run import TableRun
+from lading.model import CheckResult, FoundFile, Ingested, IngestJob
 from lading.parts.rewrite import rewrite_members
 from lading.sources.fingerprint import source_id
 
 _STAGED = re.compile(r"s(-?\d+)\.")
 
 
-def read_files(work: Work, prepared: Prepared, session: StartSpark) -> Read:
+@dataclass(frozen=True, slots=True)
+class FilesRead:
+    """What became of the files that were read; nobody sees it until it is committed."""
+
+    ingested: Ingested | None = None
+    rejected: dict[int, Rejected] = field(default_factory=dict)  # by source
+    checks: tuple[CheckResult, ...] = ()
+    buckets: frozenset[int] = frozenset()  # where parts were written, those that did not stay included
+    notes: tuple[str, ...] = ()  # for people: what `drift` let pass
+
+
+def read_files(run: TableRun, prepared: Prepared) -> FilesRead:
     """Everything that Spark has to do for this table. Nothing of it is seen until it is committed."""
-    by_id = {source_id(file.key): file for file in work.look.plan.read}
+    by_id = {source_id(file.key): file for file in prepared.files}
     whole = list(prepared.aside)
     # A table without a row still has columns, and whoever builds it anew from these files sees the same:
     # so the first time Spark is asked for them, even if there is nothing to read.
-    if not prepared.groups and work.table.state.schema:
-        refuse_too_many(work, whole, {}, 0, 0)
-        return Read(None, keep_files(work, whole))
-    spark = session()
-    ingested, job = _ingested(spark, work, ingest_job(work, prepared), by_id, whole)
-    checks = row_results(work.look.config.checks, ingested.tally, by_id)
-    if work.look.config.on_bad == "fail" or ingested.bad:
-        refuse_bad_rows(work, ingested)
-        _refuse_failed(spark, work, job, ingested, by_id, checks)
-        return Read(ingested, {}, checks, _buckets(ingested))
-    return _with_bad_aside(spark, work, job, ingested, by_id, whole, checks)
+    if not prepared.groups and run.table.state.schema:
+        refuse_too_many(run, whole, {}, 0, 0)
+        return FilesRead(None, keep_files(run, whole))
+    spark = run.spark()
+    ingested, job = _ingested(spark, run, ingest_job(run, prepared), by_id, whole)
+    checks = row_results(run.cfg.checks, ingested.tally, by_id)
+    if run.cfg.on_bad == "fail" or ingested.bad:
+        refuse_bad_rows(run, ingested, by_id)
+        _refuse_failed(spark, job, ingested, by_id, checks)
+        return FilesRead(ingested, {}, checks, _buckets(ingested))
+    return _with_bad_aside(spark, run, job, ingested, by_id, whole, checks)
 
 
 def _ingested(
-    spark: Any, work: Work, job: IngestJob, by_id: Mapping[int, FoundFile], whole: list[Aside]
+    spark: Any, run: TableRun, job: IngestJob, by_id: Mapping[int, FoundFile], whole: list[Aside]
 ) -> tuple[Ingested, IngestJob]:
     """One pass over the files. Under `quarantine` a file that Spark can't read to its end is set aside
     (in `whole`) and the others are read again."""
@@ -56,7 +67,7 @@ def _ingested(
 
     while True:
         try:
-            return ingest(spark, job, lambda text: work.watch.progress(work.name, text, None, None)), job
+            return ingest(spark, job, lambda text: run.watch.progress(run.name, text, None, None)), job
         except PipelineError as error:
             source = _unreadable(error, by_id)
             if source is None or not job.quarantine or source in {source_id(one.file.key) for one in whole}:
@@ -78,29 +89,29 @@ def _unreadable(error: PipelineError, by_id: Mapping[int, FoundFile]) -> int | N
 
 def _with_bad_aside(
     spark: Any,
-    work: Work,
+    run: TableRun,
     job: IngestJob,
     ingested: Ingested,
     by_id: Mapping[int, FoundFile],
     whole: Sequence[Aside],
     checks: tuple[CheckResult, ...],
-) -> Read:
+) -> FilesRead:
     from lading.spark.quarantine import set_aside
 
     strict, exceeded = broken_by_source(job.row_checks, ingested.tally)
-    refuse_too_many(work, whole, *_rejected_rows(job, ingested, strict, exceeded))
+    refuse_too_many(run, whole, *_rejected_rows(job, ingested, strict, exceeded))
     buckets = _buckets(ingested)
     job = replace(job, reject=exceeded)
     if exceeded:
-        ingested = _without_failing(spark, work, job, ingested)
+        ingested = _without_failing(spark, job, ingested)
     bad = ingested.bad_sources | strict.keys() | exceeded.keys()
-    rejected = keep_files(work, whole)
+    rejected = keep_files(run, whole)
     if bad:
-        work.watch.phase(work.name, "quarantine")
+        run.watch.phase(run.name, "quarantine")
         find = partial(records, layout=job.layout)
         for member in set_aside(spark, job, {one: by_id[one] for one in sorted(bad)}, find):
             rejected[member.sources[0][0]] = Rejected(member.rows, member.path)
-    return Read(ingested, rejected, checks, buckets | _buckets(ingested))
+    return FilesRead(ingested, rejected, checks, buckets | _buckets(ingested))
 
 
 def _rejected_rows(
@@ -121,7 +132,7 @@ def _rejected_rows(
     return {what: count for what, count in rows.items() if count}, read - written + to_leave, read
 
 
-def _without_failing(spark: Any, work: Work, job: IngestJob, ingested: Ingested) -> Ingested:
+def _without_failing(spark: Any, job: IngestJob, ingested: Ingested) -> Ingested:
     """Files that broke a threshold, read again without the rows that failed: whether a file does shows
     only when all of it was read."""
     from lading.spark.ingest import ingest
@@ -143,7 +154,6 @@ def _without_failing(spark: Any, work: Work, job: IngestJob, ingested: Ingested)
 
 def _refuse_failed(
     spark: Any,
-    work: Work,
     job: IngestJob,
     ingested: Ingested,
     by_id: Mapping[int, FoundFile],
@@ -159,7 +169,7 @@ def _refuse_failed(
     sources = [one for one, bits in broken.items() if bits & (1 << number)]
     source = min(sources, key=lambda one: by_id[one].key if one in by_id else "")
     file = by_id.get(source)
-    line, text = _first_failing(spark, work, job, file, source, number)
+    line, text = _first_failing(spark, job, file, source, number)
     failed = sum(ingested.tally.failed[check.name][one] for one in sources)
     where = f"{file.key}{f':{line}' if line else ''}: " if file is not None else ""
     column = f" in column {check.columns[0]!r}" if len(check.columns) == 1 else ""
@@ -167,7 +177,7 @@ def _refuse_failed(
     error = BadRows(
         f"{where}fails the check {check.name!r}{column}: {text[:200]!r}{more}",
         hint=f"fix the row, or the check in lading.yaml:{check.line}; nothing was committed",
-        table=work.name,
+        table=job.table,
         file=file.key if file is not None else None,
     )
     error.checks = checks
@@ -175,7 +185,7 @@ def _refuse_failed(
 
 
 def _first_failing(
-    spark: Any, work: Work, job: IngestJob, file: FoundFile | None, source: int, number: int
+    spark: Any, job: IngestJob, file: FoundFile | None, source: int, number: int
 ) -> tuple[int | None, str]:
     from lading.spark.quarantine import first_failing
 

@@ -9,12 +9,10 @@ from typing import Any
 from lading.checks.rules import rules_of
 from lading.config.project import Config
 from lading.ingest.ledger import FAILED, QUARANTINED, SUCCESS, Sources, make_ledger
-from lading.ingest.look import Look
-from lading.ingest.quiet import SEAL, seal_of
+from lading.ingest.noop import SEAL, seal_of
 from lading.ingest.schema import FOUND_HASH, found_hash
-from lading.ingest.work import Work, now_text
+from lading.ingest.table_run import TableRun, now_text
 from lading.layout.project import schema_file, source_manifest
-from lading.log.state import TableState
 from lading.log.table import Table
 from lading.log.table_manifest import manifest_of, write_manifest
 from lading.model import FoundFile, Source
@@ -23,13 +21,8 @@ from lading.sources.manifest import load as load_source_manifest
 from lading.sources.schema import load_schema
 
 
-def write_table_manifest(work: Work) -> None:
+def write_table_manifest(table: Table) -> None:
     """manifest.json, for people and for the seed's readers; never the source of truth."""
-    write_manifest_of(work.table)
-
-
-def write_manifest_of(table: Table) -> None:
-    """The same outside of a run."""
     state = table.state
     manifest = manifest_of(
         state.meta.table, state.in_order_added(), created_at=table.created_at, updated_at=state.meta.at
@@ -38,33 +31,34 @@ def write_manifest_of(table: Table) -> None:
     write_manifest(table.place, manifest, extra)
 
 
-def record_sources(config: Config, look: Look, state: TableState, failures: Mapping[str, str]) -> None:
-    """`state` is the log's. `failures` says why, by key; it covers this run and what earlier runs left
-    failed. What people asked for since the look is asked for still: a file that they removed stays away,
-    entries that they removed or changed are left as failed."""
-    path = config.source_manifest(look.config.name)
+def record_sources(run: TableRun, failures: Mapping[str, str], *, settled: bool = True) -> None:
+    """`failures` says why, by key; it covers this run and what earlier runs left failed. What people asked
+    for since the look is asked for still: a file that they removed stays away, entries that they removed or
+    changed are left as failed. `settled`: the log has what the plan says of the files found."""
+    config, state = run.config, run.table.state
+    path = config.source_manifest(run.name)
     there = load_source_manifest(path)
-    if there is None and look.manifest is not None:
+    if there is None and run.manifest is not None:
         return
     if there is not None and not there.as_written:
-        failures = _asked_since(there, look, state) | dict(failures)
-    sources = look.ledger.sources(state)
-    failed = {file.key: file for file in look.found if file.key in failures} if failures else {}
+        failures = _asked_since(there, run) | dict(failures)
+    sources = run.ledger.sources(state)
+    failed = {file.key: file for file in run.found if file.key in failures} if failures else {}
     keys = sorted(sources.keys() | failed.keys() if failed else sources)
-    schema = schema_section(config, look.config.name)
-    old = look.manifest or SourceManifest(look.config.name, {})
+    schema = schema_section(config, run.name)
+    old = run.manifest or SourceManifest(run.name, {})
     meta = state.meta
     lading: dict[str, Any] = {"table_id": meta.table_id, "sequence": meta.sequence, "at": meta.at}
-    rules = rules_of(look.config.checks)
-    if look.recipe in (None, meta.recipe) and (rules or "rules" in old.lading):
+    rules = rules_of(run.cfg.checks)
+    if run.recipe in (None, meta.recipe) and (rules or "rules" in old.lading):
         lading["rules"] = rules  # those that the log's rows were made by
     # Another process may have committed files since the look: a hash of those found then is not theirs.
-    shown = keys == sorted([file.key for file in look.found])
-    lading[FOUND_HASH] = found_hash(look.found) if shown else None
-    spots = _spots(look, sources, keys)
+    shown = keys == sorted([file.key for file in run.found])
+    lading[FOUND_HASH] = found_hash(run.found) if shown else None
+    spots = _spots(run, sources, keys, settled)
     lading[SEAL] = None if failed else seal_of([sources[key][0] for key in keys], spots)
     now = now_text()
-    new = old.updated({}, schema=schema, lading=lading, preprocessing=look.preprocessing)
+    new = old.updated({}, schema=schema, lading=lading, preprocessing=_preprocessing(run, settled))
 
     def entries() -> Iterator[tuple[str, FileEntry]]:
         for key, spot in zip(keys, spots, strict=True):
@@ -77,20 +71,26 @@ def record_sources(config: Config, look: Look, state: TableState, failures: Mapp
     save(path, new, entries())
 
 
-def _asked_since(there: SourceManifest, look: Look, state: TableState) -> dict[str, str]:
+def _preprocessing(run: TableRun, settled: bool) -> dict[str, Any]:
+    """An archive that was refused only now is tried again, and counted again, if the run fails."""
+    fresh = set() if settled else {one.key for one in run.refused if one.fresh}
+    return {key: entry for key, entry in run.preprocessing.items() if key not in fresh}
+
+
+def _asked_since(there: SourceManifest, run: TableRun) -> dict[str, str]:
     """Requests that the file makes, and that this run hasn't met by reading."""
-    asked = make_ledger(there, state, source_manifest(look.config.name)).known
-    met = {file.key for file in look.plan.read}
+    asked = make_ledger(there, run.table.state, source_manifest(run.name)).known
+    met = {file.key for file in run.plan.read}
     return {key: one.again for key, one in asked.items() if one.again is not None and key not in met}
 
 
-def _spots(look: Look, sources: Sources, keys: Sequence[str]) -> list[int]:
+def _spots(run: TableRun, sources: Sources, keys: Sequence[str], settled: bool) -> list[int]:
     """Where each file lay that the log has: those found, if the log has what was found of them."""
-    if not look.settled:
-        known = look.ledger.known
+    if not settled:
+        known = run.ledger.known
         return [one.spot if (one := known.get(key)) is not None else 0 for key in keys]
     spots = []
-    found = iter(sorted(look.found, key=attrgetter("key")))  # beside `keys`, without another 100,000 names
+    found = iter(sorted(run.found, key=attrgetter("key")))  # beside `keys`, without another 100,000 names
     file = next(found, None)
     for key in keys:
         while file is not None and file.key < key:

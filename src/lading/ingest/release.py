@@ -15,23 +15,24 @@ from typing import Any
 
 import msgspec
 
-from lading.checks.gate import Findings, judge
+from lading.checks.gate import Findings, ask_gate
 from lading.checks.table import as_object, check_nothing, check_table, told_results
-from lading.config.project import TableConfig
+from lading.config.project import Config, TableConfig
 from lading.errors import GateFailed, ManifestParseError, NotFound
-from lading.ingest.publish import keep_snapshot, publish_snapshot
-from lading.ingest.served import left_where_it_was_put, served_otherwise, serving
-from lading.ingest.shard import Served, output_of, shard
-from lading.ingest.work import Work
+from lading.log.table import Table
 from lading.model import CheckResult, SnapshotRef, StartSpark
+from lading.serve.changed import serve_spec, served_otherwise, told_spec
+from lading.serve.shard import Served, output_of, shard
 from lading.snapshots.history import gate_failures
 from lading.snapshots.opening import build_meta, open_members
+from lading.snapshots.publish import keep_manifest, publish_snapshot, snapshot_payload
 from lading.snapshots.runs import RunHandle
 from lading.snapshots.runs import start as start_record
 from lading.snapshots.stores.by_url import store_of
 from lading.snapshots.stores.protocol import ManifestStore, Published
 from lading.state.members import MemberStore
 from lading.state.tables import write_state
+from lading.watch import Watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,35 +51,47 @@ class Released:
         return self.published is not None and self.published.outcome == "current"
 
 
-def release(work: Work, session: StartSpark, record: RunHandle | None = None) -> Released:
+def release(
+    config: Config,
+    cfg: TableConfig,
+    table: Table,
+    run_id: str,
+    *,
+    session: StartSpark,
+    watch: Watch,
+    kept: set[str],
+    record: RunHandle | None = None,
+) -> Released:
     """Publish what the log holds, if it isn't and its gate lets it; also what an earlier run committed
     and could not publish. `session` gives Spark, should the gate need it; `record` is the run's, if it
-    has one already."""
-    state = work.table.state
-    store = store_of(work.config, work.name)
+    has one already; `kept` are this run's files that stay, and those that it publishes are added."""
+    state = table.state
+    store = store_of(config, cfg.name)
     current = store.load_current()
     if state.meta.data_sequence == 0:
-        return release_of_nothing(work.look.config)
+        return release_of_nothing(cfg)
+    spec = serve_spec(cfg.serve, state)
     seen = current is not None and current.sequence >= state.meta.data_sequence
-    if seen and current is not None and not served_otherwise(work, store, current):
+    if seen and current is not None and not served_otherwise(config, cfg.name, store, current, spec):
         return Released()
     if record is None and current is not None:
-        left = left_where_it_was_put(store, work.table, serving(work), current)
+        left = left_where_it_was_put(store, table, spec, current)
         if left is not None:
             return Released(note=left)
-    waiting = _waiting(store, work)
+    waiting = _waiting(store, table)
     if waiting is not None:
         listed, custom = waiting
         failures = gate_failures(custom)
-        if failures and _told(custom) == _question(work, current):
-            refused = _refusal(work.name, listed.run_id, listed.ref, failures)
+        if failures and _told(custom) == _question(cfg, spec, current):
+            refused = _refusal(cfg.name, listed.run_id, listed.ref, failures)
             return Released(refused=refused, ref=listed.ref, checks=told_results(custom))
         if not failures and current is not None and current.held:
             return Released(ref=listed.ref)
+    attempt = _Attempt(config, cfg, table, run_id, session, watch, kept, store, current)
     if record is not None:
-        return _publish(work, store, current, session, record)
-    with start_record(work.table.place, work.run_id, tables=[work.name], output=output_of(work)) as own:
-        released = _publish(work, store, current, session, own)
+        return attempt.publish(record)
+    with start_record(table.place, run_id, tables=[cfg.name], output=output_of(config, cfg, table)) as own:
+        released = attempt.publish(own)
         finish(own, released)
     return released
 
@@ -109,29 +122,101 @@ def finish(record: RunHandle, released: Released, on_rows: Sequence[CheckResult]
     )
 
 
-def _publish(
-    work: Work, store: ManifestStore, current: SnapshotRef | None, session: StartSpark, record: RunHandle
-) -> Released:
-    served = shard(work, store, current, session)
-    verdict = _verdict(work, store, current, served, session)
-    work.watch.phase(work.name, "publish")
-    if verdict is not None and verdict.failures:
-        ref = keep_snapshot(work, verdict.facts, served)
-        _drop_losers(work, served)
-        refused = _refusal(work.name, work.run_id, ref, verdict.failures)
-        return Released(refused=refused, ref=ref, checks=verdict.checks)
-    record.moving(current.ref if current is not None else None)
-    published = publish_snapshot(work, verdict.facts if verdict is not None else None, served)
-    _drop_losers(work, served)
-    return Released(published, ref=published.ref, checks=verdict.checks if verdict is not None else ())
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """To show readers what the log holds, instead of `current`."""
+
+    config: Config
+    cfg: TableConfig
+    table: Table
+    run_id: str
+    session: StartSpark
+    watch: Watch
+    kept: set[str]
+    store: ManifestStore
+    current: SnapshotRef | None
+
+    def publish(self, record: RunHandle) -> Released:
+        cfg, run_id = self.cfg, self.run_id
+        served = shard(
+            self.config,
+            cfg,
+            self.table,
+            run_id,
+            self.store,
+            self.current,
+            session=self.session,
+            watch=self.watch,
+            kept=self.kept,
+        )
+        verdict = self._verdict(served)
+        self.watch.phase(cfg.name, "publish")
+        payload = snapshot_payload(
+            cfg.name,
+            self.table,
+            run_id,
+            gate=verdict.facts if verdict is not None else None,
+            shards=served.shards if served is not None else (),
+            describe=served.described if served is not None else None,
+        )
+        checks = verdict.checks if verdict is not None else ()
+        if verdict is not None and verdict.failures:
+            ref, _ = keep_manifest(self.store, payload, run_id)
+            self._drop_losers(served)
+            return Released(refused=_refusal(cfg.name, run_id, ref, verdict.failures), ref=ref, checks=checks)
+        record.moving(self.current.ref if self.current is not None else None)
+        published = publish_snapshot(self.store, self.table, payload, run_id)
+        self._drop_losers(served)
+        return Released(published, ref=published.ref, checks=checks)
+
+    def _drop_losers(self, served: Served | None) -> None:
+        """Shards that this run built and that did not win; only when a manifest lists the winners: until
+        then nobody could tell them."""
+        if served is not None and served.built:
+            self.kept.update(served.urls())
+            served.place.drop_losers(self.kept)
+
+    def _verdict(self, served: Served | None) -> Findings | None:
+        """None when there is nothing to ask."""
+        found = self._judged()
+        checks = check_table(self.cfg.checks, self.table.state, self.session, table=self.cfg.name)
+        if checks:
+            found = found or Findings()
+            found.checks = tuple(checks)
+            found.failures.extend(f"check {one.name!r}: {one.message}" for one in checks if one.blocks)
+            found.facts["checks"] = [as_object(one) for one in checks]
+        if served is not None and served.failures:
+            found = found or Findings()
+            found.failures.extend(served.failures)
+        if found is not None:
+            spec = serve_spec(self.cfg.serve, self.table.state)
+            found.facts |= {"failures": found.failures, **_question(self.cfg, spec, self.current)}
+        return found
+
+    def _judged(self) -> Findings | None:
+        gate, current, store = self.cfg.gate, self.current, self.store
+        if gate is None:
+            return None
+        self.watch.phase(self.cfg.name, "gate")
+        new = _as_members(self.table)
+        try:
+            seen = None if current is None else open_members(store, current.ref, self.table.root)
+        except NotFound:
+            seen = None  # another writer's: it has no rows to compare with
+        try:
+            known = build_meta(store, current.ref).custom.get("gate") if current is not None else None
+            return ask_gate(gate, new, seen, known if isinstance(known, dict) else {}, self.session)
+        finally:
+            new.close()
+            if seen is not None:
+                seen.close()
 
 
-def _drop_losers(work: Work, served: Served | None) -> None:
-    """Shards that this run built and that did not win; only when a manifest lists the winners: until then
-    nobody could tell them."""
-    if served is not None and served.built:
-        work.kept.update(served.urls())
-        served.place.drop_losers(work.kept)
+def _as_members(table: Table) -> MemberStore:
+    """The log's state in the form that a snapshot has, so that both sides are asked the same way."""
+    con = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    write_state(con, table.state.meta, table.state.columns())
+    return MemberStore(con, table.root)
 
 
 def refusal_of(store: ManifestStore, table: str, listed: SnapshotRef) -> GateFailed | None:
@@ -140,77 +225,69 @@ def refusal_of(store: ManifestStore, table: str, listed: SnapshotRef) -> GateFai
     return _refusal(table, listed.run_id, listed.ref, failures) if failures else None
 
 
-def _verdict(
-    work: Work,
-    store: ManifestStore,
-    current: SnapshotRef | None,
-    served: Served | None,
-    session: StartSpark,
-) -> Findings | None:
-    """None when there is nothing to ask."""
-    found = _judged(work, store, current, session)
-    checks = check_table(work.look.config.checks, work.table.state, session, table=work.name)
-    if checks:
-        found = found or Findings()
-        found.checks = tuple(checks)
-        found.failures.extend(f"check {one.name!r}: {one.message}" for one in checks if one.blocks)
-        found.facts["checks"] = [as_object(one) for one in checks]
-    if served is not None and served.failures:
-        found = found or Findings()
-        found.failures.extend(served.failures)
-    if found is not None:
-        found.facts |= {"failures": found.failures, **_question(work, current)}
-    return found
-
-
-def _judged(
-    work: Work, store: ManifestStore, current: SnapshotRef | None, session: StartSpark
-) -> Findings | None:
-    gate = work.look.config.gate
-    if gate is None:
+def left_where_it_was_put(
+    store: ManifestStore, table: Table, spec: str | None, current: SnapshotRef
+) -> str | None:
+    """What to say when somebody who isn't lading moved the pointer, and all that lading has to show was
+    published before: then a run without changes leaves the pointer alone. None if it is lading's own, or if
+    there is something new to publish."""
+    if current.swap_id:
         return None
-    work.watch.phase(work.name, "gate")
-    new = _as_members(work)
-    try:
-        seen = None if current is None else open_members(store, current.ref, work.table.root)
-    except NotFound:
-        seen = None  # another writer's: it has no rows to compare with
-    try:
-        known = build_meta(store, current.ref).custom.get("gate") if current is not None else None
-        return judge(gate, new, seen, known if isinstance(known, dict) else {}, session)
-    finally:
-        new.close()
-        if seen is not None:
-            seen.close()
+    mine = _last_published(store, table)
+    if mine is None or mine[0].ref == current.ref or mine[1] != spec:
+        return None
+    return (
+        f"readers see run {current.run_id}: somebody else moved the pointer there, and it stays until rows "
+        f"change. To show what lading published last: lading publish {table.state.meta.table} "
+        f"--run {mine[0].run_id}"
+    )
 
 
-def _as_members(work: Work) -> MemberStore:
-    """The log's state in the form that a snapshot has, so that both sides are asked the same way."""
-    con = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    write_state(con, work.table.state.meta, work.table.state.columns())
-    return MemberStore(con, work.table.root)
+def moved_by_others(config: Config, name: str, table: Table, current: SnapshotRef) -> str | None:
+    """The same of a table by its name; None, too, for one that lading.yaml doesn't have."""
+    if name not in config.tables:
+        return None
+    spec = serve_spec(config.table(name).serve, table.state)
+    return left_where_it_was_put(store_of(config, name), table, spec, current)
 
 
-def _waiting(store: ManifestStore, work: Work) -> tuple[SnapshotRef, dict[str, Any]] | None:
+def _last_published(store: ManifestStore, table: Table) -> tuple[SnapshotRef, str | None] | None:
+    """The newest snapshot with all that the table's log holds, unless its gate refused it, and how it is
+    served."""
+    for listed in store.list_manifests():
+        try:
+            custom = build_meta(store, listed.ref).custom
+        except ManifestParseError:
+            continue  # whatever it was, nobody can read it
+        if custom.get("table_id") != table.table_id:
+            continue
+        return (listed, told_spec(custom)) if _holds(custom, table) and not gate_failures(custom) else None
+    return None
+
+
+def _holds(custom: dict[str, Any], table: Table) -> bool:
+    """Whether a snapshot has all that the log holds."""
+    sequence = custom.get("sequence")
+    return isinstance(sequence, int) and sequence >= table.state.meta.data_sequence
+
+
+def _waiting(store: ManifestStore, table: Table) -> tuple[SnapshotRef, dict[str, Any]] | None:
     """The newest manifest, if it has what the log holds: readers may be kept from it for a reason."""
     for listed in store.list_manifests(limit=1):
         try:
             custom = build_meta(store, listed.ref).custom
         except ManifestParseError:
             return None  # it can't be what readers wait for
-        mine = custom.get("table_id") == work.table.table_id
-        sequence = custom.get("sequence")
-        if mine and isinstance(sequence, int) and sequence >= work.table.state.meta.data_sequence:
+        if custom.get("table_id") == table.table_id and _holds(custom, table):
             return listed, custom
     return None
 
 
-def _question(work: Work, current: SnapshotRef | None) -> dict[str, Any]:
+def _question(cfg: TableConfig, spec: str | None, current: SnapshotRef | None) -> dict[str, Any]:
     """What was asked, and against what: the same question about the same rows has the same answer."""
-    checks = [check for check in work.look.config.checks if not check.on_rows]
-    asked = [work.look.config.gate, serving(work), checks]
-    spec = hashlib.sha256(msgspec.json.encode(asked, order="sorted")).hexdigest()[:16]
-    return {"spec": spec, "against": current.ref if current is not None else None}
+    asked = [cfg.gate, spec, [check for check in cfg.checks if not check.on_rows]]
+    told = hashlib.sha256(msgspec.json.encode(asked, order="sorted")).hexdigest()[:16]
+    return {"spec": told, "against": current.ref if current is not None else None}
 
 
 def _told(custom: dict[str, Any]) -> dict[str, Any]:

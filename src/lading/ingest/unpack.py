@@ -7,23 +7,42 @@ then: it is not tried again until it changes, its limits or its password do, or 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from lading.config.archives import UNZIP
-from lading.errors import ArchiveRefused
-from lading.ingest.setting import Expanded, Refused, Setting, unless_error
+from lading.errors import ArchiveRefused, LadingError
+from lading.ingest.plan import FileVerdict
+from lading.ingest.table_run import Refused, TableRun, now_text
 from lading.model import FoundFile
-from lading.sources.archives.extractions import Archive, Archives, Extracted, password_of, unpack
+from lading.sources.archives.extractions import (
+    Archive,
+    Archives,
+    Extracted,
+    password_of,
+    relative_path,
+    unpack,
+)
 from lading.sources.archives.index import found_in
-from lading.sources.archives.input import Proof, one_file, proof_of
+from lading.sources.archives.input import Input, Proof, one_file, proof_of
 from lading.sources.fingerprint import time_ns
 from lading.storage.folder import locked
+
+
+@dataclass(frozen=True, slots=True)
+class Expanded:
+    """What a table is made of, after archives and scripts."""
+
+    found: list[FoundFile]
+    waiting: tuple[FileVerdict, ...] = ()
+    hidden: tuple[str, ...] = ()  # starts of keys that a waiting archive decides on
+    preprocessing: dict[str, Any] = field(default_factory=dict)  # for manifest/<table>.json
+    made: bool = False  # whether anything was extracted or run
+    refused: tuple[Refused, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,34 +75,34 @@ class _Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Unpacker:
-    setting: Setting
+    run: TableRun
 
     def expand(
         self, plain: list[FoundFile], packed: Sequence[FoundFile], section: Mapping[str, Any]
     ) -> Expanded:
-        setting = self.setting
-        config, act = setting.config, setting.act is not None
+        run = self.run
+        config, act = run.config, run.start_spark is not None
         archives = Archives(config.project, config.cache, config.archives)
         entries = archives.load()
         wanted = [self._archive(file) for file in packed]
-        ready = {one.folder_name: archives.current(one, entries, full=setting.full) for one in wanted}
+        ready = {one.folder_name: archives.current(one, entries, full=run.full) for one in wanted}
         refused = self._still_refused([one for one in wanted if not ready[one.folder_name]], section)
         stale = [one for one in wanted if not ready[one.folder_name] and one.input.key not in refused]
         if stale and act:
             self._bring_up(archives, stale, ready, refused)
         current = [one for one in ready.values() if one is not None]
         if act:
-            archives.use(setting.table.name, current)
+            archives.use(run.cfg.name, current)
         members = [
             file
             for one in current
             for file in found_in(
-                archives.folder_of(one.archive), one.index, one.archive.input.key, setting.table.inside
+                archives.folder_of(one.archive), one.index, one.archive.input.key, run.cfg.inside
             )
         ]
         return Expanded(
             sorted([*plain, *members], key=lambda file: file.key),
-            waiting=() if act else tuple(setting.waits(one.input, section) for one in stale),
+            waiting=() if act else tuple(waits(run, one.input, section) for one in stale),
             hidden=() if act else tuple(f"{one.folder_name}/" for one in stale),
             preprocessing={one.archive.input.key: _unzip_entry(one) for one in current}
             | {key: self._refusal_entry(one) for key, one in refused.items()},
@@ -98,19 +117,17 @@ class Unpacker:
         ready: dict[str, Extracted | None],
         refused: dict[str, _Refusal],
     ) -> None:
-        self.setting.watch.phase(self.setting.table.name, "extract")
+        self.run.watch.phase(self.run.cfg.name, "extract")
         for archive, one in zip(stale, self._extract(archives, stale), strict=True):
             if isinstance(one, ArchiveRefused):
-                proof = archive.input.proof(full=self.setting.full)
-                refused[archive.input.key] = _Refusal(
-                    one.message, proof, datetime.now(UTC).isoformat(), fresh=True
-                )
+                proof = archive.input.proof(full=self.run.full)
+                refused[archive.input.key] = _Refusal(one.message, proof, now_text(), fresh=True)
             else:
                 ready[archive.folder_name] = one
 
     @property
     def _sets_aside(self) -> bool:
-        return self.setting.table.on_bad == "quarantine"
+        return self.run.cfg.on_bad == "quarantine"
 
     def _still_refused(self, archives: Sequence[Archive], section: Mapping[str, Any]) -> dict[str, _Refusal]:
         found = {}
@@ -122,13 +139,13 @@ class Unpacker:
             proof = proof_of(section[key])
             if proof is None or section[key].get("limits") != self._limits:
                 continue
-            if one.input.is_still(proof, full=self.setting.full):
+            if one.input.is_still(proof, full=self.run.full):
                 told = before[key]
                 found[key] = _Refusal(told.reason, one.input.renewed(proof), told.at, fresh=False)
         return found
 
     def _is_replayed(self, key: str) -> bool:
-        replay = self.setting.replay
+        replay = self.run.replay
         return replay is not None and (not replay or key in replay)
 
     def _refusal_entry(self, refusal: _Refusal) -> dict[str, Any]:
@@ -146,22 +163,22 @@ class Unpacker:
     @property
     def _limits(self) -> dict[str, int]:
         """What a refusal depends on besides the archive: another password may open it."""
-        file = self.setting.table.password_file
+        file = self.run.cfg.password_file
         changed = time_ns(file.stat()) if file is not None and file.exists() else 0
-        return {**dataclasses.asdict(self.setting.config.archives), "password_mtime_ns": changed}
+        return {**dataclasses.asdict(self.run.config.archives), "password_mtime_ns": changed}
 
     def _extract(self, archives: Archives, stale: Sequence[Archive]) -> list[Extracted | ArchiveRefused]:
-        setting = self.setting
-        password = password_of(setting.table.password_file)
+        run = self.run
+        password = password_of(run.cfg.password_file)
         for archive in stale:
-            setting.fetch(archive.input)
-        if setting.on_cluster:
+            run.fetch(archive.input.files)
+        if is_on_cluster(run):
             return self._extract_on_cluster(archives, stale, password)
         done: list[Extracted | ArchiveRefused] = []
         for number, archive in enumerate(stale):
-            setting.watch.progress(setting.table.name, f"extracting {archive.input.key}", number, len(stale))
+            run.watch.progress(run.cfg.name, f"extracting {archive.input.key}", number, len(stale))
             try:
-                done.append(archives.extract_here(archive, full=setting.full, password=password))
+                done.append(archives.extract_here(archive, full=run.full, password=password))
             except ArchiveRefused as error:
                 done.append(self._aside(error))
         return done
@@ -169,7 +186,7 @@ class Unpacker:
     def _extract_on_cluster(
         self, archives: Archives, stale: Sequence[Archive], password: bytes | None
     ) -> list[Extracted | ArchiveRefused]:
-        full = self.setting.full
+        full = self.run.full
         done: dict[str, Extracted | ArchiveRefused] = {}
         with ExitStack() as locks:
             for archive in sorted(stale, key=lambda one: one.folder_name):  # in one order: no deadlock
@@ -179,7 +196,7 @@ class Unpacker:
                 if (there := archives.current(archive, entries, full=full)) is not None:
                     done[archive.folder_name] = there
             left = [one for one in stale if one.folder_name not in done]
-            fresh = self.setting.in_spark(unpack, [archives.task(one, password) for one in left])
+            fresh = in_spark(self.run, unpack, [archives.task(one, password) for one in left])
             for archive, path in zip(left, fresh, strict=True):
                 if isinstance(path, ArchiveRefused):
                     done[archive.folder_name] = self._aside(path)
@@ -193,9 +210,9 @@ class Unpacker:
         return error
 
     def _archive(self, file: FoundFile) -> Archive:
-        table, input = self.setting.table, one_file(file)
-        identity = f"{table.url}/{file.key}" if table.url is not None else file.path
-        return Archive(input, identity, self.setting.relative(input))
+        url, packed = self.run.cfg.url, one_file(file)
+        identity = f"{url}/{file.key}" if url is not None else file.path
+        return Archive(packed, identity, relative(self.run, packed))
 
 
 def _unzip_entry(one: Extracted) -> dict[str, Any]:
@@ -204,3 +221,36 @@ def _unzip_entry(one: Extracted) -> dict[str, Any]:
         "preprocessed_path": one.entry.extracted_dir,
         "action": UNZIP,
     }
+
+
+def is_on_cluster(run: TableRun) -> bool:
+    return run.cfg.preprocess is not None and run.cfg.preprocess.where == "cluster"
+
+
+def in_spark(run: TableRun, work: Callable[[Any], str], tasks: Sequence[Any]) -> list[str | LadingError]:
+    if not tasks:
+        return []
+    spark = run.spark()
+    from lading.spark.preprocess import on_cluster  # here: driver-side work needs no pyspark
+
+    return on_cluster(spark, work, tasks)
+
+
+def unless_error(answer: str | LadingError) -> str:
+    if isinstance(answer, LadingError):
+        raise answer
+    return answer
+
+
+def relative(run: TableRun, one: Input) -> str:
+    return relative_path(run.config.project, run.cfg.root, one.key, run.cfg.url)
+
+
+def waits(run: TableRun, one: Input, section: Mapping[str, Any]) -> FileVerdict:
+    """The line of a plan for what a run would do first."""
+    unzips = run.cfg.preprocess is None or run.cfg.preprocess.action == UNZIP
+    before = one.key in section
+    done = "extracted" if unzips else "preprocessed"
+    why = f"it changed since it was {done}, or that is gone" if before else f"not {done} yet"
+    reason = f"{why}: a run does that and compares what is inside"
+    return FileVerdict(one.key, "changed" if before else "new", reason)

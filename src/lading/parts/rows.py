@@ -38,7 +38,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedRows:
     """What to read of every part."""
 
     schema: pa.Schema  # the table's
@@ -47,7 +47,7 @@ class Wanted:
     tally: Tally = field(default_factory=Tally)
 
 
-def read_part(root: Root, member: Member, wanted: Wanted) -> Iterator[pa.RecordBatch]:
+def read_part(root: Root, member: Member, wanted: WantedRows) -> Iterator[pa.RecordBatch]:
     """The matching rows of one member, batch by batch; only row groups that may hold any are read."""
     path = _inside(root, member.path)
     needed = _needed(wanted, member)
@@ -69,7 +69,7 @@ def _opened(root: Root, member: Member, path: str) -> tuple[pq.ParquetFile, Open
 
 
 def _batches(
-    root: Root, file: pq.ParquetFile, part: OpenPart, path: str, needed: pa.Schema, wanted: Wanted
+    root: Root, file: pq.ParquetFile, part: OpenPart, path: str, needed: pa.Schema, wanted: WantedRows
 ) -> Iterator[pa.RecordBatch]:
     groups = _groups(part, wanted)
     if not groups:
@@ -88,7 +88,7 @@ def _inside(root: Root, path: str) -> str:
     return shown_path(root, path)
 
 
-def _needed(wanted: Wanted, member: Member) -> pa.Schema:
+def _needed(wanted: WantedRows, member: Member) -> pa.Schema:
     names = dict.fromkeys(wanted.columns)
     if wanted.where is not None:
         names |= dict.fromkeys(sorted(columns_of(wanted.where)))
@@ -97,7 +97,7 @@ def _needed(wanted: Wanted, member: Member) -> pa.Schema:
     return pa.schema([wanted.schema.field(name) for name in names])
 
 
-def _groups(part: OpenPart, wanted: Wanted) -> list[int]:
+def _groups(part: OpenPart, wanted: WantedRows) -> list[int]:
     count = part.metadata.num_row_groups
     wanted.tally.row_groups_total += count
     groups = list(range(count)) if wanted.where is None else part.groups(wanted.where, wanted.schema)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lading.errors import ConfigError, PredicateError
 from lading.model import Member
-from lading.parts.rows import Wanted, read_part
+from lading.parts.rows import WantedRows, read_part
 from lading.read.scan import table_schema
 from lading.state.memberset import MemberSet
 from lading.where.bind import Compare
@@ -45,7 +45,7 @@ def lookup(members: MemberSet, key: Any) -> Hit:
     bound = _bound(key, column, schema)
     if bound is None:
         return Hit(False, None)
-    wanted = Wanted(schema, schema.names, Compare(column, "=", bound))
+    wanted = WantedRows(schema, schema.names, Compare(column, "=", bound))
     rows: list[dict[str, Any]] = []
     first: str | None = None
     for member in _holding(members, column, bound):

@@ -13,7 +13,7 @@ from copy import copy
 import pyarrow as pa
 
 from lading.errors import ConfigError, NotFound
-from lading.parts.rows import Tally, Wanted, read_part
+from lading.parts.rows import Tally, WantedRows, read_part
 from lading.state.memberset import MemberSet
 from lading.where.bind import bind, list_columns, parse
 
@@ -43,7 +43,7 @@ class Scan:
         self.schema: pa.Schema = pa.schema([table.field(name) for name in names])
         self.files_total = members.count()
         self.rows = 0
-        self._wanted = Wanted(table, names, bound)
+        self._wanted = WantedRows(table, names, bound)
         self._root = members.root
         self._members = members.candidates(bound)
         self._limit = None if limit is None else min(limit, sys.maxsize)
@@ -67,7 +67,7 @@ class Scan:
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         self.rows = 0
         self._ended = False
-        self._wanted = Wanted(self._wanted.schema, self._wanted.columns, self._wanted.where, Tally())
+        self._wanted = WantedRows(self._wanted.schema, self._wanted.columns, self._wanted.where, Tally())
         try:
             for batch in self._batches():
                 self.rows += batch.num_rows
@@ -80,7 +80,7 @@ class Scan:
         other = copy(self)
         names = self.schema.names if columns is None else _chosen(self._wanted.schema, columns)
         other.schema = pa.schema([self._wanted.schema.field(name) for name in names])
-        other._wanted = Wanted(self._wanted.schema, names, self._wanted.where)
+        other._wanted = WantedRows(self._wanted.schema, names, self._wanted.where)
         other.rows, other._ended = 0, False
         return other
 

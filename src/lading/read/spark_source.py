@@ -20,8 +20,7 @@ import pyarrow as pa
 
 from lading.errors import ConfigError, MissingExtra, PredicateError, holds_secret
 from lading.model import Member, Place, Root
-from lading.parts.rows import Wanted as WantedRows
-from lading.parts.rows import read_part
+from lading.parts.rows import WantedRows, read_part
 from lading.read.opener import opener
 from lading.read.scan import Scan, table_schema
 from lading.read.view import Opener, View

@@ -7,15 +7,20 @@ writes, and a rollback that holds the pointer is never undone by a run that star
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
-from typing import Protocol
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lading.errors import Conflict, LadingError, PublishCurrentError, PublishManifestError
 from lading.layout.table import is_run_id
 from lading.model import SnapshotRef
+from lading.snapshots.manifest import BuildMeta, ShardMeta, build_snapshot
 from lading.snapshots.pointer import new_swap_id
-from lading.snapshots.stores.protocol import Outcome, Published, later
+from lading.snapshots.stores.protocol import ManifestStore, Outcome, Published, later
+
+if TYPE_CHECKING:
+    from lading.log.table import Table
 
 _ATTEMPTS = 1_000  # each lost race means that another publisher got through
 
@@ -36,6 +41,52 @@ class Shelf(Keeps, Protocol):
     def swap_current(self, expected: SnapshotRef | None, to: SnapshotRef) -> bool:
         """Move the pointer if it is still `expected`; False if it isn't."""
         ...
+
+
+def snapshot_payload(
+    name: str,
+    table: Table,
+    run_id: str,
+    *,
+    gate: dict[str, Any] | None = None,
+    shards: Sequence[ShardMeta] = (),
+    describe: Callable[[BuildMeta], BuildMeta] | None = None,
+) -> bytes:
+    """What the log holds, as an immutable snapshot. `gate` is what its gate found; `shards` are those of a
+    table that is served by key, and `describe` says how."""
+    from lading.state.tables import create_tables, write_state  # numpy: readers come by here too
+
+    state = table.state
+    meta = BuildMeta(
+        run_id=run_id,
+        created_at=datetime.now(UTC),
+        key_col=state.order_by or "",
+        custom={
+            "table": name,
+            "table_id": table.table_id,
+            "sequence": state.sequence,
+            "recipe": state.meta.recipe,
+            "rows": state.row_count(),
+            "parts": state.count(),
+            **({"gate": gate} if gate is not None else {}),
+        },
+    )
+    return build_snapshot(
+        meta if describe is None else describe(meta),
+        shards,
+        lambda con: write_state(con, state.meta, state.columns()),
+        tables=create_tables,
+    )
+
+
+def publish_snapshot(store: ManifestStore, table: Table, payload: bytes, run_id: str) -> Published:
+    """The snapshot, then the pointer. Conflict if cleaning took this run for dead meanwhile: files that it
+    knows may be gone. It is asked again afterwards, for a run that slept between the question and the
+    pointer."""
+    table.refuse_expired(run_id)
+    published = store.publish(payload, run_id, sequence=table.state.sequence)
+    table.refuse_expired(run_id)
+    return published
 
 
 def publish_in_two_phases(

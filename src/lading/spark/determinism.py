@@ -13,10 +13,9 @@ import io
 import re
 from collections.abc import Collection
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as st
+from pyspark.sql import DataFrame
 
-from lading.config.sql import CHANGING, calls
+from lading.config.sql import CHANGING
 
 _ANALYSED = re.compile(r"== Analyzed Logical Plan ==\n[^\n]*\n(.*?)(?=^== |\Z)", re.DOTALL | re.MULTILINE)
 _CALL = re.compile(rf"(?<![\w.`])({'|'.join(sorted(CHANGING))}|current_\w+)\(", re.IGNORECASE)
@@ -34,7 +33,6 @@ _AS_TIME = re.compile(r" as (?:date|timestamp\w*)\)")
 # What has rows of its own besides the given ones; `exists(…)` with parentheses is a function on arrays.
 _QUERY = re.compile(r"(?:subquery|exists|list)#\d+ \[|^:", re.MULTILINE)
 _VARIABLE = re.compile(r"variablereference\(([^=()]*)=")
-_TIMES = (st.DateType, st.TimestampType, st.TimestampNTZType)
 _SAMPLE = re.compile(r"^[\s:|+\-]*(Sample) [\d.]", re.MULTILINE)
 
 
@@ -102,22 +100,3 @@ def _closing(plan: str, start: int) -> int:
         if depth == 0:
             return place + 1
     return len(plan)
-
-
-def refused(chosen: DataFrame, text: str, columns: st.StructType) -> str | None:
-    """Why the expression `text` may not be asked, `chosen` being what it makes of a frame with these columns
-    and without rows; None if it may."""
-    own = calls(text) & _own_functions(chosen.sparkSession)
-    if own:
-        return f"calls {min(own)}(), which is not one of Spark's own functions"
-    strange = foreign(chosen)
-    if strange is not None:
-        return f"uses {strange}: only columns of the row, or aggregates of them, can be asked about"
-    chance = nondeterministic(chosen, [one.name for one in columns if isinstance(one.dataType, _TIMES)])
-    return None if chance is None else f"uses {chance}, so it would differ each time"
-
-
-def _own_functions(spark: SparkSession) -> frozenset[str]:
-    """Those that a transform or somebody else registered: their code is in no recipe."""
-    found = spark.sql("SHOW USER FUNCTIONS").collect()
-    return frozenset(row["function"].rpartition(".")[2].lower() for row in found)

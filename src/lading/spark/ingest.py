@@ -19,7 +19,7 @@ from pyspark.sql import types as st
 
 from lading.errors import ConfigError, LadingError, PipelineError, TransformError
 from lading.layout.table import SOURCE
-from lading.model import BadRow, Ingested, IngestJob, Member, Tally
+from lading.model import BadRow, CheckTally, Ingested, IngestJob, Member
 from lading.parts.cut import Limits
 from lading.parts.sort import TIE
 from lading.parts.task import RESULT, TaskSpec, decoded, write_parts
@@ -163,7 +163,7 @@ def _spread(spark: SparkSession, job: IngestJob, frame: DataFrame, width: int | 
     return frame.repartition(tasks, bucket)
 
 
-def _written(frame: DataFrame, spec: TaskSpec, job: IngestJob) -> tuple[tuple[Member, ...], Tally]:
+def _written(frame: DataFrame, spec: TaskSpec, job: IngestJob) -> tuple[tuple[Member, ...], CheckTally]:
     # mapInArrow looks columns up by their names as they are, and trips over dots and backticks.
     frame = frame.toDF(*(f"c{number}" for number in range(len(frame.schema.names))))
     checks = CheckSpec(

@@ -13,19 +13,20 @@ import struct
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from functools import partial
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 from pyspark.sql import types as st
 
-from lading.config.sql import is_moment, sql_problem
+from lading.config.sql import is_moment
 from lading.errors import ConfigError
 from lading.layout.table import SOURCE
 from lading.model import Check, IngestJob
-from lading.spark.determinism import refused
 from lading.spark.failures import Py4JError, raise_interrupt, said_first
 from lading.spark.read.values import quoted
+from lading.spark.sql import condition
 
 _NUMBERS = (st.ByteType, st.ShortType, st.IntegerType, st.LongType, st.DecimalType)
 _FLOATS = (st.FloatType, st.DoubleType)
@@ -52,7 +53,8 @@ def _failing(spark: SparkSession, frame: DataFrame, check: Check, table: str) ->
     """Whether a row fails the check; a null passes everything but `not_null`."""
     if check.kind == "sql":
         bare = spark.createDataFrame([], frame.schema)  # what made the rows was looked at elsewhere
-        return F.coalesce(~_sql(bare, check, table), F.lit(False))
+        held, _ = condition(bare, check.text, partial(_wrong, check, table))
+        return F.coalesce(~held, F.lit(False))
     for name in check.columns:
         _refuse_unknown(frame, name, check, table)
     columns = [F.col(quoted(name)) for name in check.columns]
@@ -61,55 +63,55 @@ def _failing(spark: SparkSession, frame: DataFrame, check: Check, table: str) ->
         for column in columns[1:]:
             fails = fails | column.isNull()
         return fails
-    type = frame.schema[check.columns[0]].dataType
+    dtype = frame.schema[check.columns[0]].dataType
     if check.kind == "range":
-        return _outside(spark, columns[0], type, check, table)
+        return _outside(spark, columns[0], dtype, check, table)
     if check.kind == "values":
-        return F.coalesce(_not_listed(spark, columns[0], type, check, table), F.lit(False))
+        return F.coalesce(_not_listed(spark, columns[0], dtype, check, table), F.lit(False))
     return F.coalesce(~columns[0].cast("string").rlike(_whole(spark, check, table)), F.lit(False))
 
 
-def _outside(spark: SparkSession, column: Column, type: st.DataType, check: Check, table: str) -> Column:
-    fails = F.isnan(column) if isinstance(type, _FLOATS) else F.lit(False)  # NaN lies in no range
+def _outside(spark: SparkSession, column: Column, dtype: st.DataType, check: Check, table: str) -> Column:
+    fails = F.isnan(column) if isinstance(dtype, _FLOATS) else F.lit(False)  # NaN lies in no range
     if check.least is not None:
-        fails = fails | _below(spark, column, check.least, type, check, table)
+        fails = fails | _below(spark, column, check.least, dtype, check, table)
     if check.most is not None:
-        fails = fails | _above(spark, column, check.most, type, check, table)
+        fails = fails | _above(spark, column, check.most, dtype, check, table)
     return F.coalesce(fails, F.lit(False))
 
 
 def _below(
-    spark: SparkSession, column: Column, least: str, type: st.DataType, check: Check, table: str
+    spark: SparkSession, column: Column, least: str, dtype: st.DataType, check: Check, table: str
 ) -> Column:
-    if not isinstance(type, _NUMBERS):
-        return column < _literal(spark, least, type, check, table)
-    step, exact = _step(least, type, check, table)
+    if not isinstance(dtype, _NUMBERS):
+        return column < _literal(spark, least, dtype, check, table)
+    step, exact = _step(least, dtype, check, table)
     first = step if exact else step + 1  # that is no longer below
-    if not _fits(first, type):
+    if not _fits(first, dtype):
         return column.isNotNull() if first > 0 else F.lit(False)
-    return column < _number(first, type)
+    return column < _number(first, dtype)
 
 
 def _above(
-    spark: SparkSession, column: Column, most: str, type: st.DataType, check: Check, table: str
+    spark: SparkSession, column: Column, most: str, dtype: st.DataType, check: Check, table: str
 ) -> Column:
-    if not isinstance(type, _NUMBERS):
-        return column > _literal(spark, most, type, check, table)
-    last, _ = _step(most, type, check, table)  # that is not yet above
-    if not _fits(last, type):
+    if not isinstance(dtype, _NUMBERS):
+        return column > _literal(spark, most, dtype, check, table)
+    last, _ = _step(most, dtype, check, table)  # that is not yet above
+    if not _fits(last, dtype):
         return column.isNotNull() if last < 0 else F.lit(False)
-    return column > _number(last, type)
+    return column > _number(last, dtype)
 
 
-def _not_listed(spark: SparkSession, column: Column, type: st.DataType, check: Check, table: str) -> Column:
-    if not isinstance(type, _NUMBERS):
-        return ~column.isin([_literal(spark, text, type, check, table) for text in check.values])
-    steps = [step for step, exact in (_step(text, type, check, table) for text in check.values) if exact]
-    values = [_number(step, type) for step in steps if _fits(step, type)]
+def _not_listed(spark: SparkSession, column: Column, dtype: st.DataType, check: Check, table: str) -> Column:
+    if not isinstance(dtype, _NUMBERS):
+        return ~column.isin([_literal(spark, text, dtype, check, table) for text in check.values])
+    steps = [step for step, exact in (_step(text, dtype, check, table) for text in check.values) if exact]
+    values = [_number(step, dtype) for step in steps if _fits(step, dtype)]
     return ~column.isin(values) if values else column.isNotNull()
 
 
-def _step(text: str, type: st.DataType, check: Check, table: str) -> tuple[int, bool]:
+def _step(text: str, dtype: st.DataType, check: Check, table: str) -> tuple[int, bool]:
     """The last value of the column's type at or below a number, counted in its smallest steps, and whether
     it is that number. So values are compared in the column's own type, and none is ever rounded."""
     try:
@@ -117,94 +119,61 @@ def _step(text: str, type: st.DataType, check: Check, table: str) -> tuple[int, 
     except InvalidOperation:
         number = Decimal("NaN")
     if not number.is_finite() or abs(number.adjusted()) > _LONGEST_NUMBER:
-        raise _unlike(text, type, check, table)
-    scaled = Fraction(number) * 10 ** _scale(type)
+        raise _unlike(text, dtype, check, table)
+    scaled = Fraction(number) * 10 ** _scale(dtype)
     return math.floor(scaled), scaled.denominator == 1
 
 
-def _number(step: int, type: st.DataType) -> Column:
-    if not isinstance(type, st.DecimalType):
+def _number(step: int, dtype: st.DataType) -> Column:
+    if not isinstance(dtype, st.DecimalType):
         return F.lit(step).cast("bigint")
     digits = tuple(int(digit) for digit in str(abs(step)))
-    return F.lit(Decimal((int(step < 0), digits, -_scale(type)))).cast(type)
+    return F.lit(Decimal((int(step < 0), digits, -_scale(dtype)))).cast(dtype)
 
 
-def _scale(type: st.DataType) -> int:
-    return type.scale if isinstance(type, st.DecimalType) else 0
+def _scale(dtype: st.DataType) -> int:
+    return dtype.scale if isinstance(dtype, st.DecimalType) else 0
 
 
-def _fits(step: int, type: st.DataType) -> bool:
-    most: int = 10**type.precision if isinstance(type, st.DecimalType) else 2**63
-    return -most < step < most or (step == -most and not isinstance(type, st.DecimalType))
+def _fits(step: int, dtype: st.DataType) -> bool:
+    most: int = 10**dtype.precision if isinstance(dtype, st.DecimalType) else 2**63
+    return -most < step < most or (step == -most and not isinstance(dtype, st.DecimalType))
 
 
-def _sql(frame: DataFrame, check: Check, table: str) -> Column:
-    written = sql_problem(check.text)  # before Spark resolves it: that alone may read what it names
-    if written is not None:
-        raise _wrong(check, table, written, "use the row's own columns")
-    held = F.expr(check.text) if _parses(frame, check, table) else F.lit(True)
-    chosen = frame.select(held.alias("held"))
-    if not isinstance(chosen.schema["held"].dataType, st.BooleanType):
-        found = chosen.schema["held"].dataType.simpleString()
-        raise _wrong(check, table, f"gives {found}, not true or false", "compare it with something")
-    try:
-        problem = refused(chosen, check.text, frame.schema)
-    except (PySparkException, Py4JError) as error:  # Spark works constants out when it explains its plan
-        raise_interrupt(error)
-        raise _wrong(check, table, said_first(error), "write it with smaller values") from error
-    if problem is not None:
-        raise _wrong(check, table, problem, "use the row's own columns")
-    return held
-
-
-def _parses(frame: DataFrame, check: Check, table: str) -> bool:
-    """Spark's own word on the expression, as a condition on rows: sums and windows have no place there."""
-    try:
-        _ = frame.where(F.expr(check.text)).schema
-    except (PySparkException, Py4JError) as error:
-        raise_interrupt(error)
-        said = said_first(error) or type(error).__name__
-        columns = ", ".join(name for name in frame.columns if name != SOURCE)
-        raise _wrong(
-            check, table, said, f"a condition on one row, in Spark SQL; columns: {columns}"
-        ) from error
-    return True
-
-
-def _literal(spark: SparkSession, text: str, type: st.DataType, check: Check, table: str) -> Column:
+def _literal(spark: SparkSession, text: str, dtype: st.DataType, check: Check, table: str) -> Column:
     """A value of lading.yaml as one of the column's type; numbers with steps have a way of their own."""
-    if isinstance(type, st.StringType):
+    if isinstance(dtype, st.StringType):
         return F.lit(text)
-    if isinstance(type, _FLOATS):
+    if isinstance(dtype, _FLOATS):
         try:
-            return _float(float(text), type)
+            return _float(float(text), dtype)
         except ValueError:
-            raise _unlike(text, type, check, table) from None
-    if isinstance(type, st.BooleanType) and text.lower() in ("true", "false"):
+            raise _unlike(text, dtype, check, table) from None
+    if isinstance(dtype, st.BooleanType) and text.lower() in ("true", "false"):
         return F.lit(text.lower() == "true")
-    if isinstance(type, _MOMENTS) and not is_moment(text):  # 'today' is another day tomorrow
-        moment = F.lit(text).try_cast(type)
+    if isinstance(dtype, _MOMENTS) and not is_moment(text):  # 'today' is another day tomorrow
+        moment = F.lit(text).try_cast(dtype)
         if spark.range(1).select(moment.isNotNull()).collect()[0][0]:
             return moment
-    raise _unlike(text, type, check, table)
+    raise _unlike(text, dtype, check, table)
 
 
-def _float(number: float, type: st.DataType) -> Column:
+def _float(number: float, dtype: st.DataType) -> Column:
     """The nearest value of the column's own width, so that 0.1 is 0.1. A number that only a double can
     hold is left one: the column's values are then compared as doubles, which loses nothing."""
-    if not isinstance(type, st.FloatType):
+    if not isinstance(dtype, st.FloatType):
         return F.lit(number)
     try:
-        return F.lit(struct.unpack("<f", struct.pack("<f", number))[0]).cast(type)
+        return F.lit(struct.unpack("<f", struct.pack("<f", number))[0]).cast(dtype)
     except OverflowError:
         return F.lit(number)
 
 
-def _unlike(text: str, type: st.DataType, check: Check, table: str) -> ConfigError:
+def _unlike(text: str, dtype: st.DataType, check: Check, table: str) -> ConfigError:
     return _wrong(
         check,
         table,
-        f"{text!r} can't be compared with {check.columns[0]!r}, which is {type.simpleString()}",
+        f"{text!r} can't be compared with {check.columns[0]!r}, which is {dtype.simpleString()}",
         "write a value of that type",
     )
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from lading.layout.table import SOURCE
-from lading.model import Check, Tally
+from lading.model import Check, CheckTally
 from lading.parts.task import TaskSpec, with_sources, write_parts
 
 FAILED = "__lading_failed"  # the column that carries the number, the last one
@@ -55,11 +55,11 @@ def write_checked(
     yield pa.RecordBatch.from_arrays([pa.nulls(1, pa.binary()), encoded], names=["member", "tally"])
 
 
-def summed(tallies: Iterable[bytes]) -> Tally:
+def summed(tallies: Iterable[bytes]) -> CheckTally:
     """What all tasks counted."""
-    total = Tally()
+    total = CheckTally()
     for encoded in tallies:
-        one = msgspec.msgpack.decode(encoded, type=Tally)
+        one = msgspec.msgpack.decode(encoded, type=CheckTally)
         _add(total.rows, one.rows)
         for name, counts in one.failed.items():
             _add(total.failed.setdefault(name, {}), counts)
@@ -79,7 +79,7 @@ def rejected_bits(source: np.ndarray, checks: CheckSpec) -> np.ndarray:
 
 class _Counting:
     def __init__(self, names: list[str], checks: CheckSpec) -> None:
-        self.tally = Tally()
+        self.tally = CheckTally()
         self._names = names
         self._checks = checks
 

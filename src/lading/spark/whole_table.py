@@ -9,19 +9,18 @@ from functools import reduce
 
 import msgspec
 import pyarrow as pa
-from pyspark.errors import AnalysisException, ParseException, PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 
-from lading.config.sql import sql_problem
 from lading.errors import ConfigError, LadingError
 from lading.layout.table import SOURCE
 from lading.model import Member, Place, Root
 from lading.parts.fold import live_batches
 from lading.spark.datasource import spark_schema
-from lading.spark.determinism import refused
-from lading.spark.failures import Py4JError, failure_of, raise_interrupt, said_first
+from lading.spark.failures import Py4JError, failure_of, raise_interrupt
 from lading.spark.session import quiet_pandas
+from lading.spark.sql import condition
 
 _TASKS = 200  # that read parts as lading does
 
@@ -88,8 +87,16 @@ def _decoded(batch: pa.RecordBatch) -> list[Member]:
 
 def broken_by(frame: DataFrame, expression: str) -> str | None:
     """How the expression, over aggregates or of each row, is false; None when it isn't."""
+
+    def wrong(problem: str, hint: str) -> ConfigError:
+        return ConfigError(
+            f"gate.sql: {expression!r} {problem}",
+            hint="correct the expression in lading.yaml; nothing was published",
+        )
+
     try:
-        holds, of_rows = _settled(frame, expression)
+        bare = frame.sparkSession.createDataFrame([], frame.schema)
+        holds, of_rows = condition(bare, expression, wrong, aggregates=True)
         if of_rows:
             count = frame.where(~holds).count()
             return f"it is false for {count:,} rows" if count else None
@@ -100,52 +107,7 @@ def broken_by(frame: DataFrame, expression: str) -> str | None:
         raise _failed(error) from error
 
 
-def _settled(frame: DataFrame, expression: str) -> tuple[Column, bool]:
-    """The expression, and whether it speaks of each row and not of aggregates, as a frame without rows
-    shows. Whatever else it may be is refused before it is asked."""
-    written = sql_problem(expression)
-    if written is not None:
-        raise _wrong(expression, written)
-    bare = frame.sparkSession.createDataFrame([], frame.schema)
-    try:
-        holds = F.expr(f"({expression})").cast("boolean")
-        of_rows = False
-        try:
-            chosen = bare.agg(holds)
-            _ = chosen.schema  # a Spark Connect client finds out about nothing before it is asked
-        except ParseException:
-            raise
-        except AnalysisException:  # no aggregate
-            of_rows, chosen = True, bare.where(holds)
-            _ = chosen.schema
-    except AnalysisException as error:
-        raise_interrupt(error)
-        raise _wrong(expression, f"can't be worked out: {said_first(error)}") from error
-    problem = refused(chosen, expression, frame.schema)
-    if problem is not None:
-        raise _wrong(expression, problem)
-    return holds, of_rows
-
-
-def _wrong(expression: str, problem: str) -> ConfigError:
-    return ConfigError(
-        f"gate.sql: {expression!r} {problem}",
-        hint="correct the expression in lading.yaml; nothing was published",
-    )
-
-
-def repeated_key(frame: DataFrame, columns: Sequence[str]) -> tuple[str, ...] | None:
-    """A key that two rows have, None when there is none. Keys with a null in them equal nothing."""
-    try:
-        keys = frame.select(*[F.col(f"`{name}`") for name in columns]).dropna()
-        twice = keys.groupBy(*keys.columns).count().where("count > 1").first()
-    except (PySparkException, Py4JError) as error:
-        raise_interrupt(error)
-        raise _failed(error) from error
-    return None if twice is None else tuple(str(twice[name]) for name in columns)
-
-
-def repeats(frame: DataFrame, columns: Sequence[str], shown: int) -> tuple[int, tuple[str, ...]]:
+def repeated(frame: DataFrame, columns: Sequence[str], shown: int) -> tuple[int, tuple[str, ...]]:
     """How many rows repeat a key that another row has, and a few such keys."""
     try:
         keys = frame.select(*[F.col(f"`{name}`") for name in columns]).dropna()

@@ -10,21 +10,19 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from lading.config.project import Config
+from lading.config.project import Config, TableConfig
 from lading.errors import CommitUnknown, Conflict, NotFound, PartError
-from lading.ingest.ledger import Ledger
-from lading.ingest.look import Look
-from lading.ingest.plan import TablePlan
+from lading.ingest.commit import commit_keeping
 from lading.ingest.record import write_table_manifest
-from lading.ingest.release import release
-from lading.ingest.served import moved_by_others
-from lading.ingest.shard import output_of
-from lading.ingest.work import Work, new_id, new_run_id, now_text
+from lading.ingest.release import moved_by_others, release
+from lading.ingest.table_run import new_id, new_run_id, now_text
 from lading.log.table import Table
 from lading.model import Commit, Member
 from lading.parts.fold import TARGET_SIZE, Fold, FoldSpec, fold_parts, plan_folds
 from lading.parts.write import Origin
+from lading.serve.shard import output_of
 from lading.snapshots.runs import RunHandle
 from lading.snapshots.runs import start as start_record
 from lading.snapshots.stores.by_url import store_of
@@ -66,105 +64,114 @@ def merge_table(
 ) -> MergeReport:
     """Fold the small parts of a table, bucket by bucket, and publish the result."""
     started = time.monotonic()
-    work = _work(config, name, watch)
+    merge = _begun(config, name, watch)
     watch.phase(name, "plan")
-    state = work.table.state
+    state = merge.table.state
     folds = plan_folds(state.candidates(None), target_size)
-    report = MergeReport(name, work.run_id, folds, rows=state.row_count(), sequence=state.sequence)
+    report = MergeReport(name, merge.run_id, folds, rows=state.row_count(), sequence=state.sequence)
     if folds and not dry_run:
-        moved = _moved_by_others(work)
-        with start_record(work.table.place, work.run_id, tables=[name], output=output_of(work)) as record:
-            _fold_all(work, report, target_size)
+        moved = _moved_by_others(merge)
+        output = output_of(config, merge.cfg, merge.table)
+        with start_record(merge.table.place, merge.run_id, tables=[name], output=output) as record:
+            _fold_all(merge, report, target_size)
             try:
-                _publish(work, report, record)
+                _publish(merge, report, record)
             finally:
-                _drop_orphans(work, report)
+                _drop_orphans(merge, report)
             record.finish("succeeded", manifest_ref=report.manifest_ref)
-        work.table.checkpoint_if_due()
+        merge.table.checkpoint_if_due()
         report.note = moved if report.published else None
     elif not dry_run:
-        _publish(work, report, None)  # what an earlier merge committed and was killed before publishing
+        _publish(merge, report, None)  # what an earlier merge committed and was killed before publishing
     watch.phase(name, "done")
     report.seconds = time.monotonic() - started
     return report
 
 
-def _work(config: Config, name: str, watch: Watch) -> Work:
+@dataclass(frozen=True, slots=True)
+class _Merge:
+    """One table, one merge."""
+
+    config: Config
+    cfg: TableConfig
+    table: Table
+    watch: Watch
+    run_id: str = field(default_factory=new_run_id)
+    commit_id: str = field(default_factory=new_id)  # that parts are written for
+    kept: set[str] = field(default_factory=set)  # files of its own that stay
+
+    @property
+    def name(self) -> str:
+        return self.cfg.name
+
+    def spark(self) -> Any:
+        return spark_session(self.config.spark.master, self.config.spark.conf, self.config.cache)
+
+
+def _begun(config: Config, name: str, watch: Watch) -> _Merge:
     cfg = config.table(name)
     folder = config.place(cfg.name)
     if not Table.exists(folder):
         raise NotFound(f"{name} has no parts yet", hint=f"build it first: lading run {name}", table=name)
-    table = Table.open(folder)
-    seen = Look(
-        config=cfg,
-        table=table,
-        manifest=None,
-        ledger=Ledger(),
-        found=[],
-        columns=None,
-        recipe=table.state.meta.recipe,
-        plan=TablePlan(cfg.name, ()),
-    )
-    return Work(config, seen, table, new_run_id(), new_id(), watch)
+    return _Merge(config, cfg, Table.open(folder), watch)
 
 
-def _moved_by_others(work: Work) -> str | None:
+def _moved_by_others(merge: _Merge) -> str | None:
     """What to say when readers see what somebody else pointed at: a merge is a new snapshot, so they won't
     for much longer."""
-    current = store_of(work.config, work.name).load_current()
-    if current is None or moved_by_others(work.config, work.name, work.table, current) is None:
+    current = store_of(merge.config, merge.name).load_current()
+    if current is None or moved_by_others(merge.config, merge.name, merge.table, current) is None:
         return None
     return (
         f"somebody else had moved the pointer to run {current.run_id}; readers see the merged table now. "
-        f"To go back, and stay there: lading rollback {work.name} --run-id {current.run_id}"
+        f"To go back, and stay there: lading rollback {merge.name} --run-id {current.run_id}"
     )
 
 
-def _fold_all(work: Work, report: MergeReport, target: int) -> None:
-    work.watch.phase(work.name, "merge")
+def _fold_all(merge: _Merge, report: MergeReport, target: int) -> None:
+    merge.watch.phase(merge.name, "merge")
     try:
         if sum(fold.bytes for fold in report.folds) >= ON_SPARK:
-            _fold_on_spark(work, report, target)
+            _fold_on_spark(merge, report, target)
         else:
-            _fold_here(work, report, target)
+            _fold_here(merge, report, target)
     except CommitUnknown:
         raise  # the commit may have been made: nothing that it refers to may go
     except BaseException:
-        _drop_orphans(work, report)
+        _drop_orphans(merge, report)
         raise
-    report.rows, report.sequence = work.table.state.row_count(), work.table.state.sequence
+    report.rows, report.sequence = merge.table.state.row_count(), merge.table.state.sequence
 
 
-def _drop_orphans(work: Work, report: MergeReport) -> None:
+def _drop_orphans(merge: _Merge, report: MergeReport) -> None:
     """What a fold wrote and no commit took up: it gave way, or failed half-way."""
-    tidy(work, {fold.bucket for fold in report.folds})
+    tidy(merge.table, merge.run_id, merge.kept, {fold.bucket for fold in report.folds})
 
 
-def _fold_here(work: Work, report: MergeReport, target: int) -> None:
+def _fold_here(merge: _Merge, report: MergeReport, target: int) -> None:
     for number, planned in enumerate(report.folds):
-        work.watch.progress(work.name, "buckets merged", number, len(report.folds))
-        fold = _as_of_now(work.table, planned)
+        merge.watch.progress(merge.name, "buckets merged", number, len(report.folds))
+        fold = _as_of_now(merge.table, planned)
         if fold is None:
             report.skipped += 1
             continue
         try:
-            folded = fold_parts(fold, _spec(work, target))
+            folded = fold_parts(fold, _spec(merge, target))
         except PartError:
-            if work.table.holds(fold.paths):
+            if merge.table.holds(fold.paths):
                 raise
             report.skipped += 1  # a run replaced one of them meanwhile, and it was cleaned
             continue
-        _swap(work, report, [fold], folded)
+        _swap(merge, report, [fold], folded)
 
 
-def _fold_on_spark(work: Work, report: MergeReport, target: int) -> None:
-    config = work.config.spark
-    spark = spark_session(config.master, config.conf, work.config.cache)
+def _fold_on_spark(merge: _Merge, report: MergeReport, target: int) -> None:
+    spark = merge.spark()
     report.spark_started = True
     from lading.spark.folds import fold_on_spark  # pyspark: only where it is used
 
-    folded = fold_on_spark(spark, report.folds, _spec(work, target))
-    _swap(work, report, report.folds, [member for members in folded for member in members])
+    folded = fold_on_spark(spark, report.folds, _spec(merge, target))
+    _swap(merge, report, report.folds, [member for members in folded for member in members])
 
 
 def _as_of_now(table: Table, planned: Fold) -> Fold | None:
@@ -175,12 +182,12 @@ def _as_of_now(table: Table, planned: Fold) -> Fold | None:
     return Fold(planned.bucket, members) if len(members) == len(planned.members) else None
 
 
-def _swap(work: Work, report: MergeReport, folds: Sequence[Fold], new: list[Member]) -> None:
+def _swap(merge: _Merge, report: MergeReport, folds: Sequence[Fold], new: list[Member]) -> None:
     old = tuple(path for fold in folds for path in fold.paths)
-    recipe = work.table.state.meta.recipe
-    commit = Commit(new_id(), work.run_id, now_text(), recipe, add=tuple(new), remove=old)
+    recipe = merge.table.state.meta.recipe
+    commit = Commit(new_id(), merge.run_id, now_text(), recipe, add=tuple(new), remove=old)
     try:
-        work.commit(commit)
+        commit_keeping(merge.table, commit, merge.kept)
     except Conflict:
         report.skipped += len(folds)
         return
@@ -188,16 +195,24 @@ def _swap(work: Work, report: MergeReport, folds: Sequence[Fold], new: list[Memb
     report.parts_added += len(new)
 
 
-def _spec(work: Work, target: int) -> FoldSpec:
-    state = work.table.state
-    origin = Origin(work.table.table_id, work.run_id, work.commit_id, state.order_by)
-    return FoldSpec(work.table.root, origin, state.schema, target)
+def _spec(merge: _Merge, target: int) -> FoldSpec:
+    state = merge.table.state
+    origin = Origin(merge.table.table_id, merge.run_id, merge.commit_id, state.order_by)
+    return FoldSpec(merge.table.root, origin, state.schema, target)
 
 
-def _publish(work: Work, report: MergeReport, record: RunHandle | None) -> None:
-    unrecorded = _record(work) if report.parts_removed else None
-    config = work.config.spark
-    released = release(work, lambda: spark_session(config.master, config.conf, work.config.cache), record)
+def _publish(merge: _Merge, report: MergeReport, record: RunHandle | None) -> None:
+    unrecorded = _record(merge) if report.parts_removed else None
+    released = release(
+        merge.config,
+        merge.cfg,
+        merge.table,
+        merge.run_id,
+        session=merge.spark,
+        watch=merge.watch,
+        kept=merge.kept,
+        record=record,
+    )
     report.manifest_ref = released.ref
     report.published = released.is_current
     if released.note is not None:
@@ -208,12 +223,12 @@ def _publish(work: Work, report: MergeReport, record: RunHandle | None) -> None:
         raise unrecorded
 
 
-def _record(work: Work) -> Exception | None:
+def _record(merge: _Merge) -> Exception | None:
     """The people's copy must not come between a commit and its publish: what goes wrong with it is for the
     end, and the next run writes it anew from the log."""
-    work.watch.phase(work.name, "record")
+    merge.watch.phase(merge.name, "record")
     try:
-        write_table_manifest(work)
+        write_table_manifest(merge.table)
     except Exception as error:
         return error
     return None

@@ -13,7 +13,7 @@ from datetime import datetime
 from lading.config.project import Config
 from lading.errors import Conflict, ManifestParseError, NotFound
 from lading.ingest.release import refusal_of
-from lading.ingest.work import new_run_id
+from lading.ingest.table_run import new_run_id
 from lading.model import SnapshotRef
 from lading.snapshots.history import Wanted, find, forced_by_hand, gate_failures, history
 from lading.snapshots.opening import build_meta

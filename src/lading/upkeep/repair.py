@@ -13,13 +13,10 @@ from datetime import UTC, datetime
 
 from lading.config.project import Config
 from lading.errors import LadingError, LogCorrupt, ManifestParseError, ManifestStoreError, NotFound
-from lading.ingest.ledger import Ledger
-from lading.ingest.look import Look, look
-from lading.ingest.plan import TablePlan
+from lading.ingest.look import look
 from lading.ingest.prepare import sweep_staging
-from lading.ingest.publish import snapshot_payload
-from lading.ingest.record import record_sources, write_manifest_of
-from lading.ingest.work import Work, new_id, new_run_id
+from lading.ingest.record import record_sources, write_table_manifest
+from lading.ingest.table_run import new_run_id
 from lading.layout.project import STAGING, VERIFY, source_manifest
 from lading.layout.table import BUCKET
 from lading.log.table import Table
@@ -27,14 +24,14 @@ from lading.log.table_manifest import load_manifest
 from lading.model import Member, Place, SnapshotRef
 from lading.snapshots.history import gate_failures
 from lading.snapshots.opening import build_meta, open_members
-from lading.snapshots.publish import keep_manifest
+from lading.snapshots.publish import keep_manifest, snapshot_payload
 from lading.snapshots.runs import list_runs
 from lading.snapshots.runs import start as start_record
 from lading.snapshots.stores.by_url import store_of
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.sources.manifest import forget_file
 from lading.storage.place import Where, storage_of
-from lading.upkeep.setting_aside import set_aside
+from lading.upkeep.setting_aside import put_aside
 from lading.upkeep.verify import broken_members
 from lading.watch import Watch
 
@@ -62,9 +59,9 @@ def repair(config: Config, name: str, *, watch: Watch) -> Repaired:
     try:
         _staging(config, found)
         _table_manifest(table, found)
-        _pointer(config, name, table, found, watch)
+        _pointer(config, name, table, found)
         _members(config, name, table, found)
-        _source_manifest(config, name, table, found, watch)
+        _source_manifest(config, name, found, watch)
     finally:
         table.close()
     return found
@@ -82,7 +79,7 @@ def _open(where: Where, found: Repaired) -> Table | None:
         return _opened(where)
     except LogCorrupt as error:
         damage = error
-    aside = set_aside(where, f"damaged-{datetime.now(UTC):%Y%m%dT%H%M%S}")
+    aside = put_aside(where, f"damaged-{datetime.now(UTC):%Y%m%dT%H%M%S}")
     if aside is not None:
         try:
             table = _opened(where)
@@ -125,11 +122,11 @@ def _table_manifest(table: Table, found: Repaired) -> None:
     parts = sum(len(bucket.parts) for bucket in manifest.partitions.values()) if manifest else -1
     rows = sum(bucket.row_count for bucket in manifest.partitions.values()) if manifest else -1
     if (parts, rows) != (state.count(), sum(member.rows for member in state.candidates(None))):
-        write_manifest_of(table)
+        write_table_manifest(table)
         found.done.append("manifest.json is written anew from the log")
 
 
-def _pointer(config: Config, name: str, table: Table, found: Repaired, watch: Watch) -> None:
+def _pointer(config: Config, name: str, table: Table, found: Repaired) -> None:
     """A pointer that can't be read, or names what can't be: put back where it was held, else to the newest
     snapshot that is whole and that the gate let through, else to one made from the log. Should that lack
     something, the next run publishes it."""
@@ -145,9 +142,9 @@ def _pointer(config: Config, name: str, table: Table, found: Repaired, watch: Wa
             record.finish("failed", error=problem)
             return
         if target is None:
-            work = _work(config, name, table, watch)
-            ref, at = keep_manifest(store, snapshot_payload(work, None, None), work.run_id)
-            target = SnapshotRef(ref, work.run_id, at, table.state.sequence)
+            run_id = new_run_id()
+            ref, at = keep_manifest(store, snapshot_payload(name, table, run_id), run_id)
+            target = SnapshotRef(ref, run_id, at, table.state.sequence)
         store.set_current(target.ref, hold=held is not None, sequence=target.sequence, expected=seen)
         record.finish("succeeded", manifest_ref=target.ref)
     holds = ", held as it was" if held is not None else ""
@@ -205,20 +202,6 @@ def _whole(store: ManifestStore, table: Table, *, good: bool = False) -> list[Sn
     return found
 
 
-def _work(config: Config, name: str, table: Table, watch: Watch) -> Work:
-    seen = Look(
-        config=config.table(name),
-        table=table,
-        manifest=None,
-        ledger=Ledger(),
-        found=[],
-        columns=None,
-        recipe=table.state.meta.recipe,
-        plan=TablePlan(name, ()),
-    )
-    return Work(config, seen, table, new_run_id(), new_id(), watch)
-
-
 def _members(config: Config, name: str, table: Table, found: Repaired) -> None:
     """Sources of parts that are lost or damaged are asked to be read again: the parts then go without
     being opened, and the rest of the table is left alone."""
@@ -249,7 +232,7 @@ def _keys_of(members: Sequence[Member], table: Table) -> list[str]:
     return sorted(source.key for source in told if source is not None)
 
 
-def _source_manifest(config: Config, name: str, table: Table, found: Repaired, watch: Watch) -> None:
+def _source_manifest(config: Config, name: str, found: Repaired, watch: Watch) -> None:
     if name not in config.tables:
         return
     try:
@@ -260,5 +243,5 @@ def _source_manifest(config: Config, name: str, table: Table, found: Repaired, w
     asked = any(known.again is not None for known in seen.ledger.known.values())
     if not seen.ledger.behind or seen.ledger.reset is not None or asked:
         return  # what a person asked for is the next run's to answer
-    record_sources(config, seen, table.state, {})
+    record_sources(seen, {})
     found.done.append(f"{source_manifest(name)} is brought up to the log")

@@ -12,7 +12,7 @@ from lading.storage.place import Where, storage_of
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
+class CheckpointAside:
     """The newest checkpoint of a table, under a name that nobody opens."""
 
     where: Where
@@ -23,12 +23,12 @@ class SetAside:
         _move(self.where, self.kept_as, self.name)
 
 
-def set_aside(where: Where, mark: str) -> SetAside | None:
+def put_aside(where: Where, mark: str) -> CheckpointAside | None:
     """None if the table has no checkpoint."""
     name = _newest(where)
     if name is None:
         return None
-    aside = SetAside(where, name, f"{name}.{mark}")
+    aside = CheckpointAside(where, name, f"{name}.{mark}")
     _move(where, aside.name, aside.kept_as)
     return aside
 

@@ -9,7 +9,7 @@ from typing import Any
 from lading.config.project import Config
 from lading.errors import LadingError
 from lading.ingest.look import look
-from lading.ingest.served import moved_by_others
+from lading.ingest.release import moved_by_others
 from lading.log.table import Table
 from lading.model import Place, SnapshotRef
 from lading.snapshots.history import gate_failures

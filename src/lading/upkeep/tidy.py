@@ -7,31 +7,21 @@ it: a snapshot, a checkpoint or a run under way may still have it, and the log c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
-from lading.ingest.work import Read, Work
 from lading.layout.table import QUARANTINE, bucket_folder, is_part_of
-from lading.model import Commit
+from lading.log.table import Table
 from lading.upkeep.clean.files import delete, files_of
 
 
-def tidy(work: Work, buckets: Iterable[int] | None) -> int:
-    """Delete what this run wrote into `buckets` (None: into any) and set aside, and did not keep; how many
-    files that were."""
+def tidy(table: Table, run_id: str, kept: Collection[str], buckets: Iterable[int] | None) -> int:
+    """Delete what a run wrote into `buckets` (None: into any) and set aside, and did not keep: lost attempts,
+    parts of moved files, and all of them when it failed before its commit. How many files that were."""
     folders = [""]
     if buckets is not None:
         folders = [*map(bucket_folder, sorted(buckets)), QUARANTINE]
 
     def lost(path: str) -> bool:
-        return is_part_of(path, work.run_id) and path not in work.kept
+        return is_part_of(path, run_id) and path not in kept
 
-    return sum(delete(file) for folder in folders for file in files_of(work.table.place, folder, named=lost))
-
-
-def drop_losers(work: Work, commit: Commit | None, read: Read | None = None) -> None:
-    """Parts that this run wrote and no commit took up: lost attempts, parts of moved files, and all of
-    them when the run failed before its commit."""
-    buckets = {member.bucket for member in commit.add} if commit is not None else None
-    if buckets is not None and read is not None:
-        buckets |= read.buckets
-    tidy(work, buckets)
+    return sum(delete(file) for folder in folders for file in files_of(table.place, folder, named=lost))

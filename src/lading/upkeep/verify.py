@@ -15,7 +15,8 @@ from typing import Literal
 from lading.config.project import Config
 from lading.errors import LadingError, LogCorrupt, NotFound, PartError
 from lading.ingest.ledger import shows_the_log
-from lading.ingest.look import Look, look
+from lading.ingest.look import look
+from lading.ingest.table_run import TableRun
 from lading.layout.project import source_manifest
 from lading.layout.table import SHARD, TABLE_MANIFEST
 from lading.log.table import Table
@@ -69,7 +70,7 @@ class Verified:
         self.checked[what] = self.checked.get(what, 0) + number
 
 
-def verify(config: Config, name: str, *, watch: Watch) -> tuple[Verified, Look | None]:
+def verify(config: Config, name: str, *, watch: Watch) -> tuple[Verified, TableRun | None]:
     """Everything that needs no row to be read; and the look at the table, for whoever goes deeper."""
     found = Verified(name)
     watch.phase(name, "verify sources")
@@ -92,7 +93,7 @@ def verify(config: Config, name: str, *, watch: Watch) -> tuple[Verified, Look |
     return found, seen
 
 
-def _sources(config: Config, name: str, found: Verified, watch: Watch) -> Look | None:
+def _sources(config: Config, name: str, found: Verified, watch: Watch) -> TableRun | None:
     if name not in config.tables:
         found.note("source", "not in lading.yaml: its files are not looked at", "add it to lading.yaml again")
         return None
@@ -109,7 +110,7 @@ def _sources(config: Config, name: str, found: Verified, watch: Watch) -> Look |
         told = ", ".join(f"{n:,} {word}" for word, n in verdicts.items())
         found.note("source", f"files that the table doesn't have as they are: {told}", f"lading run {name}")
     behind = seen.ledger.behind and seen.ledger.reset is None
-    if behind and not (seen.table and shows_the_log(seen.manifest, seen.ledger, seen.table.state)):
+    if behind and not (seen.opened and shows_the_log(seen.manifest, seen.ledger, seen.opened.state)):
         found.note("source", f"{source_manifest(name)} is behind the log", f"lading repair {name}")
     return seen
 

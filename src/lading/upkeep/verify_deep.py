@@ -16,26 +16,22 @@ from typing import Any
 
 import pyarrow as pa
 
-from lading.config.project import Config
 from lading.errors import LadingError, PartError
 from lading.formats.heads import Dialect
 from lading.formats.records import records
-from lading.ingest.look import Look
-from lading.ingest.plan import TablePlan
 from lading.ingest.prepare import ingest_job, prepare, staging
 from lading.ingest.schema import layout_of
-from lading.ingest.work import Work, new_id, new_run_id
+from lading.ingest.table_run import TableRun
 from lading.layout.project import VERIFY, work_folder
 from lading.layout.table import SOURCE
 from lading.log.table import Table
 from lading.model import DELIMITERS, FoundFile, Member, Root, StartSpark
 from lading.parts.intake import in_parallel
-from lading.parts.rows import Wanted, read_part
+from lading.parts.rows import WantedRows, read_part
 from lading.read.scan import table_schema
 from lading.sources.discover import digests_of
 from lading.sources.fingerprint import source_id
 from lading.upkeep.verify import Verified
-from lading.watch import Watch
 
 SAMPLE = 3
 _ROWS = 200_000  # of one sampled source: its rows are compared in memory
@@ -43,9 +39,9 @@ _ROWS = 200_000  # of one sampled source: its rows are compared in memory
 Row = tuple[Any, ...]
 
 
-def verify_deep(config: Config, seen: Look, found: Verified, session: StartSpark, *, watch: Watch) -> None:
+def verify_deep(seen: TableRun, found: Verified, session: StartSpark) -> None:
     """Adds to what `verify` found."""
-    table = seen.table
+    table, watch = seen.opened, seen.watch
     if table is None:
         return
     watch.phase(found.table, "verify content")
@@ -53,24 +49,24 @@ def verify_deep(config: Config, seen: Look, found: Verified, session: StartSpark
     seen.fetch(unchanged)
     _source_bytes(seen, unchanged, found)
     _part_rows(table, found)
-    if seen.config.per == "table":
+    if seen.cfg.per == "table":
         found.note("source", "rows depend on other files (per: table): no file can be read alone", "")
         return
     sample = _sample(table, unchanged)
-    _count_records(config, seen, table, sample, found)
+    _count_records(seen, table, sample, found)
     if sample:
         watch.phase(found.table, "read again")
-        _compare(config, seen, sample, found, session, watch)
+        _compare(seen, table, sample, found, session)
 
 
-def _unchanged(seen: Look) -> list[FoundFile]:
+def _unchanged(seen: TableRun) -> list[FoundFile]:
     """Those whose bytes are what was read, as far as a plan can tell."""
     keys = {one.key for one in seen.plan.files if one.verdict in ("unchanged", "touched")}
     return [file for file in seen.found if file.key in keys]
 
 
-def _source_bytes(seen: Look, files: list[FoundFile], found: Verified) -> None:
-    digests = digests_of(seen.config, files)
+def _source_bytes(seen: TableRun, files: list[FoundFile], found: Verified) -> None:
+    digests = digests_of(seen.cfg, files)
     found.count("sources read", len(digests))
     for file in files:
         known = seen.ledger.known.get(file.key)
@@ -99,7 +95,7 @@ def _part_rows(table: Table, found: Verified) -> None:
 def _miscounted(root: Root, member: Member, schema: pa.Schema) -> str | None:
     counted: Counter[int] = Counter()
     try:
-        for batch in read_part(root, member, Wanted(schema, schema.names)):
+        for batch in read_part(root, member, WantedRows(schema, schema.names)):
             if SOURCE in schema.names:
                 counted.update(batch.column(SOURCE).to_pylist())
     except PartError as error:
@@ -116,15 +112,13 @@ def _sample(table: Table, files: list[FoundFile]) -> list[FoundFile]:
     return random.Random(table.state.sequence).sample(small, min(SAMPLE, len(small)))
 
 
-def _count_records(
-    config: Config, seen: Look, table: Table, sample: list[FoundFile], found: Verified
-) -> None:
+def _count_records(seen: TableRun, table: Table, sample: list[FoundFile], found: Verified) -> None:
     """Records of a file counted without Spark: what its reader drops unseen, it drops again."""
-    cfg = seen.config
+    cfg = seen.cfg
     spanning = cfg.format in DELIMITERS and Dialect.of(cfg.read_options, cfg.format).reads_whole
     if cfg.transform is not None or cfg.format == "parquet" or spanning:
         return
-    sources, layout = table.state.sources(), layout_of(config, cfg)
+    sources, layout = table.state.sources(), layout_of(seen.config, cfg)
     for file in sample:
         source = sources[file.key][0]
         try:
@@ -143,19 +137,15 @@ def _count_records(
 
 
 def _compare(
-    config: Config, seen: Look, sample: list[FoundFile], found: Verified, session: StartSpark, watch: Watch
+    seen: TableRun, table: Table, sample: list[FoundFile], found: Verified, session: StartSpark
 ) -> None:
-    assert seen.table is not None
-    plan = TablePlan(seen.config.name, (), read=tuple(sample))
-    again = dataclasses.replace(seen, plan=plan)
-    work = Work(config, again, seen.table, new_run_id(), new_id(), watch)
-    aside = config.cache / VERIFY / work_folder(work.run_id, work.name)
+    aside = seen.config.cache / VERIFY / work_folder(seen.run_id, seen.name)
     try:
-        members = _read_again(work, aside, session)
+        members = _read_again(seen, sample, aside, session)
         for file in sample:
             number = source_id(file.key)
-            held = _rows(seen.table.root, seen.table.state.members_of([number]), number, seen.table)
-            fresh = _rows(str(aside), members, number, seen.table)
+            held = _rows(table.root, table.state.members_of([number]), number, table)
+            fresh = _rows(str(aside), members, number, table)
             if held != fresh:
                 _report(file, held, fresh, found)
         found.count("sources read again", len(sample))
@@ -165,14 +155,14 @@ def _compare(
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _read_again(work: Work, aside: Path, session: StartSpark) -> list[Member]:
-    with staging(work):
-        prepared = prepare(work)
+def _read_again(seen: TableRun, sample: list[FoundFile], aside: Path, session: StartSpark) -> list[Member]:
+    with staging(seen):
+        prepared = prepare(seen, sample)
         if not prepared.groups:
             return []  # empty files have no rows
         from lading.spark.ingest import ingest  # pyspark: only when something is read
 
-        job = dataclasses.replace(ingest_job(work, prepared), table_dir=str(aside))
+        job = dataclasses.replace(ingest_job(seen, prepared), table_dir=str(aside))
         return list(ingest(session(), job, None).members)
 
 
@@ -181,7 +171,7 @@ def _rows(root: Root, members: Iterable[Member], source: int, table: Table) -> C
     rows: Counter[Row] = Counter()
     for member in members:
         if any(held == source for held, _ in member.sources) and source not in member.minus:
-            for batch in read_part(root, member, Wanted(schema, schema.names)):
+            for batch in read_part(root, member, WantedRows(schema, schema.names)):
                 at = schema.get_field_index(SOURCE)
                 rows.update(row for row in _plain(batch) if row[at] == source)
     return rows
@@ -197,18 +187,18 @@ def _plain(batch: pa.RecordBatch) -> list[Row]:
     ]
 
 
-def _without_times(type: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(type):
+def _without_times(dtype: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(dtype):
         return pa.int64()
-    if pa.types.is_date32(type):
+    if pa.types.is_date32(dtype):
         return pa.int32()
-    if pa.types.is_struct(type):
-        return pa.struct([field.with_type(_without_times(field.type)) for field in type])
-    if pa.types.is_list(type):
-        return pa.list_(type.value_field.with_type(_without_times(type.value_type)))
-    if pa.types.is_map(type):
-        return pa.map_(_without_times(type.key_type), _without_times(type.item_type))
-    return type
+    if pa.types.is_struct(dtype):
+        return pa.struct([field.with_type(_without_times(field.type)) for field in dtype])
+    if pa.types.is_list(dtype):
+        return pa.list_(dtype.value_field.with_type(_without_times(dtype.value_type)))
+    if pa.types.is_map(dtype):
+        return pa.map_(_without_times(dtype.key_type), _without_times(dtype.item_type))
+    return dtype
 
 
 def _report(file: FoundFile, held: Counter[Row], fresh: Counter[Row], found: Verified) -> None:

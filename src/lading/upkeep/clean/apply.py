@@ -13,8 +13,8 @@ from datetime import timedelta
 
 from lading.config.project import Config
 from lading.errors import Conflict, LadingError, NotFound
-from lading.ingest.record import write_manifest_of
-from lading.ingest.work import new_id, new_run_id, now_text
+from lading.ingest.record import write_table_manifest
+from lading.ingest.table_run import new_id, new_run_id, now_text
 from lading.log.table import Table
 from lading.log.watching import LogWatch
 from lading.model import Commit
@@ -91,7 +91,7 @@ def _clean_kind(
 
 def _apply(around: Around, report: CleanReport) -> None:
     table, store = around.table, around.manifests.store
-    write_manifest_of(table)
+    write_table_manifest(table)
     if table.state.removed:
         table.checkpoint()  # the one before still names what is about to go
     elif any(one.kind == "old log" for one in report.garbage):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from support.shelf import OLD, Shelf
 
 from lading.config.file import load as load_config
 from lading.errors import SourceError
-from lading.ingest.quiet import SEAL, AllUnchanged
+from lading.ingest.noop import SEAL, AllUnchanged
 from lading.ingest.record import record_sources
 from lading.log.table import Table
 from lading.sources.manifest import load
@@ -157,7 +158,7 @@ def test_what_another_process_committed_since_the_look_is_recorded(shelf: Shelf)
     shelf.put("e.csv", "a\n1\n")
     shelf.commit("e.csv")
     config = load_config(shelf.folder)
-    record_sources(config, seen, Table.open(config.place("t")).state, {})
+    record_sources(replace(seen, opened=Table.open(config.place("t"))), {})
     recorded = load(shelf.manifest)
     assert recorded is not None and len(recorded.files) == 5 and "e.csv" in recorded.files
 

@@ -8,18 +8,20 @@ built and Spark stays asleep.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
 
+from lading.config.project import Config, TableConfig
 from lading.config.serve import Serve
 from lading.config.stores import scheme_of
 from lading.errors import ManifestParseError, PartError
-from lading.ingest.work import Work
 from lading.layout.table import is_shard_of
+from lading.log.table import Table
 from lading.model import Column, Member, Place, SnapshotRef, StartSpark
 from lading.serve.build.place import ShardPlace
 from lading.serve.spec import ServeSpec, refuse_misfits, resolve, schema_of
@@ -28,6 +30,7 @@ from lading.snapshots.opening import open_manifest
 from lading.snapshots.runs import Output
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.state.members import MemberStore
+from lading.watch import Watch
 
 if TYPE_CHECKING:  # what encodes rows takes long to import, and most runs have none to encode
     from lading.serve.build.rows import PartRows
@@ -83,39 +86,55 @@ class Served:
         return is_shard_of(shard.db_url or "", self.place.run_id)
 
 
-def refuse_unservable(work: Work, columns: tuple[Column, ...]) -> None:
+def refuse_unservable(cfg: TableConfig, columns: tuple[Column, ...]) -> None:
     """What `serve:` asks for and the table can't have, said before Spark starts: of a table whose columns
     are known by then, which a transform may change."""
-    serve = work.look.config.serve
+    serve = cfg.serve
     if serve is None:
         return
-    if work.look.config.transform is None:
-        refuse_misfits(serve, schema_of(columns), work.name)
+    if cfg.transform is None:
+        refuse_misfits(serve, schema_of(columns), cfg.name)
 
 
 def shard(
-    work: Work, store: ManifestStore, current: SnapshotRef | None, session: StartSpark
+    config: Config,
+    cfg: TableConfig,
+    table: Table,
+    run_id: str,
+    store: ManifestStore,
+    current: SnapshotRef | None,
+    *,
+    session: StartSpark,
+    watch: Watch,
+    kept: set[str],
 ) -> Served | None:
-    """The shards of the table as the log has it; None if it isn't served by key."""
-    serve, state = work.look.config.serve, work.table.state
+    """The shards of the table as the log has it; None if it isn't served by key. `current` is what readers
+    see; `kept` are this run's files that stay, should building fail."""
+    serve, state = cfg.serve, table.state
     if serve is None:
         return None
-    work.watch.phase(work.name, "shard")
+    watch.phase(cfg.name, "shard")
     started = time.monotonic()
-    spec = resolve(serve, state.schema, state.row_count(), state.order_by, table=work.name)
-    place = _place(work, serve)
-    base = _base(work, store, current, spec)
+    spec = resolve(serve, state.schema, state.row_count(), state.order_by, table=cfg.name)
+    place = _place(config, cfg.name, serve, table, run_id)
+    base = _base(table, store, current, spec)
     if base is None:
-        kept: dict[int, ShardMeta] = {}
+        old: dict[int, ShardMeta] = {}
         dirty = set(range(spec.num_dbs))
     else:
-        kept = {one.db_id: one for one in place.existing(base.shards)}
-        lost = {one.db_id for one in base.shards} - kept.keys()
-        dirty = lost | base.touched(work, spec, session)
-    shared = tuple(one for db_id, one in kept.items() if db_id not in dirty)
+        old = {one.db_id: one for one in place.existing(base.shards)}
+        lost = {one.db_id for one in base.shards} - old.keys()
+        dirty = lost | base.touched(table, spec, session)
+    shared = tuple(one for db_id, one in old.items() if db_id not in dirty)
     if not dirty:
         return Served(spec, place, shared, seconds=time.monotonic() - started)
-    built, failures = _build(work, spec, place, sorted(dirty), session)
+    try:
+        built, failures = _build(
+            table, spec, place, sorted(dirty), session(), partial(watch.progress, cfg.name)
+        )
+    except BaseException:
+        place.drop_losers(kept)
+        raise
     shards = tuple(sorted((*shared, *built), key=lambda one: one.db_id))
     return Served(spec, place, shards, len(built), time.monotonic() - started, failures)
 
@@ -128,10 +147,10 @@ class _Base:
     parts: tuple[tuple[PartRows, ...], tuple[PartRows, ...]]  # rows that went, rows that came
     bytes: int
 
-    def touched(self, work: Work, spec: ServeSpec, session: StartSpark) -> set[int]:
+    def touched(self, table: Table, spec: ServeSpec, session: StartSpark) -> set[int]:
         gone, come = self.parts
         try:
-            return _touched(work, spec, (*gone, *come), self.bytes, session)
+            return _touched(table, spec, (*gone, *come), self.bytes, session)
         except PartError as error:
             lost = {part.path for part in gone}
             if error.file is None or not any(error.file.endswith(f"/{path}") for path in lost):
@@ -139,21 +158,21 @@ class _Base:
             return set(range(spec.num_dbs))  # a part that left is gone for good: nobody knows its keys now
 
 
-def _base(work: Work, store: ManifestStore, current: SnapshotRef | None, spec: ServeSpec) -> _Base | None:
+def _base(table: Table, store: ManifestStore, current: SnapshotRef | None, spec: ServeSpec) -> _Base | None:
     if current is None:
         return None
     from lading.serve.build.dirty import changed_rows, changed_sources
 
-    state = work.table.state
+    state = table.state
     try:
         connection = open_manifest(store, current.ref)
     except ManifestParseError:
         return None
-    members = MemberStore(connection, work.table.root)
+    members = MemberStore(connection, table.root)
     try:
         snapshot = read_snapshot(connection)
         serve = snapshot.meta.custom.get("serve")
-        mine = snapshot.meta.custom.get("table_id") == work.table.table_id
+        mine = snapshot.meta.custom.get("table_id") == table.table_id
         if not mine or not isinstance(serve, dict) or serve.get("spec") != spec.id:
             return None
         old = [source for source, _ in members.sources()]
@@ -167,9 +186,9 @@ def _base(work: Work, store: ManifestStore, current: SnapshotRef | None, spec: S
 
 
 def _touched(
-    work: Work, spec: ServeSpec, parts: tuple[PartRows, ...], size: int, session: StartSpark
+    table: Table, spec: ServeSpec, parts: tuple[PartRows, ...], size: int, session: StartSpark
 ) -> set[int]:
-    schema, folder = work.table.state.schema, work.table.root
+    schema, folder = table.state.schema, table.root
     if size <= _HERE:
         from lading.serve.build.rows import shards_touched
 
@@ -180,28 +199,28 @@ def _touched(
 
 
 def _build(
-    work: Work, spec: ServeSpec, place: ShardPlace, dirty: list[int], session: StartSpark
+    table: Table,
+    spec: ServeSpec,
+    place: ShardPlace,
+    dirty: list[int],
+    spark: Any,
+    tell: Callable[[str], None],
 ) -> tuple[tuple[ShardMeta, ...], tuple[str, ...]]:
-    spark = session()
     from lading.serve.build.on_spark import build_on_spark, check_rows  # pyspark: only where it is used
     from lading.serve.build.task import ShardJob
 
     job = ShardJob(
-        table_dir=work.table.root,
-        schema=work.table.state.schema,
+        table_dir=table.root,
+        schema=table.state.schema,
         spec=spec,
         place=place,
         shards=tuple(dirty),
         tasks=min(len(dirty), _MOST_TASKS),
-        parts=_groups(work, spec),
+        parts=_groups(table, spec),
     )
-    try:
-        built = build_on_spark(spark, job, lambda text: work.watch.progress(work.name, text, None, None))
-        if len(dirty) == spec.num_dbs:
-            check_rows(built, work.table.state.row_count())
-    except BaseException:
-        place.drop_losers(work.kept)
-        raise
+    built = build_on_spark(spark, job, tell)
+    if len(dirty) == spec.num_dbs:
+        check_rows(built, table.state.row_count())
     failures: tuple[str, ...] = ()
     if built.twice and not spec.latest:
         some = ", ".join(built.named[:5])
@@ -211,12 +230,12 @@ def _build(
     return tuple(one for one in built.shards if one.row_count), failures
 
 
-def _groups(work: Work, spec: ServeSpec) -> tuple[tuple[PartRows, ...], ...]:
+def _groups(table: Table, spec: ServeSpec) -> tuple[tuple[PartRows, ...], ...]:
     """All parts, in groups for one task each."""
-    keys = {source.id: key for key, (source, _) in work.table.state.sources().items()} if spec.latest else {}
+    keys = {source.id: key for key, (source, _) in table.state.sources().items()} if spec.latest else {}
     groups: list[list[PartRows]] = [[]]
     size = 0
-    for member in work.table.state.candidates(None):
+    for member in table.state.candidates(None):
         if groups[-1] and size + member.bytes > _PER_TASK:
             groups.append([])
             size = 0
@@ -236,30 +255,28 @@ def _numbers(sources: Iterable[tuple[int, int]]) -> list[int]:
     return [number for number, _ in sources]
 
 
-def output_of(work: Work) -> Output:
-    """Where this run's shards go, for its record."""
-    serve = work.look.config.serve
-    if serve is None:
-        return Output(_url(work) or "")
-    return Output(_url(work) or "", serve.shard_prefix, serve.db_path_template)
+def output_of(config: Config, cfg: TableConfig, table: Table) -> Output:
+    """Where a run's shards go, for its record."""
+    url = _url(config, cfg.name, table) or ""
+    return Output(url, cfg.serve.shard_prefix, cfg.serve.db_path_template) if cfg.serve else Output(url)
 
 
-def _url(work: Work) -> str | None:
-    """With the manifests if those are in a bucket, so that readers elsewhere reach both; else with the
-    table's parts, None if those are in a folder."""
-    store = work.config.store
-    if store is not None and scheme_of(store) == "s3":
-        return f"{store.rstrip('/')}/{work.name}"
-    return work.table.place.url if isinstance(work.table.place, Place) else None
-
-
-def _place(work: Work, serve: Serve) -> ShardPlace:
-    url = _url(work)
+def _place(config: Config, name: str, serve: Serve, table: Table, run_id: str) -> ShardPlace:
+    url = _url(config, name, table)
     return ShardPlace(
-        table_dir=str(work.table.place),
-        run_id=work.run_id,
+        table_dir=str(table.place),
+        run_id=run_id,
         prefix=serve.shard_prefix,
         template=serve.db_path_template,
         url=url,
-        options=dict(work.config.s3) if url is not None else {},
+        options=dict(config.s3) if url is not None else {},
     )
+
+
+def _url(config: Config, name: str, table: Table) -> str | None:
+    """With the manifests if those are in a bucket, so that readers elsewhere reach both; else with the
+    table's parts, None if those are in a folder."""
+    store = config.store
+    if store is not None and scheme_of(store) == "s3":
+        return f"{store.rstrip('/')}/{name}"
+    return table.place.url if isinstance(table.place, Place) else None

@@ -1,0 +1,118 @@
+"""One table's run: what all of its steps share, from the look at its files to the last part tidied up."""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lading.config.project import Config, TableConfig
+from lading.ingest.ledger import Ledger
+from lading.ingest.plan import TablePlan
+from lading.layout.project import STAGING, work_folder
+from lading.log.table import Table
+from lading.model import Column, FoundFile, StartSpark
+from lading.sources.fingerprint import unmoved
+from lading.sources.manifest import SourceManifest
+from lading.sources.objects import Objects
+from lading.watch import Watch
+
+if TYPE_CHECKING:
+    from lading.sources.evolve import Evolution
+
+
+def new_id() -> str:
+    return uuid.uuid4().hex
+
+
+def new_run_id() -> str:
+    """Sorts by time, and is short enough to be typed."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
+
+
+def now_text() -> str:
+    return datetime.now(UTC).isoformat()
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An archive that was set aside."""
+
+    key: str
+    reason: str
+    fresh: bool  # found out by this look; if not, it is as it was then
+
+
+@dataclass(frozen=True, slots=True)
+class TableRun:
+    """One table in one run, or as a run would find it: without `start_spark` it is looked at and nothing is
+    done."""
+
+    config: Config
+    cfg: TableConfig
+    watch: Watch
+    objects: Objects | None = None  # where the files are, when they are in a bucket
+    start_spark: StartSpark | None = None
+    replay: Collection[str] | None = None  # keys that are tried again, empty for all; None: none is
+    run_id: str = field(default_factory=new_run_id)
+    commit_id: str = field(default_factory=new_id)
+    # What commits and manifests of this run refer to, by path or db_url: tidying leaves it alone.
+    kept: set[str] = field(default_factory=set)
+
+    # From here on, what the look found.
+    opened: Table | None = None  # None before the first run
+    manifest: SourceManifest | None = None
+    ledger: Ledger = field(default_factory=Ledger)
+    found: list[FoundFile] = field(default_factory=list)
+    columns: tuple[Column, ...] | None = None  # None: no schema yet and nothing committed under one
+    recipe: str | None = None
+    plan: TablePlan = field(default_factory=lambda: TablePlan("", ()))
+    preprocessing: dict[str, Any] = field(default_factory=dict)  # for manifest/<table>.json
+    made: bool = False  # whether archives were extracted or scripts run for this look
+    refused: tuple[Refused, ...] = ()  # archives that are set aside
+    evolution: Evolution | None = None  # how `columns` differ from the schema file, which a run then writes
+    stale: bool = False  # whether the schema is, though there is nothing to read
+
+    @property
+    def name(self) -> str:
+        return self.cfg.name
+
+    @property
+    def table(self) -> Table:
+        """As a run has it, which begins by making one."""
+        assert self.opened is not None, f"{self.name} was never run"
+        return self.opened
+
+    @property
+    def full(self) -> bool:
+        return self.cfg.fingerprint == "full"
+
+    @property
+    def staging(self) -> Path:
+        return self.config.cache / STAGING / work_folder(self.run_id, self.name)
+
+    def spark(self) -> Any:
+        assert self.start_spark is not None, "a look starts nothing"
+        return self.start_spark()
+
+    def fetch(self, files: Sequence[FoundFile], tick: Callable[[int], None] | None = None) -> None:
+        """Files in a bucket are copied here before anybody opens them."""
+        if self.objects is not None:
+            self.objects.fetch([file for file in files if file.archive is None], tick)
+
+    def unmoved(self, file: FoundFile) -> bool:
+        """Whether a file still is what discovery saw. Members are lading's own copies of what it was."""
+        if self.objects is not None and file.archive is None:
+            return self.objects.unmoved(file)
+        return unmoved(file)
+
+    def forget(self) -> None:
+        """Let go of what every file was compared with, once the outcome is recorded: the snapshot that is
+        built next takes as much again."""
+        self.ledger.forget()
+        if self.manifest is not None:
+            self.manifest.forget()
