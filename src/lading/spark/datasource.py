@@ -2,8 +2,8 @@
 
 Spark asks for a schema, may offer its filters, asks for partitions on the driver, and reads each of them
 in a task. What a table is and how its parts are read is told by a `Door`, which the subclass in
-read/spark_source.py opens: this folder knows Spark and nothing of readers. Spark hands over no list of columns to a Python
-source, so columns are chosen by a schema or by the option `columns`.
+read/spark_source.py opens: this folder knows Spark and nothing of readers. Spark hands over no list of
+columns to a Python source, so columns are chosen by a schema or by the option `columns`.
 """
 
 from __future__ import annotations
