@@ -8,6 +8,7 @@ from lading.config.file import PROJECT_KEYS, SPARK_KEYS, load
 from lading.config.options import READ_OPTIONS
 from lading.config.table import TABLE_KEYS
 from lading.errors import ConfigError, NotFound
+from lading.model import Place
 
 WHOLE = r"""
 warehouse: out
@@ -56,7 +57,7 @@ def table(*lines: str) -> str:
 def test_a_whole_config_comes_out_typed_and_absolute(tmp_path):
     config = config_of(tmp_path, WHOLE)
     assert config.project == tmp_path
-    assert config.warehouse == tmp_path / "out"
+    assert config.warehouse == Place(str(tmp_path / "out"))
     assert config.cache == tmp_path / ".lading_cache"
     assert config.spark.master == "local[2]"
     assert config.spark.conf == {
@@ -74,7 +75,7 @@ def test_a_whole_config_comes_out_typed_and_absolute(tmp_path):
 def test_what_is_left_out_has_its_default(tmp_path):
     config = config_of(tmp_path, "tables: {t: {path: '*.json', format: json}}\n")
     found = config.tables["t"]
-    assert config.warehouse == tmp_path / "warehouse"
+    assert config.warehouse == Place(str(tmp_path / "warehouse"))
     assert config.spark.master == "local[*]"
     assert found.root == tmp_path
     assert (found.order_by, found.bucket_size, found.transform, found.columns_from_name) == (None,) * 4
@@ -83,7 +84,7 @@ def test_what_is_left_out_has_its_default(tmp_path):
 
 def test_every_table_has_its_places(tmp_path):
     config = config_of(tmp_path, WHOLE)
-    assert config.place("ships") == tmp_path / "out" / "ships"
+    assert config.place("ships") == Place(str(tmp_path / "out" / "ships"))
     assert config.source_manifest("ships") == tmp_path / "manifest" / "ships.json"
     assert config.schema_file("ships") == tmp_path / "schema" / "ships.yaml"
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from lading.config.gate import Gate, NullLimit
 from lading.errors import ConfigError, PredicateError
-from lading.model import CheckResult, Member, Root, StartSpark
+from lading.model import CheckResult, Member, Place, StartSpark
 from lading.parts.rows import Wanted, read_part
 from lading.read.scan import table_schema
 from lading.state.members import MemberStore
@@ -210,7 +210,7 @@ def _first_row(where: Predicate, new: MemberStore, session: StartSpark) -> str |
     return first_found(session(), members, find)
 
 
-def _row_in(root: Root, wanted: Wanted, member: Member) -> str | None:
+def _row_in(root: Place, wanted: Wanted, member: Member) -> str | None:
     for batch in read_part(root, member, wanted):
         row = batch.slice(0, 1).to_pylist()[0]
         return ", ".join(f"{name}={value}" for name, value in row.items())

@@ -139,7 +139,7 @@ def _rewritten(work: Work, members: Iterable[Member], drop: frozenset[int]) -> l
     several = list(members)
     try:
         return rewrite_members(
-            work.table.root,
+            work.table.place,
             several,
             drop,
             table_id=work.table.table_id,

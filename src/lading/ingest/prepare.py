@@ -53,7 +53,7 @@ def ingest_job(work: Work, prepared: Prepared) -> IngestJob:
     cfg = work.look.config
     return IngestJob(
         table=work.name,
-        table_dir=work.table.root,
+        table_dir=work.table.place,
         table_id=work.table.table_id,
         run_id=work.run_id,
         commit_id=work.commit_id,

@@ -172,7 +172,7 @@ def _judged(
     work.watch.phase(work.name, "gate")
     new = _as_members(work)
     try:
-        seen = None if current is None else open_members(store, current.ref, work.table.root)
+        seen = None if current is None else open_members(store, current.ref, work.table.place)
     except NotFound:
         seen = None  # another writer's: it has no rows to compare with
     try:
@@ -188,7 +188,7 @@ def _as_members(work: Work) -> MemberStore:
     """The log's state in the form that a snapshot has, so that both sides are asked the same way."""
     con = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     write_state(con, work.table.state.meta, work.table.state.columns())
-    return MemberStore(con, work.table.root)
+    return MemberStore(con, work.table.place)
 
 
 def _waiting(store: ManifestStore, work: Work) -> tuple[SnapshotRef, dict[str, Any]] | None:

@@ -24,7 +24,6 @@ from lading.serve.spec import spec_id
 from lading.snapshots.history import gate_failures
 from lading.snapshots.opening import build_meta
 from lading.snapshots.stores.by_url import store_of
-from lading.snapshots.stores.local import LocalStore
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.storage.folder import write_atomic
 
@@ -53,7 +52,7 @@ def served_otherwise(work: Work, store: ManifestStore, current: SnapshotRef) -> 
         told = _told(work.config, work.name, store, current)
     except ManifestParseError:
         return True
-    if not isinstance(store, LocalStore) and told != _kept(work.config, work.name):
+    if store.manifest_path(current.ref) is None and told != _kept(work.config, work.name):
         write_atomic(_kept_at(work.config, work.name), msgspec.json.encode(told))
     return told.spec != serving(work)
 
@@ -131,7 +130,7 @@ def _spec(serve: Serve | None, table: Table) -> str | None:
 
 
 def _told(config: Config, name: str, store: ManifestStore, current: SnapshotRef) -> _Told:
-    if not isinstance(store, LocalStore):
+    if store.manifest_path(current.ref) is None:
         kept = _kept(config, name)
         if kept is not None and kept.ref == current.ref:
             return kept

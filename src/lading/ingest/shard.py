@@ -16,10 +16,10 @@ import msgspec
 import pyarrow as pa
 
 from lading.config.serve import Serve
-from lading.config.stores import scheme_of
+from lading.config.stores import BUCKETS, scheme_of
 from lading.errors import ManifestParseError, PartError
 from lading.ingest.work import Work
-from lading.model import Column, Member, Place, SnapshotRef, StartSpark
+from lading.model import Column, Member, SnapshotRef, StartSpark
 from lading.serve.build.place import ShardPlace
 from lading.serve.spec import ServeSpec, refuse_misfits, resolve, schema_of
 from lading.snapshots.manifest import BuildMeta, ShardMeta, read_snapshot
@@ -27,6 +27,7 @@ from lading.snapshots.opening import open_manifest
 from lading.snapshots.runs import Output
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.state.members import MemberStore
+from lading.storage.place import storage_of
 
 if TYPE_CHECKING:  # what encodes rows takes long to import, and most runs have none to encode
     from lading.serve.build.rows import PartRows
@@ -152,7 +153,7 @@ def _base(work: Work, store: ManifestStore, current: SnapshotRef | None, spec: S
         connection = open_manifest(store, current.ref)
     except ManifestParseError:
         return None
-    members = MemberStore(connection, work.table.root)
+    members = MemberStore(connection, work.table.place)
     try:
         snapshot = read_snapshot(connection)
         serve = snapshot.meta.custom.get("serve")
@@ -172,7 +173,7 @@ def _base(work: Work, store: ManifestStore, current: SnapshotRef | None, spec: S
 def _touched(
     work: Work, spec: ServeSpec, parts: tuple[PartRows, ...], size: int, session: StartSpark
 ) -> set[int]:
-    schema, folder = work.table.state.schema, work.table.root
+    schema, folder = work.table.state.schema, work.table.place
     if size <= _HERE:
         from lading.serve.build.rows import shards_touched
 
@@ -190,7 +191,7 @@ def _build(
     from lading.serve.build.task import ShardJob
 
     job = ShardJob(
-        table_dir=work.table.root,
+        table_dir=work.table.place,
         schema=work.table.state.schema,
         spec=spec,
         place=place,
@@ -251,9 +252,9 @@ def _url(work: Work) -> str | None:
     """With the manifests if those are in a bucket, so that readers elsewhere reach both; else with the
     table's parts, None if those are in a folder."""
     store = work.config.store
-    if store is not None and scheme_of(store) == "s3":
+    if store is not None and scheme_of(store) in BUCKETS:
         return f"{store.rstrip('/')}/{work.name}"
-    return work.table.place.url if isinstance(work.table.place, Place) else None
+    return storage_of(work.table.place).prefix.rstrip("/") or None
 
 
 def _place(work: Work, serve: Serve) -> ShardPlace:

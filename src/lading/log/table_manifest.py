@@ -24,8 +24,8 @@ from lading.log.table_manifest_text import (
     new_manifest,
     update_with_new_part,
 )
-from lading.model import Member, Place
-from lading.storage.folder import modified_at, write_atomic
+from lading.model import Member
+from lading.storage.folder import modified_at
 from lading.storage.place import Where, storage_of
 
 MANIFEST_NAME = "manifest.json"
@@ -36,15 +36,11 @@ _BUCKET = re.compile(r"bucket=(-?[0-9]+)")
 _MICROSECONDS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 
 
-def load_manifest(table_dir: str | Where) -> TableManifest | None:
-    """The manifest of the table in `table_dir`, None when it has none. Opens no part."""
-    table_dir = _where(table_dir)
-    path = f"{table_dir}/{MANIFEST_NAME}"
+def load_manifest(place: Where) -> TableManifest | None:
+    """The manifest of the table at `place`, None when it has none. Opens no part."""
+    path = f"{place}/{MANIFEST_NAME}"
     try:
-        if isinstance(table_dir, Place):
-            data = storage_of(table_dir).get(MANIFEST_NAME)
-        else:
-            data = (table_dir / MANIFEST_NAME).read_bytes()
+        data = storage_of(place).get(MANIFEST_NAME)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -54,19 +50,13 @@ def load_manifest(table_dir: str | Where) -> TableManifest | None:
     return decode_manifest(data, path)
 
 
-def write_manifest(
-    table_dir: str | Where, manifest: TableManifest, extra: Mapping[str, Any] | None = None
-) -> None:
+def write_manifest(place: Where, manifest: TableManifest, extra: Mapping[str, Any] | None = None) -> None:
     """Replace manifest.json, creating the table's directory if need be; OSError when it can't be.
 
     The temporary file has one fixed name, as the layout prescribes: one writer a table at a time.
     """
     data = encode_manifest(manifest, extra)
-    table_dir = _where(table_dir)
-    if isinstance(table_dir, Place):
-        storage_of(table_dir).put(MANIFEST_NAME, data)
-    else:
-        write_atomic(table_dir / MANIFEST_NAME, data, temporary=f"{MANIFEST_NAME}.tmp")
+    storage_of(place).put(MANIFEST_NAME, data, beside=f"{MANIFEST_NAME}.tmp")
 
 
 def manifest_of(table: str, members: Iterable[Member], *, created_at: str, updated_at: str) -> TableManifest:
@@ -104,10 +94,6 @@ def rebuild_manifest(table_dir: str | Path, table: str, order_by: str | None = N
                 part = _part_from_footer(Path(file.path), order_by)
                 update_with_new_part(manifest, int(match[1]), part, key=match[1])
     return manifest
-
-
-def _where(table_dir: str | Where) -> Where:
-    return Path(table_dir) if isinstance(table_dir, str) else table_dir
 
 
 def _within_bucket(path: str, bucket: int) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lading.model import Member, Root
+from lading.model import Member, Place
 from lading.parts.sort import value_ends, value_starts
 from lading.parts.write import ROW_GROUP, SOURCE, Origin, PartWriter
 
@@ -35,7 +35,7 @@ class Cutter:
 
     def __init__(
         self,
-        table_dir: Root,
+        table_dir: Place,
         schema: pa.Schema,
         origin: Origin,
         bucket_size: int | None,

@@ -172,7 +172,7 @@ def _swap(work: Work, report: MergeReport, folds: Sequence[Fold], new: list[Memb
 def _spec(work: Work, target: int) -> FoldSpec:
     state = work.table.state
     origin = Origin(work.table.table_id, work.run_id, work.commit_id, state.order_by)
-    return FoldSpec(work.table.root, origin, state.schema, target)
+    return FoldSpec(work.table.place, origin, state.schema, target)
 
 
 def _publish(work: Work, report: MergeReport, record: RunHandle | None) -> None:

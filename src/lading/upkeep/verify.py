@@ -26,8 +26,7 @@ from lading.snapshots.runs import list_runs
 from lading.snapshots.stores.by_url import beside_the_data, lies_below, store_of
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.state.members import MemberStore
-from lading.storage.folder import sha256_of
-from lading.storage.place import Where
+from lading.storage.place import storage_of
 from lading.watch import Watch
 
 Level = Literal["error", "note"]
@@ -112,7 +111,7 @@ def _sources(config: Config, name: str, found: Verified, watch: Watch) -> Look |
     return seen
 
 
-def _log(folder: Where, found: Verified) -> Table | None:
+def _log(folder: Place, found: Verified) -> Table | None:
     if not Table.exists(folder):
         found.note("log", "never run", f"lading run {found.table}")
         return None
@@ -145,8 +144,8 @@ def _members(table: Table, live: list[Member], found: Verified) -> None:
         )
 
 
-def _broken(where: Where, table_id: str, member: Member) -> str | None:
-    outside = isinstance(where, Place) and os.path.isabs(member.path)
+def _broken(where: Place, table_id: str, member: Member) -> str | None:
+    outside = storage_of(where).folder is None and os.path.isabs(member.path)
     if outside or ".." in member.path.split("/"):
         return "leads out of the table's folder"
     try:
@@ -193,7 +192,7 @@ def _snapshot(config: Config, table: Table, live: set[str], found: Verified) -> 
             if table.state.meta.data_sequence:
                 found.wrong("snapshot", "nothing is published", f"lading run {found.table}")
             return
-        members = open_members(store, current.ref, table.root, check=True)
+        members = open_members(store, current.ref, table.place, check=True)
     except LadingError as error:
         found.wrong("snapshot", error.message, remedy, error.file)
         return
@@ -239,7 +238,7 @@ def _published(
         found.wrong("snapshot", "the snapshot doesn't list what the log holds", f"lading repair {name}")
 
 
-def _shards(places: tuple[Where, ...], store: ManifestStore, current: SnapshotRef, found: Verified) -> None:
+def _shards(places: tuple[Place, ...], store: ManifestStore, current: SnapshotRef, found: Verified) -> None:
     connection = open_manifest(store, current.ref)
     try:
         shards = [one for one in read_snapshot(connection).shards if one.db_url is not None]
@@ -257,12 +256,12 @@ def _shards(places: tuple[Where, ...], store: ManifestStore, current: SnapshotRe
             )
 
 
-def _broken_shard(places: tuple[Where, ...], shard: ShardMeta) -> str | None:
+def _broken_shard(places: tuple[Place, ...], shard: ShardMeta) -> str | None:
     lies = lies_below(places, shard.db_url or "")
     if lies is None:
         return f"leads out of the table's folder: {shard.db_url}"
     try:
-        size, digest = sha256_of(lies[0], f"{lies[1]}/{FILE_NAME}")
+        size, digest = storage_of(lies[0]).sha256(f"{lies[1]}/{FILE_NAME}")
     except FileNotFoundError:
         return "is missing"
     except OSError as error:
@@ -274,7 +273,7 @@ def _broken_shard(places: tuple[Where, ...], shard: ShardMeta) -> str | None:
     return None
 
 
-def _runs(folder: Where, found: Verified) -> None:
+def _runs(folder: Place, found: Verified) -> None:
     records, unknown = list_runs(folder)
     found.count("runs", len(records))
     for one in records:
