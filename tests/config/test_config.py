@@ -143,7 +143,7 @@ def test_every_error_is_listed_at_once(tmp_path):
         ("path: ../*.csv", "inside the root"),
         ("path: ''", "is empty"),
         ("path: voyages/", "names no file"),
-        ("root: gs://bucket/x", "aren't supported by this version"),
+        ("root: ftp://host/x", "aren't supported"),
         ("root: s3://key:secret@bucket/x", "s3://bucket/prefix"),
         ("inside: ../*.csv", "inside the root"),
         ("password_file: ''", "name a file"),
@@ -214,7 +214,10 @@ def test_a_warehouse_in_a_bucket_never_shows_its_keys(tmp_path):
     assert "sentinel" not in repr(config) + repr(place) + str(place)
 
 
-@pytest.mark.parametrize("url", ["gs://bucket/x", "s3://", "s3://key:secret@bucket/x", "s3://bucket/x?y=1"])
+@pytest.mark.parametrize(
+    "url",
+    ["ftp://host/x", "gs://", "az://key@box/x", "s3://", "s3://key:secret@bucket/x", "s3://bucket/x?y=1"],
+)
 def test_a_warehouse_is_a_folder_or_in_s3(tmp_path, url):
     error = refused(tmp_path, f"warehouse: {url}\n" + table())
     assert error.message.startswith("lading.yaml:1: warehouse:") and "secret" not in error.message

@@ -187,7 +187,7 @@ class ObjectStorage:
 
     def newest(self, prefix: str, leaf: str, *, after: str = "") -> Iterator[str]:
         listed = self.list(prefix, after=f"{prefix}/{after}" if after else None)
-        yield from reversed(in_folders(listed, prefix, leaf))
+        yield from (name for name in reversed(in_folders(listed, prefix, leaf)) if name > after)
 
     async def list_async(self, prefix: str = "") -> tuple[Named, ...]:
         below = prefix.strip("/")
@@ -210,7 +210,8 @@ class ObjectStorage:
             now = self.head(found.name)
         except FileNotFoundError:
             return False
-        if (now.etag, now.size) != (found.etag, found.size):
+        # Azure quotes an etag in a header and not in a listing.
+        if (now.etag.strip('"'), now.size) != (found.etag.strip('"'), found.size):
             return False
         self.delete(found.name)
         return True

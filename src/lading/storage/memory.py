@@ -120,7 +120,7 @@ class MemoryStorage:
 
     def newest(self, prefix: str, leaf: str, *, after: str = "") -> Iterator[str]:
         listed = self.list(prefix, after=f"{prefix}/{after}" if after else None)
-        yield from reversed(in_folders(listed, prefix, leaf))
+        yield from (name for name in reversed(in_folders(listed, prefix, leaf)) if name > after)
 
     def rename(self, name: str, to: str) -> None:
         self.put(to, self.get(name))
