@@ -98,7 +98,7 @@ def made_up(start: int, stop: int) -> Iterator[MadeUp]:
 def collection(data: Path, size: int, behind: int = 0) -> Path:
     """A collection of `size` members in its checkpoint, and `behind` more, one a frame, behind it. Those
     have no 404, so that the answer is the same with and without them."""
-    made_by = code_of("model.py", "format", "catalog", "storage") + f"{size} {behind} 1"
+    made_by = code_of("model.py", "state", "log", "storage") + f"{size} {behind} 1"
     return kept(data, f"members-{size}-{behind}", made_by, lambda at: _fill(at, size, behind))
 
 

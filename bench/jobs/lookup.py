@@ -91,7 +91,7 @@ def _lading(folder: Path) -> Iterator[Lookup]:
         with Collection(at) as made:
             made.add(*sorted(folder.glob("*.parquet")), key="key")
 
-    made_by = code_of("model.py", "format", "catalog", "storage", "collection.py") + str(folder)
+    made_by = code_of("model.py", "state", "log", "storage", "collection.py") + str(folder)
     home = kept(folder.parent, f"{folder.name[:-13]}-collection", made_by, fill)
     with Collection(home) as opened:
         yield lambda key: len(opened.lookup(key).rows)
