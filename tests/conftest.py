@@ -10,7 +10,7 @@ import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from support.servers import PostgresServer, S3Server
+    from support.servers import AzureServer, PostgresServer, S3Server
 
 
 @pytest.fixture(scope="session")
@@ -33,6 +33,21 @@ def s3_server() -> Iterator[S3Server]:
 
     server = S3Server()
     yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def azure_server() -> Iterator[AzureServer]:
+    """Azure Blob Storage, one for all tests; the environment says where it is."""
+    from support.servers import AzureServer
+
+    if not AzureServer.is_possible():
+        pytest.skip("Azure's emulator comes from npm, and there is no npm here")
+    server = AzureServer()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in server.environment.items():
+            patch.setenv(name, value)
+        yield server
     server.close()
 
 

@@ -23,7 +23,7 @@ from bench.case import Case, Job, Kit, label
 from bench.harness import Contender, Turn, timed
 from lading.log.table import Table
 from lading.snapshots.manifest import BuildMeta, ShardMeta, build_snapshot
-from lading.snapshots.stores.local import LocalStore
+from lading.snapshots.stores.files import LocalStore
 from lading.state.tables import create_tables, write_state
 
 SHARDS = 64

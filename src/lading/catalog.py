@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from lading.log.table_manifest import load_manifest as load
-from lading.log.table_manifest import manifest_of, place_given, rebuild_manifest
+from lading.log.table_manifest import manifest_of, rebuild_manifest
 from lading.log.table_manifest import write_manifest as write
 from lading.log.table_manifest_text import PartitionMeta, PartMeta, TableManifest, update_with_new_part
 from lading.log.table_manifest_text import new_manifest as new
@@ -33,7 +33,7 @@ def rebuild(table_dir: str | Path, table: str | None = None, order_by: str | Non
     from lading.log.table import Table
     from lading.upkeep.salvage import salvaged_state
 
-    table_dir = folder_of(place_given(table_dir))
+    table_dir = folder_of(table_dir)
     name = table or os.path.basename(os.path.abspath(table_dir))
     if Table.exists(table_dir):
         state = Table.open(table_dir).state

@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +20,12 @@ from lading.errors import ConfigError, Conflict, NotFound
 if TYPE_CHECKING:
     from lading.log.check import Problem
     from lading.log.table import Table
-    from lading.model import Commit
+    from lading.model import Commit, Place
     from lading.parts.fold import FoldSpec
     from lading.parts.intake import Footer
     from lading.read.lookup import Hit
     from lading.read.scan import Scan
     from lading.snapshots.stores.protocol import ManifestStore
-    from lading.storage.place import Where
     from lading.upkeep.rebuild import Restored
 
 
@@ -72,7 +70,7 @@ class Collection:
         from lading.log.table import Table
         from lading.read.opener import where_of
 
-        self.where: Where = where_of(folder, s3, cache)
+        self.where: Place = where_of(folder, s3, cache)
         self._table = Table.open(self.where) if Table.exists(self.where) else None
 
     @property
@@ -108,14 +106,12 @@ class Collection:
         from lading.log.names import path_to_add
         from lading.log.table import Table
         from lading.parts.intake import footer_to_add, in_parallel, is_sorted
+        from lading.storage.place import last_step
 
         paths = dict.fromkeys(path_to_add(self.where, file) for file in files)
         footers = in_parallel(lambda path: footer_to_add(self.where, path), paths)
         if self._table is None:
-            name = os.path.basename(
-                os.path.abspath(self.where) if isinstance(self.where, Path) else self.where.url
-            )
-            self._table = Table.create(self.where, name)
+            self._table = Table.create(self.where, last_step(self.where))
         outcome: list[Added] = []
         ascends = cache(partial(is_sorted, self.where))
 
@@ -186,7 +182,7 @@ class Collection:
         """
         from lading.log.changes import change, new_commit
         from lading.parts.fold import merge_files
-        from lading.storage.place import drop_file
+        from lading.storage.place import storage_of
 
         path = self._new_name(into)
 
@@ -210,7 +206,7 @@ class Collection:
             if not table.state.contains(
                 path
             ):  # in a bucket a commit that was made may be taken for another's
-                drop_file(self.where, path)
+                storage_of(self.where).delete(path)
                 raise
         return path
 
@@ -265,14 +261,12 @@ class Collection:
         self.close()
 
     def _opened(self) -> Table:
-        from lading.layout.table import LOG, LOG_FOLDER
         from lading.log.table import Table
 
         if self._table is None:
             if not Table.exists(self.where):
-                log = LOG if isinstance(self.where, Path) else LOG_FOLDER
                 raise NotFound(
-                    f"{self.where} is not a collection: it has no {log}",
+                    f"{self.where} is not a collection: it has no log",
                     hint=f"start one: lading collection add {self.where} FILE…",
                     file=str(self.where),
                 )
@@ -280,13 +274,13 @@ class Collection:
         return self._table
 
     def _new_name(self, into: str | None) -> str:
-        from lading.log.names import readable
-        from lading.storage.place import has_file
+        from lading.storage.place import storage_of
+        from lading.storage.protocol import utf8_name
 
-        name = readable(into or f"merged-{uuid.uuid4().hex[:16]}.parquet")
+        name = utf8_name(into or f"merged-{uuid.uuid4().hex[:16]}.parquet")
         if "/" in name or os.sep in name or name in (".", ".."):
             raise ConfigError(f"--into {name} is not a file name", hint="the file goes into the collection")
-        if has_file(self.where, name):
+        if storage_of(self.where).has(name):
             raise self._taken(name)
         return name
 
@@ -323,7 +317,7 @@ def _fold_spec(table: Table) -> FoldSpec:
 
     commit_id = uuid.uuid4().hex
     origin = Origin(table.table_id, commit_id, commit_id, table.state.order_by)
-    return FoldSpec(table.root, origin, table.state.schema)
+    return FoldSpec(table.place, origin, table.state.schema)
 
 
 def _adding(

@@ -37,20 +37,18 @@ DELIMITERS = {"csv": ",", "tsv": "\t"}  # of the formats that are delimited text
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A prefix in a bucket and what it takes to reach it: where a table lies that isn't in a folder."""
+    """Where something lies: a folder, or a prefix in a bucket and what it takes to reach it. A plain value
+    that travels to Spark's workers; what is done there goes through its storage (storage/place.py)."""
 
-    url: str  # s3://bucket/prefix, without credentials: safe to show
+    url: str  # a folder's path, or s3://bucket/prefix without credentials: safe to show
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # may hold keys: never shown
     cache: str | None = None  # the folder for copies of what is opened more than once
 
     def below(self, name: str) -> Place:
-        return Place(f"{self.url}/{name}", self.options, self.cache)
+        return Place(f"{self.url.rstrip('/')}/{name}", self.options, self.cache)
 
     def __str__(self) -> str:
         return self.url
-
-
-Root = str | Place  # what members' paths start from: a folder, or a place in a bucket
 
 
 class Zone(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -285,7 +283,7 @@ class IngestJob:
     """All that Spark needs to turn staged files into parts."""
 
     table: str
-    table_dir: Root  # parts go to <table_dir>/bucket=…/part-….parquet
+    table_dir: Place  # parts go to <table_dir>/bucket=…/part-….parquet
     table_id: str
     run_id: str
     commit_id: str

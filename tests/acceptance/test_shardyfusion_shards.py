@@ -22,7 +22,7 @@ from lading.snapshots.manifest import (
     open_snapshot_file,
     parse_snapshot,
 )
-from lading.snapshots.stores.local import LocalStore
+from lading.snapshots.stores.files import LocalStore
 
 pytestmark = pytest.mark.usefixtures("spark")
 

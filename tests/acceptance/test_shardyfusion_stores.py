@@ -35,9 +35,9 @@ from lading.model import SnapshotRef
 from lading.snapshots.manifest import BuildMeta, ShardMeta, build_snapshot, parse_snapshot
 from lading.snapshots.pointer import parse_pointer
 from lading.snapshots.stores.by_url import store_of
+from lading.snapshots.stores.files import BucketStore
 from lading.snapshots.stores.postgres.store import PostgresStore
 from lading.snapshots.stores.protocol import ManifestStore
-from lading.snapshots.stores.s3 import S3Store
 from lading.state.tables import write_state
 from lading.storage import bucket as objects
 from lading.storage.bucket import ObjectStorage
@@ -197,7 +197,7 @@ def test_no_request_names_a_data_file(s3_place: Place, s3_server: S3Server) -> N
     for name in data:
         storage.put_new(name, b"rows")
     with requests_of(s3_server) as (proxy, seen):
-        store = S3Store(root, s3_server.options(proxy.endpoint))
+        store = BucketStore(root, s3_server.options(proxy.endpoint))
         first = store.publish(b"one", "r1", sequence=1)
         store.publish(b"two", "r2", sequence=2)
         store.list_manifests()
@@ -244,7 +244,7 @@ def test_publishing_to_s3_is_two_puts_and_reading_two_gets(s3_place: Place, s3_s
     root = f"{s3_place.url}/{s3_place.table}"
     path = root.removeprefix("s3://")
     with requests_of(s3_server) as (proxy, seen):
-        store = S3Store(root, s3_server.options(proxy.endpoint))
+        store = BucketStore(root, s3_server.options(proxy.endpoint))
         store.publish(b"zero", "r0", sequence=0)
         seen.clear()
         published = store.publish(b"one", "r1", sequence=1)
@@ -493,7 +493,7 @@ def test_a_write_that_s3_never_gets_leaves_the_old_snapshot(
     proxy = Proxy(s3_server.port)
     marker = f"{s3_place.table}/{phase}".encode()
     proxy.cut = lambda data: "before" if data.startswith(b"PUT") and marker in data else None
-    store = S3Store(f"{s3_place.url}/{s3_place.table}", s3_server.options(proxy.endpoint))
+    store = BucketStore(f"{s3_place.url}/{s3_place.table}", s3_server.options(proxy.endpoint))
     error = PublishCurrentError if phase == "_CURRENT" else PublishManifestError
     with pytest.raises(error) as caught:
         store.publish(snapshot("new"), "new", sequence=2)

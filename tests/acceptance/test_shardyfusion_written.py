@@ -19,8 +19,7 @@ from lading.cli.main import invoke
 from lading.errors import ConfigError, ManifestParseError, NotFound, ShardError
 from lading.snapshots.history import history
 from lading.snapshots.opening import references
-from lading.snapshots.stores.local import LocalStore
-from lading.snapshots.stores.s3 import S3Store
+from lading.snapshots.stores.files import BucketStore, LocalStore
 from lading.storage.bucket import ObjectStorage
 
 VALUES = {key: b"value %d" % key for key in range(0, 400, 2)}
@@ -60,7 +59,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Put, Ope
         url,
         put_object(storage),
         lambda **more: lading.open(url, **options, **more),
-        S3Store(url, server.options()),
+        BucketStore(url, server.options()),
     )
 
 

@@ -41,7 +41,7 @@ from lading.serve.keys import KeySpec
 from lading.serve.routing import Router
 from lading.serve.spec import ServeSpec
 from lading.snapshots.manifest import BuildMeta, Sharding, ShardMeta, build_snapshot
-from lading.snapshots.stores.local import LocalStore
+from lading.snapshots.stores.files import LocalStore
 from lading.spark.read.frame import read
 from lading.spark.tally import CheckSpec, write_checked
 from lading.watch import Watch

@@ -274,7 +274,7 @@ class Killed(BaseException):
 def test_a_run_killed_around_the_two_writes_is_healed_by_the_next(project, monkeypatch, write):
     from lading.config.file import load as load_config
     from lading.run import run
-    from lading.snapshots.stores.local import LocalStore
+    from lading.snapshots.stores.files import LocalStore
 
     put(project / "data/h.csv", [(42, "x", 1)])
     real = LocalStore.swap_current

@@ -8,6 +8,7 @@ from lading.config.file import PROJECT_KEYS, SPARK_KEYS, load
 from lading.config.options import READ_OPTIONS
 from lading.config.table import TABLE_KEYS
 from lading.errors import ConfigError, NotFound
+from lading.model import Place
 
 WHOLE = r"""
 warehouse: out
@@ -56,7 +57,7 @@ def table(*lines: str) -> str:
 def test_a_whole_config_comes_out_typed_and_absolute(tmp_path):
     config = config_of(tmp_path, WHOLE)
     assert config.project == tmp_path
-    assert config.warehouse == tmp_path / "out"
+    assert config.warehouse == Place(str(tmp_path / "out"))
     assert config.cache == tmp_path / ".lading_cache"
     assert config.spark.master == "local[2]"
     assert config.spark.conf == {
@@ -74,7 +75,7 @@ def test_a_whole_config_comes_out_typed_and_absolute(tmp_path):
 def test_what_is_left_out_has_its_default(tmp_path):
     config = config_of(tmp_path, "tables: {t: {path: '*.json', format: json}}\n")
     found = config.tables["t"]
-    assert config.warehouse == tmp_path / "warehouse"
+    assert config.warehouse == Place(str(tmp_path / "warehouse"))
     assert config.spark.master == "local[*]"
     assert found.root == tmp_path
     assert (found.order_by, found.bucket_size, found.transform, found.columns_from_name) == (None,) * 4
@@ -83,7 +84,7 @@ def test_what_is_left_out_has_its_default(tmp_path):
 
 def test_every_table_has_its_places(tmp_path):
     config = config_of(tmp_path, WHOLE)
-    assert config.place("ships") == tmp_path / "out" / "ships"
+    assert config.place("ships") == Place(str(tmp_path / "out" / "ships"))
     assert config.source_manifest("ships") == tmp_path / "manifest" / "ships.json"
     assert config.schema_file("ships") == tmp_path / "schema" / "ships.yaml"
 
@@ -142,7 +143,7 @@ def test_every_error_is_listed_at_once(tmp_path):
         ("path: ../*.csv", "inside the root"),
         ("path: ''", "is empty"),
         ("path: voyages/", "names no file"),
-        ("root: gs://bucket/x", "aren't supported by this version"),
+        ("root: ftp://host/x", "aren't supported"),
         ("root: s3://key:secret@bucket/x", "s3://bucket/prefix"),
         ("inside: ../*.csv", "inside the root"),
         ("password_file: ''", "name a file"),
@@ -213,7 +214,10 @@ def test_a_warehouse_in_a_bucket_never_shows_its_keys(tmp_path):
     assert "sentinel" not in repr(config) + repr(place) + str(place)
 
 
-@pytest.mark.parametrize("url", ["gs://bucket/x", "s3://", "s3://key:secret@bucket/x", "s3://bucket/x?y=1"])
+@pytest.mark.parametrize(
+    "url",
+    ["ftp://host/x", "gs://", "az://key@box/x", "s3://", "s3://key:secret@bucket/x", "s3://bucket/x?y=1"],
+)
 def test_a_warehouse_is_a_folder_or_in_s3(tmp_path, url):
     error = refused(tmp_path, f"warehouse: {url}\n" + table())
     assert error.message.startswith("lading.yaml:1: warehouse:") and "secret" not in error.message

@@ -111,3 +111,13 @@ def test_every_key_is_in_the_guide() -> None:
     guide = (Path(__file__).parents[2] / "docs" / "guide.md").read_text(encoding="utf-8")
     for key in ("store", "s3", "postgres", *S3_KEYS, *POSTGRES_KEYS):
         assert f"`{key}`" in guide
+
+
+@pytest.mark.parametrize("url", ["gs://bucket/x", "az://box/x"])
+def test_google_and_azure_are_places_that_take_no_key_of_s3(tmp_path: Path, url: str) -> None:
+    table = f"t: {{root: {url}/raw, path: '*.csv', format: csv}}"
+    text = f"warehouse: {url}\nstore: {url}/store\ns3: {{access_key_id: sentinel}}\ntables: {{{table}}}\n"
+    (tmp_path / "lading.yaml").write_text(text)
+    config = load(tmp_path)
+    assert config.place("t").url == f"{url}/t" and config.place("t").options == ()
+    assert config.tables["t"].url == f"{url}/raw" and config.store == f"{url}/store"

@@ -16,7 +16,7 @@ import lading
 from lading.errors import LadingError, ManifestParseError
 from lading.log.table import Table
 from lading.snapshots.manifest import BuildMeta, ShardMeta, build_snapshot
-from lading.snapshots.stores import local, s3
+from lading.snapshots.stores import files
 from lading.snapshots.stores.postgres import store as postgres
 from lading.state import sqlite as snapshot_file
 from lading.state.tables import write_state
@@ -88,7 +88,7 @@ def test_what_a_stranger_adds_beside_is_kept_and_ignored(place: Place, whole: by
 
 def test_a_huge_manifest_costs_no_memory(place: Place, whole: bytes, tmp_path: Path, monkeypatch) -> None:
     """It is refused by its length, before it is fetched."""
-    for module in (local, s3, postgres, snapshot_file):
+    for module in (files, postgres, snapshot_file):
         monkeypatch.setattr(module, "SNAPSHOT_LIMIT", 1 << 20)
     store = place.open()
     huge = tampered(whole, "CREATE TABLE x AS SELECT zeroblob(12000000) AS y")

@@ -18,10 +18,10 @@ from support.servers import PostgresServer, Proxy, S3Server
 
 from lading.config.stores import PostgresNames
 from lading.errors import LadingError, ManifestStoreError, PublishCurrentError, PublishManifestError
+from lading.snapshots.stores.files import BucketStore
 from lading.snapshots.stores.postgres import connections as postgres_connections
 from lading.snapshots.stores.postgres.store import PostgresStore
 from lading.snapshots.stores.protocol import ManifestStore
-from lading.snapshots.stores.s3 import S3Store
 from lading.storage import bucket as objects
 
 
@@ -73,9 +73,9 @@ def marker_of(write: bytes, bucket: str) -> bytes:
 def test_a_cut_on_the_way_to_s3_is_made_up_for(
     s3_server: S3Server, s3_proxy: Proxy, bucket: str, write: bytes, side: str
 ) -> None:
-    direct = S3Store(bucket, s3_server.options())
+    direct = BucketStore(bucket, s3_server.options())
     direct.publish(b"old", "old", sequence=1)
-    store = S3Store(bucket, s3_server.options(s3_proxy.endpoint))
+    store = BucketStore(bucket, s3_server.options(s3_proxy.endpoint))
     s3_proxy.cut = cut = Cut(marker_of(write, bucket), side)
     published = store.publish(b"new", "new", sequence=2)
     assert cut.hits == 1 and published.outcome == "current"
@@ -94,9 +94,9 @@ def test_s3_that_is_gone_for_good_leaves_readers_a_whole_snapshot_and_the_next_p
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(objects, "RETRY", {**objects.RETRY, "max_retries": 1})
-    direct = S3Store(bucket, s3_server.options())
+    direct = BucketStore(bucket, s3_server.options())
     old = direct.publish(b"old", "old", sequence=1)
-    store = S3Store(bucket, s3_server.options(s3_proxy.endpoint))
+    store = BucketStore(bucket, s3_server.options(s3_proxy.endpoint))
     s3_proxy.cut = Cut(marker_of(write, bucket), side, for_good=True)
     second_phase = b"_CURRENT" in write
     with pytest.raises(PublishCurrentError if second_phase else PublishManifestError) as caught:
@@ -206,6 +206,7 @@ from lading.snapshots.stores.by_url import store_for
 from lading.config.stores import PostgresNames
 from lading.snapshots import publish
 from lading.snapshots.stores.postgres import statements as postgres_sql
+from lading.snapshots.stores.postgres import statements
 from lading.storage.bucket import ObjectStorage
 
 url, options, prefix, moment = json.loads(sys.argv[1])
@@ -216,13 +217,13 @@ def then_kill(call):
         kill()
     return both
 if moment == "before":
-    ObjectStorage.put_new = postgres_sql.insert_build = kill
+    ObjectStorage.put_new = statements.insert_build = kill
 elif moment == "between":
     ObjectStorage.put_new = then_kill(ObjectStorage.put_new)
-    postgres_sql.insert_build = then_kill(postgres_sql.insert_build)
+    statements.insert_build = then_kill(statements.insert_build)
 else:
     ObjectStorage.swap = then_kill(ObjectStorage.swap)
-    postgres_sql.insert_pointer = then_kill(postgres_sql.insert_pointer)
+    statements.insert_pointer = then_kill(statements.insert_pointer)
 store_for(url, "t", s3=options, postgres=PostgresNames(prefix=prefix)).publish(b"new", "new", sequence=2)
 """
 
@@ -236,7 +237,7 @@ def test_a_publisher_that_is_killed_leaves_old_or_new(
     url = bucket if kind == "s3" else postgres_server.url
     store: ManifestStore
     if kind == "s3":
-        store = S3Store(f"{bucket}/t", s3_server.options())
+        store = BucketStore(f"{bucket}/t", s3_server.options())
     else:
         store = PostgresStore(url, "t", PostgresNames(prefix=prefix))
     old = store.publish(b"old", "old", sequence=1)
@@ -268,7 +269,7 @@ def test_every_failure_is_an_error_of_ours(s3_server: S3Server, bucket: str) -> 
     """Nothing listens: no exception of a library's own gets out."""
     gone = Proxy(s3_server.port)
     gone.close()
-    store = S3Store(bucket, s3_server.options(gone.endpoint))
+    store = BucketStore(bucket, s3_server.options(gone.endpoint))
     for call in (store.load_current, store.list_manifests):
         with pytest.raises(LadingError) as caught:
             call()

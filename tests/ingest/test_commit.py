@@ -50,7 +50,7 @@ class Bench:
     def part(self, *keys: str) -> Member:
         """Written, and in no commit: two rows of each file."""
         origin = Origin(self.table.table_id, "run", "c", "id")
-        writer = PartWriter(self.table.root, 0, SCHEMA, origin)
+        writer = PartWriter(self.table.place, 0, SCHEMA, origin)
         ids = [source_id(key) for key in keys for _ in range(2)]
         writer.write(pa.table([list(range(len(ids))), ["x"] * len(ids), ids], schema=SCHEMA))
         return writer.close()

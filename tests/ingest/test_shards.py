@@ -17,7 +17,7 @@ from lading.ingest import release as gate
 from lading.run import plan_tables
 from lading.serve.routing import Router
 from lading.snapshots.history import Wanted
-from lading.snapshots.stores.s3 import S3Store
+from lading.snapshots.stores.files import BucketStore
 from lading.storage.bucket import ObjectStorage
 from lading.upkeep.merge import merge_table
 from lading.upkeep.pointer import publish_run, roll_back
@@ -314,8 +314,8 @@ def test_with_manifests_in_a_bucket_the_shards_are_there_too(
     assert names == kept
     read: list[str] = []
     with monkeypatch.context() as patch:  # a run with nothing to do asks for the pointer alone
-        load = S3Store.load_manifest
-        patch.setattr(S3Store, "load_manifest", lambda self, ref: read.append(ref) or load(self, ref))
+        load = BucketStore.load_manifest
+        patch.setattr(BucketStore, "load_manifest", lambda self, ref: read.append(ref) or load(self, ref))
         project.run()
         first = len(read)
         project.run()

@@ -18,7 +18,7 @@ from support.handmade import ServedTable
 from support.servers import S3Server
 
 import lading
-from lading.snapshots.stores.s3 import S3Store
+from lading.snapshots.stores.files import BucketStore
 
 KEYS = 60
 
@@ -121,7 +121,7 @@ def test_local_shards_in_a_storm(tmp_path: Path) -> None:
 def test_fetched_shards_in_a_storm(tmp_path: Path, s3_server: S3Server) -> None:
     """The cache holds two of six shards, so that asking for one means evicting another."""
     url = f"{s3_server.bucket(f'storm-{uuid.uuid4().hex[:12]}')}/w/ships"
-    store = S3Store(url, s3_server.options())
+    store = BucketStore(url, s3_server.options())
     table = ServedTable(tmp_path / "ships", num_dbs=6, store=store, storage=store.storage)
     table.publish({key: b"%d of %d" % (key, 1 - (1 + key // 8) % 3) for key in range(KEYS)})
     size = max(shard.db_bytes for _, shard in table.shards.values())

@@ -20,7 +20,6 @@ from support.servers import S3Server
 import lading
 from lading.log.table import Table
 from lading.model import Place
-from lading.storage.folder import write_new
 from lading.storage.place import Where, storage_of
 
 WRITERS = 8
@@ -116,10 +115,7 @@ def put_files(where: Where, names: list[str]) -> None:
     for number, name in enumerate(names):
         out = io.BytesIO()
         pq.write_table(pa.table({"k": [number]}), out)
-        if isinstance(where, Place):
-            storage_of(where).put_new(name, out.getvalue())
-        else:
-            write_new(where / name, out.getvalue())
+        storage_of(where).put_new(name, out.getvalue())
 
 
 def made_in(table: Table) -> list[tuple[str, str]]:

@@ -226,5 +226,5 @@ def test_a_commit_whose_fate_is_unknown_says_so(
 
 def test_credentials_are_in_no_text_of_a_place(s3_server: S3Server, url: str) -> None:
     somewhere = place(url, s3_server.options())
-    for text in (repr(somewhere), str(somewhere), repr(Table.create(somewhere, "t").root)):
+    for text in (repr(somewhere), str(somewhere), repr(Table.create(somewhere, "t").place)):
         assert s3_server.secret_key not in text and s3_server.access_key not in text

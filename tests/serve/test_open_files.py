@@ -14,7 +14,7 @@ from support.handmade import ServedTable
 from support.servers import S3Server
 
 from lading.serve.open.limit import OpenFiles
-from lading.snapshots.stores.s3 import S3Store
+from lading.snapshots.stores.files import BucketStore
 
 COUNT, SHARDS, FILES = 300, 100, 64
 
@@ -27,8 +27,8 @@ if spoil:
     sys.modules["apsw"] = None
 store = None
 if store_url:
-    from lading.snapshots.stores.s3 import S3Store
-    store = S3Store(store_url, options)
+    from lading.snapshots.stores.files import BucketStore
+    store = BucketStore(store_url, options)
 reader = lading.open(root, store, cache=cache)
 reader.get(0)  # what Python imports on the way is open by now
 resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
@@ -95,7 +95,7 @@ def test_no_file_left_at_all_is_said_with_what_helps(root: Path) -> None:
 
 def test_shards_fetched_from_a_bucket_are_bounded_too(s3_server: S3Server, tmp_path: Path) -> None:
     url = f"{s3_server.bucket(f'files-{uuid.uuid4().hex[:12]}')}/warehouse/ships"
-    store = S3Store(url, s3_server.options())
+    store = BucketStore(url, s3_server.options())
     table = ServedTable(tmp_path / "ships", num_dbs=60, store=store, storage=store.storage)
     table.publish({key: b"%d" % key for key in range(COUNT)})
     cache = tmp_path / "cache"

@@ -21,7 +21,7 @@ from lading.errors import ConfigError, ShardError
 from lading.serve.open import ranges as shard_ranges
 from lading.serve.open.cache import ShardCache
 from lading.snapshots.manifest import ShardMeta
-from lading.snapshots.stores.s3 import S3Store
+from lading.snapshots.stores.files import BucketStore
 from lading.storage.bucket import ObjectStorage
 
 
@@ -32,7 +32,7 @@ class Bucket:
         self.server = server
         self.url = f"{server.bucket(f'shards-{uuid.uuid4().hex[:12]}')}/warehouse/ships"
         self.folder = folder
-        self.store = S3Store(self.url, server.options())
+        self.store = BucketStore(self.url, server.options())
         self.table = ServedTable(folder / "ships", num_dbs=4, store=self.store, storage=self.store.storage)
         self.cache = folder / "cache"
 
@@ -42,7 +42,7 @@ class Bucket:
         return values
 
     def open(self, **options: Any) -> lading.Reader:
-        store = S3Store(self.url, self.server.options())
+        store = BucketStore(self.url, self.server.options())
         return lading.open(self.table.root, store, cache=self.cache, **options)
 
     def cached(self) -> list[Path]:
@@ -187,12 +187,12 @@ def test_the_least_recently_used_goes_first(tmp_path: Path) -> None:
 _ELSEWHERE = """
 import sys
 import lading
-from lading.snapshots.stores.s3 import S3Store
+from lading.snapshots.stores.files import BucketStore
 endpoint, url, root, cache, limit = sys.argv[1:]
 keys = {"access_key_id": "a", "secret_access_key": "b"}
 options = {"endpoint": endpoint, "region": "us-east-1", "allow_http": "true", **keys}
 for _ in range(3):
-    with lading.open(root, S3Store(url, options), cache=cache, cache_bytes=int(limit)) as reader:
+    with lading.open(root, BucketStore(url, options), cache=cache, cache_bytes=int(limit)) as reader:
         for key in range(200):
             assert reader.get(key) == b"%d" % key, key
 print("right")

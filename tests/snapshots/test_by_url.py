@@ -12,9 +12,9 @@ from support.places import KINDS, new_place
 
 from lading.config.stores import PostgresNames
 from lading.errors import ConfigError, ManifestStoreError
-from lading.snapshots.stores.asynchronous import AsyncOver, AsyncS3Store
+from lading.snapshots.stores.asynchronous import AsyncBucketStore, AsyncOver
 from lading.snapshots.stores.by_url import async_store_for, store_for
-from lading.snapshots.stores.local import LocalStore
+from lading.snapshots.stores.files import LocalStore
 
 
 def test_a_path_and_a_file_url_are_one_place(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_asynchronous_readers_see_what_was_published_and_can_write_nothing(
     place = new_place(kind, request, tmp_path)
     names = PostgresNames(prefix=place.prefix)
     reader = async_store_for(place.url, place.table, s3=place.s3, postgres=names)
-    assert isinstance(reader, AsyncS3Store if kind == "s3" else AsyncOver)
+    assert isinstance(reader, AsyncBucketStore if kind in ("s3", "azure") else AsyncOver)
 
     async def nothing_yet() -> None:
         assert await reader.load_current() is None and await reader.list_manifests() == []

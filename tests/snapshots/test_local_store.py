@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lading.errors import ManifestParseError, ManifestStoreError, PublishCurrentError
-from lading.snapshots.stores.local import LocalStore
+from lading.snapshots.stores.files import LocalStore
 
 
 def point_at(root: Path, ref: str) -> None:
@@ -135,7 +135,7 @@ def test_the_table_can_be_moved(store: LocalStore, tmp_path: Path) -> None:
 def test_publishers_in_other_processes_lose_nothing(store: LocalStore) -> None:
     script = (
         "import sys, pathlib\n"
-        "from lading.snapshots.stores.local import LocalStore\n"
+        "from lading.snapshots.stores.files import LocalStore\n"
         "store = LocalStore(pathlib.Path(sys.argv[1]))\n"
         "for n in range(int(sys.argv[2]), 42, 2):\n"
         "    store.publish(b'%d' % n, f'r{n}', sequence=n)\n"

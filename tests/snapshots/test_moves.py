@@ -11,7 +11,7 @@ from support.world import World
 from lading.errors import Conflict
 from lading.model import SnapshotRef
 from lading.snapshots.history import Wanted
-from lading.snapshots.stores.local import LocalStore
+from lading.snapshots.stores.files import LocalStore
 from lading.upkeep.pointer import publish_run, release_hold, roll_back
 
 

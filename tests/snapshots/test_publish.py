@@ -9,7 +9,7 @@ import pytest
 from lading.errors import ManifestStoreError, PublishCurrentError, PublishManifestError
 from lading.model import SnapshotRef
 from lading.snapshots.publish import publish_in_two_phases
-from lading.snapshots.stores.memory import MemoryStore
+from lading.snapshots.stores.files import MemoryStore
 
 
 class LostAnswer(MemoryStore):

@@ -14,7 +14,7 @@ import yaml
 from lading.errors import ConfigError, GateFailed, ManifestParseError
 from lading.ingest.release import Released, finish
 from lading.snapshots import runs
-from lading.snapshots import runs as run_files
+from lading.storage import folder
 
 NOW = datetime(2026, 4, 20, 15, 23, 1, 123456, tzinfo=UTC)
 
@@ -87,11 +87,11 @@ def test_a_run_that_leaves_the_block_has_succeeded(tmp_path: Path) -> None:
 def test_the_runs_own_error_is_shown_when_the_record_can_not_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError("disk full")
 
     with pytest.raises(ZeroDivisionError) as caught, runs.start(tmp_path, "r1"):
-        monkeypatch.setattr(run_files, "write_atomic", full)
+        monkeypatch.setattr(folder, "write_atomic", full)
         raise ZeroDivisionError
     assert "disk full" in caught.value.__notes__[0]
 
@@ -99,12 +99,12 @@ def test_the_runs_own_error_is_shown_when_the_record_can_not_be_written(
 def test_a_lease_that_can_not_be_prolonged_does_not_fail_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError("disk full")
 
     with runs.start(tmp_path, "r1", lease=timedelta(milliseconds=30)) as handle:
         with monkeypatch.context() as broken:
-            broken.setattr(run_files, "write_atomic", full)
+            broken.setattr(folder, "write_atomic", full)
             deadline = time.monotonic() + 10
             while "disk full" not in caplog.text:
                 assert time.monotonic() < deadline

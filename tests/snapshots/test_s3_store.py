@@ -10,8 +10,8 @@ from support.servers import S3Server
 
 from lading.errors import ConfigError, ManifestParseError, ManifestStoreError, PublishCurrentError
 from lading.snapshots.pointer import POINTER_LIMIT, encode_pointer
-from lading.snapshots.stores import s3
-from lading.snapshots.stores.s3 import S3Store
+from lading.snapshots.stores import files
+from lading.snapshots.stores.files import BucketStore
 from lading.storage.bucket import ObjectStorage
 
 
@@ -26,11 +26,11 @@ def storage(root: str, s3_server: S3Server) -> ObjectStorage:
 
 
 @pytest.fixture
-def store(root: str, s3_server: S3Server) -> S3Store:
-    return S3Store(root, s3_server.options())
+def store(root: str, s3_server: S3Server) -> BucketStore:
+    return BucketStore(root, s3_server.options())
 
 
-def test_the_layout_is_that_of_a_table_directory(store: S3Store, storage: ObjectStorage) -> None:
+def test_the_layout_is_that_of_a_table_directory(store: BucketStore, storage: ObjectStorage) -> None:
     published = store.publish(b"one", "r1", sequence=1)
     names = [named.name for named in storage.list()]
     assert names == ["_CURRENT", published.ref.removeprefix(f"{store.url}/")]
@@ -38,7 +38,7 @@ def test_the_layout_is_that_of_a_table_directory(store: S3Store, storage: Object
 
 
 @pytest.mark.parametrize("run_id", ["a b", "a%20b", "é*", "a#b?c&d", "x" * 150, "a\\b", "..", "%2F.."])
-def test_any_run_id_comes_back_as_it_was(store: S3Store, run_id: str) -> None:
+def test_any_run_id_comes_back_as_it_was(store: BucketStore, run_id: str) -> None:
     published = store.publish(b"one", run_id, sequence=1)
     assert store.load_manifest(published.ref) == b"one"
     assert [listed.run_id for listed in store.list_manifests()] == [run_id]
@@ -46,9 +46,9 @@ def test_any_run_id_comes_back_as_it_was(store: S3Store, run_id: str) -> None:
 
 
 def test_a_reference_elsewhere_is_never_followed(
-    store: S3Store, storage: ObjectStorage, s3_server: S3Server
+    store: BucketStore, storage: ObjectStorage, s3_server: S3Server
 ) -> None:
-    other = S3Store(f"{store.url}-other", s3_server.options())
+    other = BucketStore(f"{store.url}-other", s3_server.options())
     theirs = other.publish(b"theirs", "r1", sequence=1)
     mine = store.publish(b"mine", "r1", sequence=1)
     name = mine.ref.removeprefix(f"{store.url}/")
@@ -59,7 +59,9 @@ def test_a_reference_elsewhere_is_never_followed(
             store.set_current(ref)
 
 
-def test_a_malformed_pointer_is_named_and_a_rollback_mends_it(store: S3Store, storage: ObjectStorage) -> None:
+def test_a_malformed_pointer_is_named_and_a_rollback_mends_it(
+    store: BucketStore, storage: ObjectStorage
+) -> None:
     published = store.publish(b"one", "r1", sequence=1)
     for broken in (b"{", b"", b"x" * (POINTER_LIMIT + 1)):
         storage.swap("_CURRENT", broken, storage.head("_CURRENT").etag)
@@ -73,10 +75,10 @@ def test_a_malformed_pointer_is_named_and_a_rollback_mends_it(store: S3Store, st
 
 
 def test_a_pointer_that_went_away_and_came_back_is_not_taken_for_the_same(
-    store: S3Store, s3_server: S3Server
+    store: BucketStore, s3_server: S3Server
 ) -> None:
     first = store.publish(b"one", "r1", sequence=1)
-    other = S3Store(store.url, s3_server.options())
+    other = BucketStore(store.url, s3_server.options())
     other.publish(b"two", "r2", sequence=2)
     back = other.set_current(first.ref, hold=False, sequence=1)
     assert back.ref == first.ref
@@ -84,7 +86,7 @@ def test_a_pointer_that_went_away_and_came_back_is_not_taken_for_the_same(
     assert store.load_current() == back
 
 
-def test_a_pointer_of_a_foreign_writer_is_moved_on_from(store: S3Store, storage: ObjectStorage) -> None:
+def test_a_pointer_of_a_foreign_writer_is_moved_on_from(store: BucketStore, storage: ObjectStorage) -> None:
     first = store.publish(b"one", "r1", sequence=1)
     foreign = encode_pointer(replace(first.current, sequence=0, swap_id=""))
     storage.swap("_CURRENT", foreign, storage.head("_CURRENT").etag)
@@ -92,16 +94,16 @@ def test_a_pointer_of_a_foreign_writer_is_moved_on_from(store: S3Store, storage:
 
 
 def test_a_manifest_that_is_too_long_is_refused_before_it_is_fetched(
-    store: S3Store, monkeypatch: pytest.MonkeyPatch
+    store: BucketStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     published = store.publish(b"x" * 100, "r1", sequence=1)
-    monkeypatch.setattr(s3, "SNAPSHOT_LIMIT", 99)
+    monkeypatch.setattr(files, "SNAPSHOT_LIMIT", 99)
     with pytest.raises(ManifestParseError, match="100 bytes"):
         store.load_manifest(published.ref)
 
 
 def test_a_bucket_that_is_not_there_says_so(s3_server: S3Server) -> None:
-    store = S3Store("s3://no-such-bucket/x", s3_server.options())
+    store = BucketStore("s3://no-such-bucket/x", s3_server.options())
     with pytest.raises(ManifestStoreError) as caught:
         store.load_manifest("s3://no-such-bucket/x/manifests/2026-04-20T15:23:01.123456Z_run_id=r/manifest")
     assert caught.value.hint
@@ -112,5 +114,5 @@ def test_a_bucket_that_is_not_there_says_so(s3_server: S3Server) -> None:
 )
 def test_a_url_with_credentials_or_nonsense_is_refused_and_not_repeated(url: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        S3Store(url, {})
+        BucketStore(url, {})
     assert "sentinel" not in str(caught.value)

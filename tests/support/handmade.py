@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from lading.serve.routing import Router
 from lading.snapshots.manifest import BuildMeta, ShardMeta, build_snapshot
-from lading.snapshots.stores.local import LocalStore
+from lading.snapshots.stores.files import LocalStore
 from lading.snapshots.stores.protocol import ManifestStore, Published
 from lading.state.source_lists import SourceLists
 from lading.state.tables import StateColumns, StateMeta, write_state

@@ -15,7 +15,7 @@ from lading.snapshots.stores.protocol import ManifestStore
 if TYPE_CHECKING:
     import pytest
 
-KINDS = ("local", "memory", "postgres", "s3")
+KINDS = ("local", "memory", "postgres", "s3", "azure")
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,8 @@ def new_place(kind: str, request: pytest.FixtureRequest, folder: Path) -> Place:
     if kind == "s3":
         server = request.getfixturevalue("s3_server")
         return Place(kind, f"{server.bucket('places')}/{own}", s3=server.options())
+    if kind == "azure":
+        return Place(kind, f"{request.getfixturevalue('azure_server').container('places')}/{own}")
     if kind == "postgres":
         return Place(kind, request.getfixturevalue("postgres_server").url, prefix=f"t{own[:12]}")
     return Place(kind, f"memory://{own}" if kind == "memory" else str(folder / "store"))

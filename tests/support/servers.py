@@ -1,8 +1,12 @@
-"""Real servers for tests: S3 over HTTP in a process of its own, PostgreSQL, and a proxy that cuts."""
+"""Real servers for tests: S3, Azure Blob Storage, PostgreSQL, and a proxy that cuts."""
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import fcntl
+import hmac
+import http.client
 import shutil
 import socket
 import subprocess
@@ -13,6 +17,7 @@ import urllib.request
 import warnings
 from collections.abc import Callable
 from datetime import UTC, datetime
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +90,73 @@ class S3Server:
         self._process.stdin.close()
         self._process.wait(10)
         self._process.stdout.close()
+
+
+_AZURITE = "3.35.0"
+
+
+class AzureServer:
+    """Azurite, Microsoft's own emulator of Azure Blob Storage, on loopback; fetched from npm once a machine.
+
+    `environment` is what a program needs to find it."""
+
+    account = "devstoreaccount1"
+    key = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+    def __init__(self) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = int(free.getsockname()[1])
+        options = ["--blobHost", "127.0.0.1", "--blobPort", str(self.port)]
+        options += ["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry"]
+        self._process = subprocess.Popen([_azurite(), *options], stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        while "listens" not in (line := self._process.stdout.readline()):
+            assert line, "azurite did not start"
+        self._log = threading.Thread(target=self._process.stdout.read, daemon=True)  # of every request
+        self._log.start()
+        self.environment = {
+            "AZURE_STORAGE_USE_EMULATOR": "true",
+            "AZURITE_BLOB_STORAGE_URL": f"http://127.0.0.1:{self.port}",
+        }
+
+    @staticmethod
+    def is_possible() -> bool:
+        return shutil.which("npm") is not None and shutil.which("node") is not None
+
+    def container(self, name: str) -> str:
+        """Make a container, if there is none; its URL."""
+        date, version = formatdate(usegmt=True), "2021-08-06"
+        said = {"x-ms-date": date, "x-ms-version": version}
+        signed = ["PUT", *[""] * 11, *(f"{key}:{value}" for key, value in said.items())]
+        signed += [f"/{self.account}/{self.account}/{name}", "restype:container"]
+        digest = hmac.digest(base64.b64decode(self.key), "\n".join(signed).encode(), "sha256")
+        signature = f"SharedKey {self.account}:{base64.b64encode(digest).decode()}"
+        headers = {**said, "Authorization": signature, "Content-Length": "0"}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection.request("PUT", f"/{self.account}/{name}?restype=container", headers=headers)
+        assert connection.getresponse().status in (201, 409)
+        connection.close()
+        return f"az://{name}"
+
+    def close(self) -> None:
+        assert self._process.stdout is not None
+        self._process.terminate()
+        self._process.wait(10)
+        self._log.join(10)
+        self._process.stdout.close()
+
+
+def _azurite() -> str:
+    folder = Path(tempfile.gettempdir()) / f"lading-azurite-{_AZURITE}"
+    program = folder / "node_modules" / ".bin" / "azurite-blob"
+    folder.mkdir(exist_ok=True)
+    with open(folder / "install.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not program.exists():
+            command = ["npm", "install", "--prefix", str(folder), "--no-audit", f"azurite@{_AZURITE}"]
+            subprocess.run(command, check=True, capture_output=True)
+    return str(program)
 
 
 class PostgresServer:

@@ -26,10 +26,10 @@ from lading.parts.write import Origin, PartWriter
 from lading.snapshots.manifest import BuildMeta, ShardMeta, build_snapshot
 from lading.snapshots.runs import RunHandle, start
 from lading.snapshots.stores.by_url import store_of
-from lading.snapshots.stores.local import LocalStore
+from lading.snapshots.stores.files import LocalStore
 from lading.snapshots.stores.protocol import ManifestStore, Published
 from lading.state.tables import write_state
-from lading.storage.place import Where, place, root_of, storage_of
+from lading.storage.place import folder_of, place, storage_of
 
 SHARD = shard_bytes({(1).to_bytes(8, "big"): b"v"})
 SCHEMA = pa.schema([("id", pa.int64()), ("note", pa.string()), ("_source", pa.int64())])
@@ -56,7 +56,12 @@ class World:
         (folder / "data").mkdir(parents=True)
         table = TableConfig("t", folder / "data", "*.csv", "csv", order_by="id")
         self.config = Config(
-            folder, folder / "warehouse", folder / ".lading_cache", SparkConfig(), {"t": table}, folder / "x"
+            folder,
+            Place(str(folder / "warehouse")),
+            folder / ".lading_cache",
+            SparkConfig(),
+            {"t": table},
+            folder / "x",
         )
         self.now = datetime.now(UTC)
         self.live: set[str] = set()  # what the log has to hold, by the commits that were acknowledged
@@ -65,9 +70,8 @@ class World:
 
     def settle(self) -> None:
         """Where the table lies."""
-        self.where: Where = self.config.place("t")
-        assert isinstance(self.where, Path)
-        self.root = self.where
+        self.where: Place = self.config.place("t")
+        self.root = folder_of(self.where)
         self.store: ManifestStore = LocalStore(self.root)
         Table.create(self.where, "t").close()
 
@@ -91,7 +95,7 @@ class World:
 
     def write_part(self, run: InFlight, rows: int, *, table_id: str | None = None, nulls: int = 0) -> Member:
         origin = Origin(table_id or run.table.table_id, run.run_id, "c", "id")
-        writer = PartWriter(root_of(self.where), 0, SCHEMA, origin)
+        writer = PartWriter(self.where, 0, SCHEMA, origin)
         notes = [None] * nulls + ["x"] * (rows - nulls)
         writer.write(pa.table([list(range(rows)), notes, [run.number] * rows], schema=SCHEMA))
         member = writer.close()
@@ -143,8 +147,7 @@ class World:
         """One attempt's file, and how a manifest would name it."""
         url = f"{prefix}/run_id={run.run_id}/db={db_id:05d}/attempt={attempt:02d}"
         self.write(f"{url}/shard.db", SHARD)
-        if isinstance(self.where, Place):
-            url = f"{self.where}/{url}"
+        url = f"{storage_of(self.where).prefix}{url}"
         digest = hashlib.sha256(SHARD).hexdigest()
         return ShardMeta(
             db_id=db_id, db_url=url, attempt=attempt, row_count=1, min_key=1, max_key=1,

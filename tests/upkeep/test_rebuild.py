@@ -24,7 +24,7 @@ from lading.parts.fold import Fold, FoldSpec, fold_parts
 from lading.parts.rewrite import rewrite_members
 from lading.parts.write import Origin, PartWriter
 from lading.snapshots.manifest import BuildMeta, build_snapshot
-from lading.snapshots.stores.local import LocalStore
+from lading.snapshots.stores.files import LocalStore
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.sources.manifest import FileEntry, SourceManifest, load, save
 from lading.state.tables import write_state

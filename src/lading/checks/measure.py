@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lading.errors import ConfigError, PredicateError
-from lading.model import Member, Root, StartSpark
+from lading.model import Member, Place, StartSpark
 from lading.parts.rows import WantedRows, read_part
 from lading.read.scan import table_schema
 from lading.state.members import MemberStore
@@ -109,7 +109,7 @@ def _first_row(where: Predicate, members: MemberStore, session: StartSpark) -> s
     return first_found(session(), among, find)
 
 
-def _row_in(root: Root, wanted: WantedRows, member: Member) -> str | None:
+def _row_in(root: Place, wanted: WantedRows, member: Member) -> str | None:
     for batch in read_part(root, member, wanted):
         row = batch.slice(0, 1).to_pylist()[0]
         return ", ".join(f"{name}={value}" for name, value in row.items())

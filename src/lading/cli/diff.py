@@ -37,8 +37,8 @@ def diff(ctx: typer.Context, table: Table, before: Before, after: After, json: J
     config = known_table(ctx, table)
     store, folder = store_of(config, table), config.place(table)
     refs = [find(store, _wanted(text), folder) for text in (before, after)]
-    old = open_members(store, refs[0].ref, str(folder))
-    new = open_members(store, refs[1].ref, str(folder))
+    old = open_members(store, refs[0].ref, folder)
+    new = open_members(store, refs[1].ref, folder)
     try:
         found = difference(old, new)
     finally:

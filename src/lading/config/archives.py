@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from lading.config.section import Section
+from lading.config.stores import BUCKETS, scheme_of
 from lading.config.yaml import Line
 
 LIMIT_KEYS = ("max_members", "max_bytes", "max_ratio", "max_nesting", "max_line")
@@ -79,7 +80,7 @@ def password_file(table: Section, project: Path) -> Path | None:
 
 
 def is_bucket(root: str) -> bool:
-    return root.startswith("s3://")
+    return scheme_of(root) in BUCKETS
 
 
 def _limit(section: Section, name: str) -> int | None:

@@ -59,7 +59,7 @@ class Config:
     """A project: a folder with lading.yaml."""
 
     project: Path  # absolute
-    warehouse: Path | Place  # absolute, or in a bucket
+    warehouse: Place  # an absolute path, or in a bucket
     cache: Path
     spark: SparkConfig
     tables: dict[str, TableConfig]
@@ -81,10 +81,9 @@ class Config:
             file=str(self.file),
         )
 
-    def place(self, name: str) -> Path | Place:
+    def place(self, name: str) -> Place:
         """Where a table lies."""
-        warehouse = self.warehouse
-        return warehouse.below(name) if isinstance(warehouse, Place) else warehouse / name
+        return self.warehouse.below(name)
 
     def source_manifest(self, name: str) -> Path:
         return self.project / source_manifest(name)

@@ -19,10 +19,16 @@ from lading.model import Place
 S3_KEYS = ("endpoint", "region", "access_key_id", "secret_access_key", "session_token", "allow_http")
 POSTGRES_KEYS = ("prefix", "builds", "shards", "pointer")
 POSTGRES_SCHEMES = ("postgresql", "postgres")
-SCHEMES = ("s3", *POSTGRES_SCHEMES, "file", "memory")
+BUCKETS = ("s3", "gs", "az")
+SCHEMES = (*BUCKETS, *POSTGRES_SCHEMES, "file", "memory")
+# Where the credentials of a bucket belong that has no section of its own.
+ENVIRONMENT = {
+    "gs": "credentials come from GOOGLE_APPLICATION_CREDENTIALS, or from the machine's own account",
+    "az": "the account comes from AZURE_STORAGE_ACCOUNT_NAME, its key from AZURE_STORAGE_ACCOUNT_KEY",
+}
 
 _POSTGRES_URL = "postgresql://user:password@host/database"
-_MISTYPED = re.compile(r"\s*(?:postgres(?:ql)?|s3|file|memory)(?::|//)", re.IGNORECASE)
+_MISTYPED = re.compile(r"\s*(?:postgres(?:ql)?|s3|gs|az|file|memory)(?::|//)", re.IGNORECASE)
 _KEYWORDS = re.compile(r"\s*(?:host|hostaddr|port|dbname|user|password|service|passfile)\s*=", re.IGNORECASE)
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
@@ -51,12 +57,13 @@ def store_url(project: Path, section: Section) -> str | None:
     return _folder(project, local_path(text), "store", section)
 
 
-def warehouse(project: Path, section: Section, s3: dict[str, str], cache: Path) -> Path | Place:
+def warehouse(project: Path, section: Section, s3: dict[str, str], cache: Path) -> Place:
     """What `warehouse:` says: a folder, or a place in a bucket."""
     text = section.checked("warehouse", _warehouse_problem) or WAREHOUSE
-    if scheme_of(text) == "s3":
-        return Place(text.rstrip("/"), tuple(sorted(s3.items())), str(cache))
-    return Path(_folder(project, text, "warehouse", section))
+    if scheme_of(text) in BUCKETS:
+        options = tuple(sorted(s3.items())) if scheme_of(text) == "s3" else ()
+        return Place(text.rstrip("/"), options, str(cache))
+    return Place(_folder(project, text, "warehouse", section))
 
 
 def _folder(project: Path, text: str, key: str, section: Section) -> str:
@@ -67,7 +74,7 @@ def _folder(project: Path, text: str, key: str, section: Section) -> str:
 
 
 def _warehouse_problem(text: str) -> str | None:
-    if scheme_of(text) not in ("", "s3"):
+    if scheme_of(text) not in ("", *BUCKETS):
         return f"{scheme_of(text)}:// can't hold tables; use a folder or s3://bucket/prefix"
     return url_problem(text)
 
@@ -93,8 +100,9 @@ def url_problem(text: str) -> str | None:
         return "is not a URL; write special characters in user and password as %XX"
     if scheme in POSTGRES_SCHEMES and re.search(r"\s", text):
         return "has a space in it; write special characters in user and password as %XX"
-    if scheme == "s3" and (not parts.netloc or "@" in text or parts.query or parts.fragment):
-        return "must be s3://bucket/prefix; keys go to s3:, the environment or the AWS files"
+    if scheme in BUCKETS and (not parts.netloc or "@" in text or parts.query or parts.fragment):
+        keys = ENVIRONMENT.get(scheme, "keys go to s3:, the environment or the AWS files")
+        return f"must be {scheme}://bucket/prefix; {keys}"
     if scheme == "file" and (parts.netloc not in ("", "localhost") or not parts.path):
         return "must be file:///folder"
     if scheme in POSTGRES_SCHEMES and (

@@ -15,7 +15,7 @@ from lading.config.patterns import names_of, re2_of
 from lading.config.project import TableConfig
 from lading.config.section import Section
 from lading.config.serve import serve
-from lading.config.stores import almost_url, mistyped_url
+from lading.config.stores import almost_url, mistyped_url, scheme_of
 from lading.config.yaml import Line
 from lading.layout.project import CACHE, OBJECTS
 from lading.layout.table import SOURCE
@@ -111,9 +111,10 @@ def _bucket_size(section: Section) -> int | str | None:
 
 def _root_problem(text: str) -> str | None:
     if is_bucket(text):
-        return None if re.fullmatch(r"s3://[^/@?#]+(?:/[^?#]*)?", text) else "write it as s3://bucket/prefix"
+        plain = re.fullmatch(r"[a-z0-9]+://[^/@?#]+(?:/[^?#]*)?", text)
+        return None if plain else f"write it as {scheme_of(text)}://bucket/prefix"
     if _URL.match(text):
-        return "object-store roots other than s3:// aren't supported by this version; use a folder"
+        return "roots other than a folder, s3://, gs:// and az:// aren't supported"
     if almost_url(text):
         return "is neither a folder nor a URL; write a folder or s3://bucket/prefix"
     return None if text.strip() else "is empty; name a folder"

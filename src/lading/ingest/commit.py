@@ -157,7 +157,7 @@ def _rewritten(run: TableRun, members: Iterable[Member], drop: frozenset[int]) -
     several = list(members)
     try:
         return rewrite_members(
-            run.table.root,
+            run.table.place,
             several,
             drop,
             table_id=run.table.table_id,

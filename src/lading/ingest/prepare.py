@@ -68,7 +68,7 @@ def ingest_job(run: TableRun, prepared: Prepared) -> IngestJob:
     cfg = run.cfg
     return IngestJob(
         table=run.name,
-        table_dir=run.table.root,
+        table_dir=run.table.place,
         table_id=run.table.table_id,
         run_id=run.run_id,
         commit_id=run.commit_id,

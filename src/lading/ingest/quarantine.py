@@ -27,7 +27,7 @@ from lading.model import Commit, FoundFile, Source
 from lading.parts.write import Origin
 from lading.sources.fingerprint import source_id
 from lading.sources.manifest import load as load_source_manifest
-from lading.storage.place import drop_file
+from lading.storage.place import storage_of
 
 _TEXT = 1 << 16  # characters kept of a line of a file that was set aside whole
 
@@ -134,7 +134,7 @@ def keep_files(run: TableRun, whole: Sequence[Aside]) -> dict[int, Rejected]:
             "reason": one.reason,
             "text": _line_of(one),
         }
-        member = write_rows(iter([row]), run.table.root, origin)
+        member = write_rows(iter([row]), run.table.place, origin)
         assert member is not None
         kept[number] = Rejected(0, member.path, one.reason)
     return kept
@@ -201,7 +201,7 @@ def drop_aside(config: Config, name: str, key: str | None = None) -> list[SetAsi
     recipe = table.state.meta.recipe
     table.commit(Commit(new_id(), f"drop-{new_id()[:8]}", now_text(), recipe, sources=forgotten))
     for source in kept:
-        drop_file(table.place, str(source.quarantine))
+        storage_of(table.place).delete(str(source.quarantine))
     return [SetAside(one.key, one.rejected, one.aside, one.processed_at, False) for one in kept]
 
 
@@ -241,14 +241,14 @@ def _rows(table: Table, source: Source) -> Iterator[dict[str, Any]]:
 
     path = str(source.quarantine)
     try:
-        with open_parquet(table.root, path) as file:
+        with open_parquet(table.place, path) as file:
             for batch in file.iter_batches(batch_size=1024):
                 for row in batch.to_pylist():
                     del row[SOURCE]
                     yield row
     except (OSError, pa.ArrowException) as error:
         raise PartError(
-            f"{shown_path(table.root, path)}, with rows of {source.key} that were set aside, can't be read: "
+            f"{shown_path(table.place, path)}, with rows of {source.key} that were set aside, can't be read: "
             f"{error}",
             hint=f"lading quarantine replay {table.state.meta.table} --file '{source.key}' keeps them anew",
             file=source.key,

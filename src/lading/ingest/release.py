@@ -200,7 +200,7 @@ class _Attempt:
         self.watch.phase(self.cfg.name, "gate")
         new = _as_members(self.table)
         try:
-            seen = None if current is None else open_members(store, current.ref, self.table.root)
+            seen = None if current is None else open_members(store, current.ref, self.table.place)
         except NotFound:
             seen = None  # another writer's: it has no rows to compare with
         try:
@@ -216,7 +216,7 @@ def _as_members(table: Table) -> MemberStore:
     """The log's state in the form that a snapshot has, so that both sides are asked the same way."""
     con = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     write_state(con, table.state.meta, table.state.columns())
-    return MemberStore(con, table.root)
+    return MemberStore(con, table.place)
 
 
 def refusal_of(store: ManifestStore, table: str, listed: SnapshotRef) -> GateFailed | None:

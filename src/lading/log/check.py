@@ -9,7 +9,7 @@ from lading.log.table import Table
 from lading.model import Member
 from lading.parts.intake import footer_of, in_parallel
 from lading.parts.open import shown_path
-from lading.storage.place import Where, root_of
+from lading.storage.place import Where
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def _problem(where: Where, member: Member) -> Problem | None:
     try:
         footer = footer_of(where, member.path)
     except FileNotFoundError:
-        return Problem(member.path, f"{shown_path(root_of(where), member.path)} is not there")
+        return Problem(member.path, f"{shown_path(where, member.path)} is not there")
     except LadingError as error:
         return Problem(member.path, error.message)
     if footer.bytes != member.bytes:

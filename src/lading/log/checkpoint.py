@@ -4,21 +4,22 @@ in a bucket (object_checkpoint.py)."""
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
 from lading.errors import LadingError, LogCorrupt, ManifestParseError
 from lading.layout.table import CHECKPOINT, CHECKPOINT_FOLDER
-from lading.log.object_checkpoint import connect_newest, put_checkpoint
+from lading.log.object_checkpoint import connect_each, connect_newest, newest_checkpoint, put_checkpoint
 from lading.model import Place
 from lading.state.members import MemberStore
 from lading.state.tables import StateColumns, StateMeta, write_state
 from lading.storage.folder import write_atomic
-from lading.storage.place import Where
+from lading.storage.place import storage_of
 
 
-def write_checkpoint(folder: Where, meta: StateMeta, state: StateColumns) -> None:
+def write_checkpoint(place: Place, meta: StateMeta, state: StateColumns) -> None:
     con = sqlite3.connect(":memory:", isolation_level=None)
     try:
         con.execute("BEGIN")
@@ -27,16 +28,26 @@ def write_checkpoint(folder: Where, meta: StateMeta, state: StateColumns) -> Non
         payload = con.serialize()
     finally:
         con.close()
-    if isinstance(folder, Place):
-        put_checkpoint(folder, meta.sequence, payload)
+    folder = storage_of(place).folder
+    if folder is None:
+        put_checkpoint(place, meta.sequence, payload)
     else:
         write_atomic(folder / CHECKPOINT, payload)
 
 
-def open_checkpoint(folder: Where) -> MemberStore | None:
+def newest_name(place: Place) -> str | None:
+    """What the newest checkpoint is called; None when none was written yet."""
+    storage = storage_of(place)
+    if storage.folder is None:
+        return newest_checkpoint(place)
+    return CHECKPOINT if storage.has(CHECKPOINT) else None
+
+
+def open_checkpoint(place: Place) -> MemberStore | None:
     """The checkpoint, mapped and not decoded; None when none was written yet."""
-    if isinstance(folder, Place):
-        return _open_object(folder)
+    folder = storage_of(place).folder
+    if folder is None:
+        return _open_object(place)
     path = folder / CHECKPOINT
     if not path.exists():
         return None
@@ -46,7 +57,7 @@ def open_checkpoint(folder: Where) -> MemberStore | None:
         con = sqlite3.connect(uri, uri=True, check_same_thread=False)
     except sqlite3.Error as error:
         raise damaged(str(error)) from error
-    store = MemberStore(con, str(folder), damaged)
+    store = MemberStore(con, place, damaged)
     try:
         con.execute("PRAGMA mmap_size = 1073741824")
         _ = store.meta
@@ -57,6 +68,17 @@ def open_checkpoint(folder: Where) -> MemberStore | None:
         con.close()
         raise
     return store
+
+
+def each_checkpoint(place: Place) -> Iterator[MemberStore]:
+    """Every checkpoint that can be opened, the newest first."""
+    if storage_of(place).folder is None:
+        yield from (MemberStore(connection, place) for connection in connect_each(place))
+        return
+    with suppress(LadingError):
+        found = open_checkpoint(place)
+        if found is not None:
+            yield found
 
 
 def _open_object(place: Place) -> MemberStore | None:

@@ -15,8 +15,8 @@ from pathlib import Path
 import xxhash
 
 from lading.errors import CommitUnknown, LogCorrupt, NotFound
-from lading.layout.table import LOG, LOG_LOCK, OVERLAY
-from lading.state.frame import Frames, LogHeader, decode_frames, decode_header
+from lading.layout.table import CHECKPOINT, LOG, LOG_LOCK, OVERLAY
+from lading.state.frame import Frames, LogHeader, Salvage, decode_frames, decode_header, salvage
 from lading.state.overlay import Covered, Overlay, decode_overlay
 from lading.storage.folder import locked, write_atomic, write_new, write_passing
 
@@ -69,6 +69,25 @@ class LogFile:
 
     def size(self) -> int:
         return self.path.stat().st_size
+
+    def mark(self) -> object:
+        """Another one as soon as somebody wrote, for two stats."""
+        return tuple(_signature(self._folder / name) for name in (LOG, CHECKPOINT))
+
+    def is_behind(self, sequence: int) -> bool:
+        """The mark tells."""
+        return False
+
+    def last_number(self) -> int:
+        """Of commits that have names of their own: none here."""
+        return 0
+
+    def salvage(self) -> Salvage:
+        """What can be read of a log that may be damaged."""
+        try:
+            return salvage(self.path.read_bytes())
+        except OSError:
+            return Salvage(None, [], 0)
 
     def create(self, header: LogHeader) -> None:
         """Start a log; FileExistsError if there is one."""
@@ -177,6 +196,14 @@ class LogFile:
             hint="somebody truncated it: restore it, or run `lading collection rebuild`",
             file=str(self.path),
         )
+
+
+def _signature(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _write_all(fd: int, data: bytes, offset: int) -> None:

@@ -21,7 +21,7 @@ import msgspec
 
 from lading.errors import CommitUnknown, Conflict, LogCorrupt, NotFound, StorageError
 from lading.layout.table import LOG_FOLDER, log_object, number_of
-from lading.log.file import LogTail
+from lading.log.file import LogTail, OpenedLog
 from lading.log.object_checkpoint import checkpoint_from
 from lading.model import Commit, Place
 from lading.state.frame import Frames, LogHeader, Salvage, decode_frames, decode_header
@@ -51,6 +51,14 @@ class ObjectLog:
     def size(self) -> int:
         return sum(one.size for one in self._storage.list(LOG_FOLDER))
 
+    def mark(self) -> object:
+        """Nothing that says by itself whether somebody wrote."""
+        return None
+
+    def is_behind(self, sequence: int) -> bool:
+        """Whether there is a commit after `sequence`, for one request."""
+        return is_taken(self._place, sequence + 1)
+
     def create(self, header: LogHeader) -> None:
         """Start a log; FileExistsError if there is one."""
         self._storage.put_new(log_object(0), header.to_bytes())
@@ -76,6 +84,10 @@ class ObjectLog:
             header = msgspec.structs.replace(header, base=max(header.base, *missing))
         commits = [commit for commit in found if commit.sequence > header.base]
         return LogTail(header, Frames(commits, end, torn=False))
+
+    def open(self, log_id: str, offset: int, base: int) -> OpenedLog:
+        """As `read`, for whoever has the checkpoint of sequence `base`."""
+        return OpenedLog(self.read(log_id, offset))
 
     def append(self, frame: bytes, end: int) -> int:
         """Create the object behind `end`; Taken if somebody else did, CommitUnknown if that can't be told,
@@ -166,30 +178,26 @@ class ObjectLog:
             )
         return frames.commits[0]
 
-
-def salvage_objects(place: Place) -> Salvage:
-    """What can be read of a log that may be damaged; numbers that were cleaned away don't count as damage."""
-    storage = storage_of(place)
-    try:
-        header = decode_header(storage.get(log_object(0)))[0]
-    except (FileNotFoundError, LogCorrupt, msgspec.DecodeError):
-        header = None
-    numbers = [n for n in map(number_of, (one.name for one in storage.list(LOG_FOLDER))) if n]
-    commits: list[Commit] = []
-    log = ObjectLog(place)
-    for at, number in enumerate(numbers):
+    def salvage(self) -> Salvage:
+        """What can be read of a log that may be damaged; numbers that were cleaned away are no damage."""
         try:
-            commit = log._frame(number)
-        except LogCorrupt:
-            return Salvage(header, commits, len(numbers) - at - 1)
-        if commit is not None:
-            commits.append(commit)
-    return Salvage(header, commits, 0)
+            header = decode_header(self._storage.get(log_object(0)))[0]
+        except (FileNotFoundError, LogCorrupt, msgspec.DecodeError):
+            header = None
+        numbers = [n for n in map(number_of, (one.name for one in self._storage.list(LOG_FOLDER))) if n]
+        commits: list[Commit] = []
+        for at, number in enumerate(numbers):
+            try:
+                commit = self._frame(number)
+            except LogCorrupt:
+                return Salvage(header, commits, len(numbers) - at - 1)
+            if commit is not None:
+                commits.append(commit)
+        return Salvage(header, commits, 0)
 
-
-def last_number(place: Place) -> int:
-    """The greatest number that a commit was given, 0 before the first."""
-    return max((number_of(one.name) or 0 for one in storage_of(place).list(LOG_FOLDER)), default=0)
+    def last_number(self) -> int:
+        """The greatest number that a commit was given, 0 before the first."""
+        return max((number_of(one.name) or 0 for one in self._storage.list(LOG_FOLDER)), default=0)
 
 
 def replace_header(place: Place, header: LogHeader, keep_as: str) -> tuple[str, ...]:

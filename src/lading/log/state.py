@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from lading.errors import LogCorrupt
-from lading.model import Bound, Commit, Member, Root, Source
+from lading.model import Bound, Commit, Member, Place, Source
 from lading.state.key_index import KeyIndex
 from lading.state.members import MemberStore, zone_loader
 from lading.state.overlay import Added, Covered, Overlay, Read
@@ -29,7 +29,7 @@ from lading.where.tree import Predicate
 class TableState:
     """A `MemberSet` over a checkpoint and an overlay; `apply` moves it one commit on."""
 
-    root: Root
+    root: Place
     meta: StateMeta
     base: MemberStore | None = None
     removed: set[str] = field(default_factory=set)  # paths of the base that are no longer live
@@ -41,7 +41,7 @@ class TableState:
     _by_key: KeyIndex | None = None  # of `added`, from the first question on
 
     @staticmethod
-    def over(root: Root, base: MemberStore | None, overlay: Overlay) -> TableState:
+    def over(root: Place, base: MemberStore | None, overlay: Overlay) -> TableState:
         """The state that an overlay of this very base describes."""
         removed, gone = set(overlay.removed), set(overlay.gone)
         return TableState(root, overlay.meta, base, removed, gone, (overlay, {}), (overlay, {}))

@@ -17,11 +17,11 @@ from lading.log.conflict import expired, refuse_conflicts
 from lading.log.file import LogFile, OpenedLog, Trail
 from lading.log.objects import ObjectLog, Taken
 from lading.log.state import TableState
-from lading.model import Commit, Place, Root
+from lading.model import Commit, Place
 from lading.state.frame import FORMAT_VERSION, LogHeader, encode_commit
 from lading.state.members import MemberStore
 from lading.state.tables import StateMeta
-from lading.storage.place import Where, folder_of, root_of
+from lading.storage.place import Where, folder_of, place_of, storage_of
 
 CHECKPOINT_EVERY = 1000  # commits
 CHECKPOINT_CHANGES = 10_000  # members changed since, if that is a quarter of them or more
@@ -34,13 +34,13 @@ class Table:
     """The one handle on a collection's log; its `state` is as of the last open, refresh or commit."""
 
     def __init__(
-        self, place: Where, state: TableState, header: LogHeader, end: int, trail: Trail | None = None
+        self, place: Place, state: TableState, header: LogHeader, end: int, trail: Trail | None = None
     ) -> None:
         self.place = place
         self.state = state
         self._header = header
         self._end = end
-        self._log = _log_of(place)
+        self._log = log_of(place)
         # What `state` was read from, behind its checkpoint; None in a bucket, and when that is in no log now.
         self._trail = trail
         self._loose = 0  # commits of it that no overlay has
@@ -49,11 +49,6 @@ class Table:
     def folder(self) -> Path:
         """Where it lies, for what can be done to a table in a folder only; ConfigError for a bucket."""
         return folder_of(self.place)
-
-    @property
-    def root(self) -> Root:
-        """What members' paths start from."""
-        return root_of(self.place)
 
     @property
     def table_id(self) -> str:
@@ -68,27 +63,28 @@ class Table:
         return 0 if self.state.base is None else self.state.base.meta.sequence
 
     @staticmethod
-    def exists(folder: Where) -> bool:
-        return _log_of(folder).exists()
+    def exists(place: Where) -> bool:
+        return log_of(place).exists()
 
     @classmethod
-    def create(cls, folder: Where, name: str, *, now: datetime | None = None) -> Table:
+    def create(cls, place: Where, name: str, *, now: datetime | None = None) -> Table:
         """Start an empty table; one that somebody else started meanwhile is opened instead."""
         created = (now or datetime.now(UTC)).isoformat()
         header = LogHeader(FORMAT_VERSION, name, uuid.uuid4().hex, uuid.uuid4().hex, created, 0)
         try:
-            _log_of(folder).create(header)
+            log_of(place).create(header)
         except FileExistsError:
-            return cls.open(folder)
-        return cls.open(folder)
+            return cls.open(place)
+        return cls.open(place)
 
     @classmethod
-    def open(cls, folder: Where) -> Table:
+    def open(cls, place: Where) -> Table:
         """Checkpoint and the commits behind it. A compaction in between is noticed and looked at again."""
+        place = place_of(place)
         for _ in range(10):
-            base = open_checkpoint(folder)
+            base = open_checkpoint(place)
             known = base.meta if base is not None else None
-            opened = _opened(folder, known)
+            opened = _opened(place, known)
             tail = opened.tail
             if tail.header.base <= (known.sequence if known else 0):
                 break
@@ -96,11 +92,11 @@ class Table:
                 base.close()
         else:
             raise LogCorrupt(
-                f"{folder} has a log that starts behind sequence {tail.header.base} and no checkpoint for it",
+                f"{place} has a log that starts behind sequence {tail.header.base} and no checkpoint for it",
                 hint="manifest.db is missing or old: restore it, or run `lading collection rebuild`",
             )
-        state = _state_at(folder, base, opened)
-        table = cls(folder, state, tail.header, tail.frames.end, opened.trail)
+        state = _state_at(place, base, opened)
+        table = cls(place, state, tail.header, tail.frames.end, opened.trail)
         table._apply(tail.frames.commits)
         return table
 
@@ -158,7 +154,7 @@ class Table:
 
     def history(self) -> list[Commit]:
         """Every commit that the log still holds, oldest first; compaction takes them away."""
-        return _log_of(self.place).read().frames.commits
+        return self._log.read().frames.commits
 
     def checkpoint_if_due(self) -> bool:
         """Write one if opening the table would otherwise mean decoding much."""
@@ -263,7 +259,7 @@ class Table:
         write_checkpoint(self.place, meta, self.state.columns())
         old, base = self.state.base, open_checkpoint(self.place)
         assert base is not None
-        self.state, self._loose = TableState(self.root, self.state.meta, base), 0
+        self.state, self._loose = TableState(self.place, self.state.meta, base), 0
         if isinstance(self._log, LogFile):
             self._trail = Trail(log_id, self.state.sequence, offset)
             with suppress(OSError):  # it is of another checkpoint, and counts no more
@@ -272,32 +268,31 @@ class Table:
             old.close()
 
 
-def log_bytes(where: Where) -> int:
+def log_bytes(place: Where) -> int:
     """How large the log is, its checkpoints apart."""
-    return _log_of(where).size()
+    return log_of(place).size()
 
 
-def _log_of(place: Where) -> LogFile | ObjectLog:
-    return ObjectLog(place) if isinstance(place, Place) else LogFile(place)
+def log_of(where: Where) -> LogFile | ObjectLog:
+    """A file that grows, where files can; else one object a commit."""
+    folder = storage_of(where).folder
+    return ObjectLog(place_of(where)) if folder is None else LogFile(folder)
 
 
-def _opened(place: Where, known: StateMeta | None) -> OpenedLog:
+def _opened(place: Place, known: StateMeta | None) -> OpenedLog:
     """What lies behind a checkpoint, or behind the log's beginning."""
     log_id, offset, base = (known.log_id, known.log_offset, known.sequence) if known else ("", 0, 0)
-    if isinstance(place, Place):
-        return OpenedLog(ObjectLog(place).read(log_id, offset))
-    return LogFile(place).open(log_id, offset, base)
+    return log_of(place).open(log_id, offset, base)
 
 
-def _state_at(folder: Where, base: MemberStore | None, opened: OpenedLog) -> TableState:
-    root = root_of(folder)
+def _state_at(place: Place, base: MemberStore | None, opened: OpenedLog) -> TableState:
     if base is not None and base.meta.table_id != opened.tail.header.table_id:
         raise LogCorrupt(
-            f"{folder}: manifest.db and manifest.log are of different tables",
+            f"{place}: manifest.db and manifest.log are of different tables",
             hint="restore both from one backup, or run `lading collection rebuild`",
         )
     if opened.overlay is not None:
-        return TableState.over(root, base, opened.overlay)
+        return TableState.over(place, base, opened.overlay)
     if base is not None:
-        return TableState(root, msgspec.structs.replace(base.meta, log_id="", log_offset=0), base)
-    return TableState(root, StateMeta.before_the_first_commit(opened.tail.header))
+        return TableState(place, msgspec.structs.replace(base.meta, log_id="", log_offset=0), base)
+    return TableState(place, StateMeta.before_the_first_commit(opened.tail.header))

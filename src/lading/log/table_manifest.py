@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lading.errors import ConfigError, ManifestStoreError
+from lading.errors import ManifestStoreError
 from lading.layout.table import (
     PART_SUFFIX,
     TABLE_MANIFEST,
@@ -29,23 +29,19 @@ from lading.log.table_manifest_text import (
     new_manifest,
     update_with_new_part,
 )
-from lading.model import Member, Place
-from lading.storage.folder import modified_at, write_atomic
-from lading.storage.place import Where, folder_of, place, storage_of
+from lading.model import Member
+from lading.storage.folder import modified_at
+from lading.storage.place import Where, folder_of, storage_of
 
 # Microseconds a unit of a Parquet or Arrow timestamp, as (multiply, divide).
 _MICROSECONDS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 
 
-def load_manifest(table_dir: str | Where) -> TableManifest | None:
-    """The manifest of the table in `table_dir`, None when it has none. Opens no part."""
-    table_dir = place_given(table_dir)
-    path = f"{table_dir}/{TABLE_MANIFEST}"
+def load_manifest(place: Where) -> TableManifest | None:
+    """The manifest of the table at `place`, None when it has none. Opens no part."""
+    path = f"{place}/{TABLE_MANIFEST}"
     try:
-        if isinstance(table_dir, Place):
-            data = storage_of(table_dir).get(TABLE_MANIFEST)
-        else:
-            data = (table_dir / TABLE_MANIFEST).read_bytes()
+        data = storage_of(place).get(TABLE_MANIFEST)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -55,19 +51,13 @@ def load_manifest(table_dir: str | Where) -> TableManifest | None:
     return decode_manifest(data, path)
 
 
-def write_manifest(
-    table_dir: str | Where, manifest: TableManifest, extra: Mapping[str, Any] | None = None
-) -> None:
+def write_manifest(place: Where, manifest: TableManifest, extra: Mapping[str, Any] | None = None) -> None:
     """Replace manifest.json, creating the table's directory if need be; OSError when it can't be.
 
     The temporary file has one fixed name, as the layout prescribes: one writer a table at a time.
     """
     data = encode_manifest(manifest, extra)
-    table_dir = place_given(table_dir)
-    if isinstance(table_dir, Place):
-        storage_of(table_dir).put(TABLE_MANIFEST, data)
-    else:
-        write_atomic(table_dir / TABLE_MANIFEST, data, temporary=TABLE_MANIFEST_TEMPORARY)
+    storage_of(place).put(TABLE_MANIFEST, data, beside=TABLE_MANIFEST_TEMPORARY)
 
 
 def manifest_of(table: str, members: Iterable[Member], *, created_at: str, updated_at: str) -> TableManifest:
@@ -96,7 +86,7 @@ def rebuild_manifest(table_dir: str | Path, table: str, order_by: str | None = N
     the key that its directory has, `7` for `bucket=7`: parts are found below `bucket=<key>`.
     """
     manifest = new_manifest(table)
-    for bucket_dir in _sorted_entries(folder_of(place_given(table_dir))):
+    for bucket_dir in _sorted_entries(folder_of(table_dir)):
         key = bucket_key_of(bucket_dir.name)
         if key is None or not bucket_dir.is_dir(follow_symlinks=False):
             continue
@@ -105,17 +95,6 @@ def rebuild_manifest(table_dir: str | Path, table: str, order_by: str | None = N
                 part = _part_from_footer(Path(file.path), order_by)
                 update_with_new_part(manifest, int(key), part, key=key)
     return manifest
-
-
-def place_given(table_dir: str | Where) -> Where:
-    """A URL is a place in a bucket, and never a folder called `s3:`."""
-    if not isinstance(table_dir, str):
-        return table_dir
-    if "://" not in table_dir:
-        return Path(table_dir)
-    if not table_dir.startswith("s3://"):
-        raise ConfigError(f"{table_dir} is not a table", hint="give a folder, or s3://bucket/prefix")
-    return place(table_dir)
 
 
 def _within_bucket(path: str, bucket: int) -> str:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lading.layout.table import SOURCE
-from lading.model import Member, Root
+from lading.model import Member, Place
 from lading.parts.sort import value_ends, value_starts
 from lading.parts.write import ROW_GROUP, Origin, PartWriter
 
@@ -36,7 +36,7 @@ class Cutter:
 
     def __init__(
         self,
-        table_dir: Root,
+        table_dir: Place,
         schema: pa.Schema,
         origin: Origin,
         bucket_size: int | None,

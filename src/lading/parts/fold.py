@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from lading.errors import PartError
 from lading.layout.table import SOURCE
-from lading.model import Member, Root
+from lading.model import Member, Place
 from lading.parts.conform import conformed
 from lading.parts.cut import Limits
 from lading.parts.open import open_parquet, row_batches, shown_path
@@ -54,7 +54,7 @@ class Fold(msgspec.Struct, frozen=True):
 class FoldSpec:
     """What all folds of one merge have in common; travels to Spark's workers."""
 
-    table_dir: Root
+    table_dir: Place
     origin: Origin
     schema: bytes  # Arrow IPC schema of the table
     target: int = TARGET_SIZE
@@ -115,7 +115,7 @@ def merge_files(members: Sequence[Member], spec: FoldSpec, path: str) -> Member:
     return msgspec.structs.replace(writer.close(), tier=max(member.tier for member in members))
 
 
-def live_batches(table_dir: Root, members: Sequence[Member], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def live_batches(table_dir: Place, members: Sequence[Member], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows of `members` that count, one member after the other, in the table's terms."""
     for member in members:
         path = shown_path(table_dir, member.path)

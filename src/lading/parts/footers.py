@@ -16,11 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lading.model import Member, Root
+from lading.model import Member, Place
 from lading.parts.footer import FooterZones
 from lading.parts.open import open_parquet
 from lading.state.prune import may_match
 from lading.state.zones import ZoneVector
+from lading.storage.place import storage_of
 from lading.where.bind import Predicate
 
 _MOST = 1 << 16  # column chunks that the kept footers describe, some hundred bytes each
@@ -69,11 +70,12 @@ class Footers:
         self._chunks = 0
         self._lock = threading.Lock()
 
-    def open(self, root: Root, member: Member) -> tuple[pq.ParquetFile, OpenPart]:
-        if not isinstance(root, str):
+    def open(self, root: Place, member: Member) -> tuple[pq.ParquetFile, OpenPart]:
+        folder = storage_of(root).folder
+        if folder is None:
             file = open_parquet(root, member.path, member.bytes)
             return file, OpenPart(file.metadata, file.schema_arrow.names)
-        path = os.path.join(root, member.path)
+        path = os.path.join(folder, member.path)
         status = os.stat(path)
         identity = (status.st_ino, status.st_size, status.st_mtime_ns)
         with self._lock:

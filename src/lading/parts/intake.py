@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
@@ -15,12 +13,11 @@ import pyarrow.parquet as pq
 
 from lading.errors import PartError
 from lading.layout.table import bucket_of
-from lading.model import Member, Place
+from lading.model import Member
 from lading.parts.footer import zones_of_footer
 from lading.parts.open import open_parquet, row_batches, shown_path
 from lading.parts.unify import unified
-from lading.storage.folder import modified_at
-from lading.storage.place import Where, located, root_of
+from lading.storage.place import Where, located
 from lading.where.bounds import tick_of
 
 _THREADS = 8
@@ -67,42 +64,20 @@ def in_parallel(work: Callable[[_In], _Out], items: Iterable[_In]) -> list[_Out]
         return list(pool.map(work, items))
 
 
-def read_footer(place: Path, recorded: str) -> Footer:
-    """The footer of the Parquet file at `place`; PartError if there is none."""
-    try:
-        with open(place, "rb") as file:
-            status = os.fstat(file.fileno())
-            metadata = pq.read_metadata(pa.PythonFile(file, "r"))
-    except (OSError, pa.ArrowException) as error:
-        what = (
-            "is not there" if isinstance(error, FileNotFoundError) else f"can't be read as Parquet: {error}"
-        )
-        raise PartError(
-            f"{place} {what}", hint="name Parquet files, one by one; nothing was added", file=str(place)
-        ) from error
-    written = modified_at(status).isoformat(timespec="microseconds")
-    return Footer(recorded, metadata, status.st_size, written)
-
-
 def footer_of(where: Where, path: str) -> Footer:
     """The footer of a member, at `path` below `where`; FileNotFoundError if there is no such file."""
-    if isinstance(where, Place):
-        storage, name = located(where, path)
-        found = storage.head(name)
-        try:
-            with open_parquet(where, path, found.size) as opened:
-                metadata = opened.metadata
-        except pa.ArrowException as error:
-            raise PartError(
-                f"{shown_path(where, path)} can't be read as Parquet: {error}", hint="restore it", file=path
-            ) from error
-        return Footer(path, metadata, found.size, found.modified.isoformat(timespec="microseconds"))
+    storage, name = located(where, path)
     try:
-        return read_footer(where / path, path)
-    except PartError as error:
-        if isinstance(error.__cause__, FileNotFoundError):
-            raise FileNotFoundError(path) from error
+        found = storage.head(name)
+        with open_parquet(where, path, found.size) as opened:
+            metadata = opened.metadata
+    except FileNotFoundError:
         raise
+    except (OSError, pa.ArrowException) as error:
+        raise PartError(
+            f"{shown_path(where, path)} can't be read as Parquet: {error}", hint="restore it", file=path
+        ) from error
+    return Footer(path, metadata, found.size, found.modified.isoformat(timespec="microseconds"))
 
 
 def footer_to_add(where: Where, path: str) -> Footer:
@@ -111,7 +86,7 @@ def footer_to_add(where: Where, path: str) -> Footer:
     try:
         return footer_of(where, path)
     except FileNotFoundError as error:
-        at = shown_path(root_of(where), path)
+        at = shown_path(where, path)
         raise PartError(f"{at} is not there", hint=hint, file=at) from error
     except PartError as error:
         raise PartError(error.message, hint=hint, file=error.file) from error
@@ -127,13 +102,12 @@ def joint_schema(table: pa.Schema | None, footers: Sequence[Footer]) -> pa.Schem
 def is_sorted(where: Where, path: str, key: str) -> bool:
     """Whether the rows of a file go up by `key`, as the rows have it: for one that doesn't declare it. Nulls
     may be anywhere; a file that can't be read is not sorted."""
-    root = root_of(where)
     last: pa.Scalar | None = None
     try:
-        with open_parquet(root, path) as file:
+        with open_parquet(where, path) as file:
             if key not in file.schema_arrow.names:
                 return False
-            for batch in row_batches(root, file, _BATCH, columns=[key]):
+            for batch in row_batches(where, file, _BATCH, columns=[key]):
                 column = batch.column(0).drop_null()
                 if not len(column):
                     continue

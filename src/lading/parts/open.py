@@ -13,24 +13,24 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lading.model import Root
-from lading.storage.bucket import ObjectStorage
-from lading.storage.place import located
+from lading.storage.place import Where, located, storage_of
+from lading.storage.protocol import Storage
 
 _ALONE = 1 << 18  # values that are decoded sooner than threads are set to work
 
 
-def open_parquet(root: Root, path: str, size: int | None = None) -> pq.ParquetFile:
+def open_parquet(root: Where, path: str, size: int | None = None) -> pq.ParquetFile:
     """The file at `path`, relative to `root` or absolute; `size` in bytes saves a question if it is known."""
-    if isinstance(root, str):
-        return pq.ParquetFile(os.path.join(root, path), memory_map=False)
-    file = RangedFile(*located(root, path), size)
+    storage, name = located(root, path)
+    if storage.folder is not None:
+        return pq.ParquetFile(os.path.join(storage.folder, name), memory_map=False)
+    file = RangedFile(storage, name, size)
     # Ranges that lie close together are fetched as one: a request costs more than the bytes between.
     return pq.ParquetFile(pa.PythonFile(file, mode="r"), pre_buffer=True)
 
 
 def row_batches(
-    root: Root,
+    root: Where,
     file: pq.ParquetFile,
     rows: int,
     *,
@@ -39,7 +39,7 @@ def row_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Batches of at most `rows` rows. From a bucket one row group after the other: what is asked for at once
     is fetched at once, and whoever stops early should not have paid for the rest."""
-    if isinstance(root, str):
+    if storage_of(root).folder is not None:
         threads = groups is None or _values(file, groups, columns) > _ALONE
         yield from file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=threads)
         return
@@ -47,11 +47,9 @@ def row_batches(
         yield from file.iter_batches(rows, row_groups=[group], columns=columns)
 
 
-def shown_path(root: Root, path: str) -> str:
+def shown_path(root: Where, path: str) -> str:
     """The file's whole name, for people."""
-    if isinstance(root, str):
-        return os.path.join(root, path)
-    return path if "://" in path else f"{root.url}/{path}"
+    return path if "://" in path else os.path.join(str(root), path)
 
 
 def _values(file: pq.ParquetFile, groups: Sequence[int], columns: Sequence[str] | None) -> int:
@@ -62,7 +60,7 @@ def _values(file: pq.ParquetFile, groups: Sequence[int], columns: Sequence[str] 
 class RangedFile(io.RawIOBase):
     """An object as a file that can be read and sought; every read is one request."""
 
-    def __init__(self, storage: ObjectStorage, name: str, size: int | None = None) -> None:
+    def __init__(self, storage: Storage, name: str, size: int | None = None) -> None:
         self._storage = storage
         self._name = name
         self._size = storage.head(name).size if size is None else size

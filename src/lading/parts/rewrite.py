@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from lading.errors import PartError
 from lading.layout.table import SOURCE
-from lading.model import Member, Root
+from lading.model import Member, Place
 from lading.parts.open import open_parquet, row_batches, shown_path
 from lading.parts.write import ROW_GROUP, Origin, PartWriter
 
@@ -27,7 +27,7 @@ _THREADS = 4
 
 
 def rewrite_members(
-    table_dir: Root,
+    table_dir: Place,
     members: Sequence[Member],
     drop: frozenset[int],
     *,
@@ -46,7 +46,7 @@ def rewrite_members(
         return [member for member in rewritten if member is not None]
 
 
-def _rewrite(table_dir: Root, drop: frozenset[int], origin: Origin, member: Member) -> Member | None:
+def _rewrite(table_dir: Place, drop: frozenset[int], origin: Origin, member: Member) -> Member | None:
     leave_out = pa.array(sorted(drop | set(member.minus)), pa.int64())
     with _reading(table_dir, member):
         file = open_parquet(table_dir, member.path, member.bytes)
@@ -67,13 +67,13 @@ def _rewrite(table_dir: Root, drop: frozenset[int], origin: Origin, member: Memb
     return msgspec.structs.replace(writer.close(), tier=member.tier)
 
 
-def _batches(table_dir: Root, member: Member, file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+def _batches(table_dir: Place, member: Member, file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
     with _reading(table_dir, member):
         yield from row_batches(table_dir, file, ROW_GROUP // 2)
 
 
 @contextmanager
-def _reading(table_dir: Root, member: Member) -> Iterator[None]:
+def _reading(table_dir: Place, member: Member) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException) as error:

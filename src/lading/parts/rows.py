@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from lading.errors import PartError
 from lading.layout.table import SOURCE
-from lading.model import Member, Root
+from lading.model import Member, Place
 from lading.parts.conform import conformed
 from lading.parts.footers import FOOTERS, OpenPart
 from lading.parts.open import row_batches, shown_path
@@ -47,7 +47,7 @@ class WantedRows:
     tally: Tally = field(default_factory=Tally)
 
 
-def read_part(root: Root, member: Member, wanted: WantedRows) -> Iterator[pa.RecordBatch]:
+def read_part(root: Place, member: Member, wanted: WantedRows) -> Iterator[pa.RecordBatch]:
     """The matching rows of one member, batch by batch; only row groups that may hold any are read."""
     path = _inside(root, member.path)
     needed = _needed(wanted, member)
@@ -61,7 +61,7 @@ def read_part(root: Root, member: Member, wanted: WantedRows) -> Iterator[pa.Rec
                 yield kept.select(list(wanted.columns))
 
 
-def _opened(root: Root, member: Member, path: str) -> tuple[pq.ParquetFile, OpenPart]:
+def _opened(root: Place, member: Member, path: str) -> tuple[pq.ParquetFile, OpenPart]:
     try:
         return FOOTERS.open(root, member)
     except (OSError, pa.ArrowException) as error:
@@ -69,7 +69,7 @@ def _opened(root: Root, member: Member, path: str) -> tuple[pq.ParquetFile, Open
 
 
 def _batches(
-    root: Root, file: pq.ParquetFile, part: OpenPart, path: str, needed: pa.Schema, wanted: WantedRows
+    root: Place, file: pq.ParquetFile, part: OpenPart, path: str, needed: pa.Schema, wanted: WantedRows
 ) -> Iterator[pa.RecordBatch]:
     groups = _groups(part, wanted)
     if not groups:
@@ -81,7 +81,7 @@ def _batches(
         yield conformed(batch, needed, path, _HINT)
 
 
-def _inside(root: Root, path: str) -> str:
+def _inside(root: Place, path: str) -> str:
     # An absolute path is one that somebody added from elsewhere; a relative one never leaves the root.
     if ".." in path.split("/"):
         raise PartError(f"the member path {path} leads out of {root}", hint=_HINT, file=path)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lading.errors import TransformError
 from lading.layout.table import SOURCE
-from lading.model import Member, Root
+from lading.model import Member, Place
 from lading.parts.cut import Cutter, Limits
 from lading.parts.sort import TIE, Runs, in_order, merged, sort_keys, value_ends
 from lading.parts.write import Origin
@@ -29,7 +29,7 @@ _SLICE = 1 << 20  # rows gathered at a time: bounds the copy that sorting needs
 class TaskSpec:
     """All that a task has to know; travels to the workers."""
 
-    table_dir: Root
+    table_dir: Place
     origin: Origin
     schema: bytes  # Arrow IPC schema of the parts
     tie: bool  # whether rows carry a hash of their nested columns behind the data columns

@@ -10,24 +10,19 @@ sources, key and tick range) is gathered, so nobody has to open it again for tha
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lading.layout.beside import temporary_of
 from lading.layout.table import SOURCE, bucket_folder, part_name
-from lading.model import Bound, Member, Place, Root, Zone
-from lading.storage.folder import fsync_dir, make_dirs
-from lading.storage.place import storage_of
+from lading.model import Bound, Member, Zone
+from lading.storage.place import Where, storage_of
 from lading.where.bounds import merge_zones, tick_of, to_bound, zone_of
 
 ROW_GROUP = 131_072  # rows: what a lookup has to decode at most
@@ -48,7 +43,7 @@ class PartWriter:
 
     def __init__(
         self,
-        table_dir: Root,
+        table_dir: Where,
         bucket: int,
         schema: pa.Schema,
         origin: Origin,
@@ -63,16 +58,15 @@ class PartWriter:
         self._replaces = replaces
         self._schema = schema
         self._bucket = bucket
-        self._is_new = path is None  # a name of our own is nobody else's
         self._path = path or f"{bucket_folder(bucket)}/{part_name(origin.run_id)}"
-        self._root = table_dir
-        self._beside = _beside(table_dir, self._path)
+        self._storage = storage_of(table_dir)
+        self._draft = self._storage.draft(self._path)
         self._order_type = schema.field(origin.order_by).type if origin.order_by else None
         self._zones = {field.name: _ZoneSum() for field in schema}
         self._keys: list[Bound] = []  # least and greatest of the rows so far
         self.rows = 0
         self.sources: Counter[int] = Counter()
-        self._sink = pa.OSFile(str(self._beside), "wb")
+        self._sink = pa.OSFile(str(self._draft), "wb")
         self._writer: pq.ParquetWriter | None = None  # made with the first rows: they say how to encode
 
     @property
@@ -105,8 +99,8 @@ class PartWriter:
             writer.add_key_value_metadata(self._footer())
             writer.close()
             self._sink.close()
-            size = self._beside.stat().st_size
-            self._place()
+            size = self._draft.stat().st_size
+            self._storage.keep(self._draft, self._path)
         except BaseException:
             self.abort()
             raise
@@ -119,7 +113,7 @@ class PartWriter:
         try:
             self._sink.close()
         finally:
-            self._beside.unlink(missing_ok=True)
+            self._draft.unlink(missing_ok=True)
 
     def _started(self, first: pa.Table) -> pq.ParquetWriter:
         return pq.ParquetWriter(
@@ -131,21 +125,6 @@ class PartWriter:
             write_page_index=True,
             sorting_columns=_sorting(self._schema, self._origin.order_by),
         )
-
-    def _place(self) -> None:
-        """Give the complete file its name."""
-        if isinstance(self._root, Place):
-            storage_of(self._root).upload(self._path, self._beside)
-            self._beside.unlink()
-            return
-        _fsync(self._beside)
-        named = Path(self._root) / self._path
-        if self._is_new:
-            os.rename(self._beside, named)
-        else:
-            os.link(self._beside, named)  # unlike a rename, a link refuses to replace
-            self._beside.unlink()
-        fsync_dir(self._beside.parent)
 
     def _footer(self) -> dict[str, str]:
         replaces = {"lading.replaces": json.dumps(list(self._replaces))} if self._replaces else {}
@@ -198,19 +177,6 @@ class _ZoneSum:
         return Zone(self._zone.min, self._zone.max, nulls)
 
 
-def _beside(root: Root, path: str) -> Path:
-    """Where a part is written until it is complete."""
-    if isinstance(root, Place):
-        # Where Spark keeps its own: big enough for a shuffle.
-        folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
-        handle, name = tempfile.mkstemp(prefix="lading-", suffix=f"-{path.rpartition('/')[2]}", dir=folder)
-        os.close(handle)
-        return Path(name)
-    final = Path(root) / path
-    make_dirs(final.parent)
-    return final.with_name(temporary_of(final.name))
-
-
 def _sorting(schema: pa.Schema, order_by: str | None) -> list[pq.SortingColumn] | None:
     """Said only where column numbers are Parquet's own too, that is without nested columns before it."""
     if order_by is None:
@@ -234,11 +200,3 @@ def _repeats(column: pa.ChunkedArray) -> bool:
         return bool(2 * pc.count_distinct(column).as_py() <= len(column))
     except pa.ArrowNotImplementedError:  # a type of somebody else's file
         return True
-
-
-def _fsync(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -6,18 +6,18 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from lading.config.stores import scheme_of
+from lading.config.stores import BUCKETS, scheme_of
 from lading.errors import ConfigError
-from lading.model import Place, Root
+from lading.model import Place
 from lading.read.view import FALLBACKS, Opener
 from lading.serve.open.cache import DEFAULT_LIMIT, ShardCache
 from lading.serve.open.places import RANGES_ABOVE, ShardPlaces
 from lading.snapshots.history import Wanted
 from lading.snapshots.stores.by_url import store_for
-from lading.snapshots.stores.local import LocalStore
+from lading.snapshots.stores.files import LocalStore
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.storage.bucket import ObjectStorage
-from lading.storage.place import Where, place, storage_of
+from lading.storage.place import place, place_of, storage_of
 
 CACHE_VARIABLE = "LADING_CACHE"
 
@@ -36,7 +36,7 @@ def opener(
     """How the snapshots of the table at `root` are opened."""
     url = root.rstrip("/") if scheme_of(root) else None
     opened = store_at(root, store, s3)
-    where = root if url is None else place(url, s3, cache_folder(cache))
+    where = place_of(root) if url is None else place(url, s3, cache_folder(cache))
     places = ShardPlaces(
         root=None if url is not None else Path(root),
         storage=_storage(where, opened),
@@ -48,12 +48,13 @@ def opener(
     return Opener(where, opened, wanted, places, tried, named)
 
 
-def _storage(root: Root, store: ManifestStore) -> ObjectStorage | None:
+def _storage(root: Place, store: ManifestStore) -> ObjectStorage | None:
     """Where shards in a bucket lie: with the manifests if those are in one, else with the parts."""
     storage = getattr(store, "storage", None)
     if isinstance(storage, ObjectStorage):
         return storage
-    return storage_of(root) if isinstance(root, Place) else None
+    found = storage_of(root)
+    return found if isinstance(found, ObjectStorage) else None
 
 
 def store_at(root: str, store: ManifestStore | str | None, s3: Mapping[str, str] | None) -> ManifestStore:
@@ -65,7 +66,7 @@ def store_at(root: str, store: ManifestStore | str | None, s3: Mapping[str, str]
         table = Path(os.path.abspath(root)).name
     else:
         base, _, table = url.rpartition("/")
-        if scheme_of(url) != "s3" or not table or base.endswith(":/"):
+        if scheme_of(url) not in BUCKETS or not table or base.endswith(":/"):
             raise ConfigError(f"{root!r} is not a table", hint="give its folder, or s3://bucket/prefix/table")
         store = base if store is None else store
     return store_for(store, table, s3=s3) if isinstance(store, str) else store
@@ -75,13 +76,13 @@ def where_of(
     folder: str | os.PathLike[str],
     s3: Mapping[str, str] | None = None,
     cache: str | os.PathLike[str] | None = None,
-) -> Where:
+) -> Place:
     """The folder or the place in a bucket that somebody names, for a collection."""
     name = os.fspath(folder)
     if "://" not in name:
-        return Path(name)
-    bucket, _, prefix = name.removeprefix("s3://").strip("/").partition("/")
-    if not name.startswith("s3://") or not bucket or not prefix:
+        return place_of(name)
+    bucket, _, prefix = name.partition("://")[2].strip("/").partition("/")
+    if scheme_of(name) not in BUCKETS or not bucket or not prefix:
         raise ConfigError(
             f"{name} is not a place for a collection", hint="give a folder, or s3://bucket/prefix"
         )

@@ -19,13 +19,14 @@ import msgspec
 import pyarrow as pa
 
 from lading.errors import ConfigError, MissingExtra, PredicateError, holds_secret
-from lading.model import Member, Place, Root
+from lading.model import Member, Place
 from lading.parts.rows import WantedRows, read_part
 from lading.read.opener import opener
 from lading.read.scan import Scan, table_schema
 from lading.read.view import Opener, View
 from lading.snapshots.history import Wanted, parse_time
-from lading.snapshots.stores.local import LocalStore
+from lading.snapshots.stores.files import LocalStore
+from lading.storage.place import storage_of
 from lading.where.bind import And, Compare, In, Not, Predicate, bind, columns_of, parse
 
 try:
@@ -65,11 +66,11 @@ def frame_of(spark: Any, opener: Opener, ref: str, where: str | None, columns: S
                 hint="leave it out of the URL: PGPASSWORD or ~/.pgpass, for the driver and the workers",
             )
         reader = reader.option("store", opener.store_url)
-    elif not isinstance(opener.store, LocalStore) and not isinstance(opener.root, Place):
+    elif not isinstance(opener.store, LocalStore) and storage_of(opener.root).folder is not None:
         raise ConfigError(
             "Spark's tasks can't be handed an open store", hint="open the table with the store's URL instead"
         )
-    if isinstance(opener.root, Place) and opener.root.options:
+    if opener.root.options:
         raise ConfigError(
             "credentials that were handed over are not passed on to Spark's tasks",
             hint="give them to the driver and the workers by AWS_… in the environment, or by ~/.aws",
@@ -85,7 +86,7 @@ def frame_of(spark: Any, opener: Opener, ref: str, where: str | None, columns: S
 class TableDoor:
     """One snapshot of one table, in what can be sent from process to process."""
 
-    root: Root
+    root: Place
     store: str | None
     ref: str
     table: bytes  # Arrow IPC schema of the table
@@ -126,7 +127,7 @@ class TableDoor:
         return None not in _values(filter)
 
     def tasks(self, filters: Sequence[Predicate]) -> list[bytes]:
-        with _opened(self.root, self.store, Wanted(ref=self.ref)) as view:
+        with _opened(str(self.root), self.store, Wanted(ref=self.ref)) as view:
             members = view.members.candidates(self._bound(filters))
         return [msgspec.msgpack.encode(portion) for portion in _portions(members)]
 
@@ -149,8 +150,8 @@ class TableDoor:
 
 
 @contextmanager
-def _opened(root: Root, store: str | None, wanted: Wanted) -> Iterator[View]:
-    found = opener(str(root), store, wanted)
+def _opened(root: str, store: str | None, wanted: Wanted) -> Iterator[View]:
+    found = opener(root, store, wanted)
     view = found.open_latest()
     try:
         found.need_parts(view)

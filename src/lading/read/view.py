@@ -11,12 +11,11 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from lading.errors import ConfigError, LadingError, ManifestParseError, ManifestStoreError
 from lading.log.table import Table
-from lading.model import Place, Root, SnapshotRef
+from lading.model import Place, SnapshotRef
 from lading.serve.decode import decoder
 from lading.serve.get import KeyReader, Superseded
 from lading.serve.open.places import ShardPlaces
@@ -25,7 +24,7 @@ from lading.snapshots.manifest import read_snapshot
 from lading.snapshots.opening import members_in, no_parts, open_manifest
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.state.members import MemberStore
-from lading.storage.place import Where
+from lading.storage.place import storage_of
 
 FALLBACKS = 3  # earlier snapshots that are tried when the current one's manifest is malformed
 
@@ -131,20 +130,16 @@ class View:
 class Opener:
     """Where the snapshots of one table are found, and which of them is wanted."""
 
-    root: Root  # a folder, or a place in a bucket
+    root: Place
     store: ManifestStore
     wanted: Wanted
     places: ShardPlaces
     fallbacks: int = FALLBACKS
     store_url: str | None = None  # None: the store is `root`'s own, or was handed over open
 
-    @property
-    def _where(self) -> Where:
-        return self.root if isinstance(self.root, Place) else Path(self.root)
-
     def latest(self) -> SnapshotRef:
         """What is wanted, as of now."""
-        return find(self.store, self.wanted, self._where)
+        return find(self.store, self.wanted, self.root)
 
     def open_latest(self, before: View | None = None) -> View:
         """The snapshot that is wanted now; `before` itself when that is the one it shows."""
@@ -178,7 +173,7 @@ class Opener:
 
     def need_parts(self, view: View) -> None:
         """Scan and lookup read the table's own files."""
-        if view.has_parts and isinstance(self.root, Place) and not Table.exists(self.root):
+        if view.has_parts and storage_of(self.root).folder is None and not Table.exists(self.root):
             raise ConfigError(
                 f"{self.root} has the table's manifests and shards, not its parts",
                 hint="open the table where it lies in the warehouse, with store=",
@@ -218,7 +213,7 @@ class Opener:
 
     def _was_seen(self, view: View) -> bool:
         refused = gate_failures(view.keys.meta.custom)
-        return not refused or view.ref.ref in published_by_hand(self._where)
+        return not refused or view.ref.ref in published_by_hand(self.root)
 
 
 def _is_before(one: SnapshotRef, other: SnapshotRef) -> bool:

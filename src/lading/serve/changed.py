@@ -19,7 +19,6 @@ from lading.log.state import TableState
 from lading.model import SnapshotRef
 from lading.serve.spec import spec_id
 from lading.snapshots.opening import build_meta
-from lading.snapshots.stores.local import LocalStore
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.storage.folder import write_atomic
 
@@ -56,7 +55,7 @@ def served_otherwise(
         told = _told(config, name, store, current)
     except ManifestParseError:
         return True
-    if not isinstance(store, LocalStore) and told != _kept(config, name):
+    if store.manifest_path(current.ref) is None and told != _kept(config, name):
         write_atomic(_kept_at(config, name), msgspec.json.encode(told))
     return told.spec != spec
 
@@ -72,7 +71,7 @@ def what_changed(
 
 
 def _told(config: Config, name: str, store: ManifestStore, current: SnapshotRef) -> _Told:
-    if not isinstance(store, LocalStore):
+    if store.manifest_path(current.ref) is None:
         kept = _kept(config, name)
         if kept is not None and kept.ref == current.ref:
             return kept

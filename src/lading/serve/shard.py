@@ -18,11 +18,11 @@ import pyarrow as pa
 
 from lading.config.project import Config, TableConfig
 from lading.config.serve import Serve
-from lading.config.stores import scheme_of
+from lading.config.stores import BUCKETS, scheme_of
 from lading.errors import ManifestParseError, PartError
 from lading.layout.table import is_shard_of
 from lading.log.table import Table
-from lading.model import Column, Member, Place, SnapshotRef, StartSpark
+from lading.model import Column, Member, SnapshotRef, StartSpark
 from lading.serve.build.place import ShardPlace
 from lading.serve.spec import ServeSpec, refuse_misfits, resolve, schema_of
 from lading.snapshots.manifest import BuildMeta, ShardMeta, read_snapshot
@@ -30,6 +30,7 @@ from lading.snapshots.opening import open_manifest
 from lading.snapshots.runs import Output
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.state.members import MemberStore
+from lading.storage.place import storage_of
 from lading.watch import Watch
 
 if TYPE_CHECKING:  # what encodes rows takes long to import, and most runs have none to encode
@@ -168,7 +169,7 @@ def _base(table: Table, store: ManifestStore, current: SnapshotRef | None, spec:
         connection = open_manifest(store, current.ref)
     except ManifestParseError:
         return None
-    members = MemberStore(connection, table.root)
+    members = MemberStore(connection, table.place)
     try:
         snapshot = read_snapshot(connection)
         serve = snapshot.meta.custom.get("serve")
@@ -188,7 +189,7 @@ def _base(table: Table, store: ManifestStore, current: SnapshotRef | None, spec:
 def _touched(
     table: Table, spec: ServeSpec, parts: tuple[PartRows, ...], size: int, session: StartSpark
 ) -> set[int]:
-    schema, folder = table.state.schema, table.root
+    schema, folder = table.state.schema, table.place
     if size <= _HERE:
         from lading.serve.build.rows import shards_touched
 
@@ -210,7 +211,7 @@ def _build(
     from lading.serve.build.task import ShardJob
 
     job = ShardJob(
-        table_dir=table.root,
+        table_dir=table.place,
         schema=table.state.schema,
         spec=spec,
         place=place,
@@ -277,6 +278,6 @@ def _url(config: Config, name: str, table: Table) -> str | None:
     """With the manifests if those are in a bucket, so that readers elsewhere reach both; else with the
     table's parts, None if those are in a folder."""
     store = config.store
-    if store is not None and scheme_of(store) == "s3":
+    if store is not None and scheme_of(store) in BUCKETS:
         return f"{store.rstrip('/')}/{name}"
-    return table.place.url if isinstance(table.place, Place) else None
+    return storage_of(table.place).prefix.rstrip("/") or None

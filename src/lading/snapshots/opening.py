@@ -13,9 +13,8 @@ from typing import Any
 
 from lading.errors import NotFound
 from lading.layout.table import is_run_step
-from lading.model import Root
+from lading.model import Place
 from lading.snapshots.manifest import STATE_TABLES, BuildMeta, is_foreign, load_build_meta, read_snapshot
-from lading.snapshots.stores.local import LocalStore
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.state.members import MemberStore
 from lading.state.sqlite import open_snapshot, open_snapshot_file, require_plain_tables
@@ -24,8 +23,9 @@ from lading.state.sqlite import open_snapshot, open_snapshot_file, require_plain
 def open_manifest(store: ManifestStore, ref: str, *, check: bool = False) -> sqlite3.Connection:
     """A read-only connection to the manifest `ref`. What comes from elsewhere, where others may have had
     their hands on it, is checked whole before it is used; what lies in place only with `check`."""
-    if isinstance(store, LocalStore):
-        connection = open_snapshot_file(store.manifest_path(ref), check=check)
+    path = store.manifest_path(ref)
+    if path is not None:
+        connection = open_snapshot_file(path, check=check)
     else:
         check = True
         connection = open_snapshot(store.load_manifest(ref), check=True)
@@ -38,7 +38,7 @@ def open_manifest(store: ManifestStore, ref: str, *, check: bool = False) -> sql
     return connection
 
 
-def open_members(store: ManifestStore, ref: str, root: Root, *, check: bool = False) -> MemberStore:
+def open_members(store: ManifestStore, ref: str, root: Place, *, check: bool = False) -> MemberStore:
     """The members that the manifest `ref` lists; relative paths start from `root`."""
     connection = open_manifest(store, ref, check=check)
     try:
@@ -52,7 +52,7 @@ def open_members(store: ManifestStore, ref: str, root: Root, *, check: bool = Fa
     return members
 
 
-def members_in(connection: sqlite3.Connection, root: Root) -> MemberStore | None:
+def members_in(connection: sqlite3.Connection, root: Place) -> MemberStore | None:
     """The members of an open manifest, which belong to the connection; None for one that another writer made:
     that has no parts."""
     if is_foreign(connection):
@@ -93,7 +93,7 @@ def references(store: ManifestStore, ref: str) -> References:
     connection = open_manifest(store, ref, check=True)
     try:
         parsed = read_snapshot(connection)
-        members = members_in(connection, "")
+        members = members_in(connection, Place(""))
         sources = members.sources() if members is not None else ()
         return References(
             members=frozenset(row[1] for row in members.member_rows())

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 import socket
-import stat
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -24,9 +23,8 @@ import yaml
 from lading.config.yaml import BoundedLoader
 from lading.errors import ConfigError, ManifestParseError, ManifestStoreError, StorageError, hide_within
 from lading.layout.table import RUNS, SHARD_TEMPLATE, SHARDS, is_run_id, record_folder, record_path
-from lading.model import Place
-from lading.storage.folder import write_atomic
 from lading.storage.place import Where, folder_of, storage_of
+from lading.storage.protocol import NotPlain, TooLarge
 
 LEASE = timedelta(minutes=5)
 FORMAT_VERSION = 1  # of shardyfusion's records
@@ -222,7 +220,7 @@ def start(
         host=socket.gethostname(),
         pid=os.getpid(),
         action=action,
-        output=output or Output(root.url if isinstance(root, Place) else ""),
+        output=output or Output(storage_of(root).prefix.rstrip("/")),
     )
     handle = RunHandle(RecordFile(root, record_folder(at, run_id)), record, lease)
     handle._write(record, now)
@@ -325,6 +323,9 @@ def _iso(at: datetime) -> str:
     return at.isoformat(timespec="microseconds")
 
 
+_LIMIT = 1 << 26  # bytes; a real one has a few thousand
+
+
 @dataclass(frozen=True, slots=True)
 class RecordFile:
     """One record's file."""
@@ -341,19 +342,16 @@ class RecordFile:
         return f"{self.where}/{self._name}"
 
     def write(self, data: bytes) -> None:
-        if isinstance(self.where, Place):
-            storage_of(self.where).put(self._name, data, content_type="application/x-yaml")
-        else:
-            write_atomic(self.path, data)
+        storage_of(self.where).put(self._name, data, content_type="application/x-yaml")
 
     def read(self) -> bytes | None:
         """None for the folder of a run that was killed before its first write, or that isn't a run's."""
         try:
-            if isinstance(self.where, Place):
-                return storage_of(self.where).get(self._name)
-            return self.path.read_bytes() if stat.S_ISREG(self.path.lstat().st_mode) else None
-        except (FileNotFoundError, NotADirectoryError):
+            return storage_of(self.where).get(self._name, limit=_LIMIT)
+        except (FileNotFoundError, NotADirectoryError, NotPlain):
             return None
+        except TooLarge as error:
+            raise ManifestParseError(error.message, hint="delete its folder: it is a report") from error
         except OSError as error:
             raise ManifestStoreError(
                 f"{self} can't be read: {error.strerror}", hint="check its permissions", file=str(self)
@@ -366,11 +364,4 @@ class RecordFile:
 
 def record_files(where: Where) -> list[RecordFile]:
     """The records below a table, newest first."""
-    if isinstance(where, Place):
-        names = {one.name.split("/")[1] for one in storage_of(where).list(RUNS) if one.name.count("/") == 2}
-        return [RecordFile(where, folder) for folder in sorted(names, reverse=True)]
-    try:
-        folders = sorted(os.listdir(where / RUNS), reverse=True)
-    except FileNotFoundError:
-        return []
-    return [RecordFile(where, folder) for folder in folders]
+    return [RecordFile(where, folder) for folder in reversed(storage_of(where).folders(RUNS))]

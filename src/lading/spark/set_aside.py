@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from lading.layout.table import QUARANTINE, SOURCE, part_name
-from lading.model import Column, Format, Layout, Member, Root
+from lading.model import Column, Format, Layout, Member, Place
 from lading.parts.write import Origin, PartWriter
 from lading.spark.read.faults import fault, same_record
 from lading.spark.tally import CheckSpec, rejected_bits
@@ -49,7 +49,7 @@ class SourceFile:
 class AsideSpec:
     """All that a task has to know; travels to the workers."""
 
-    table_dir: Root
+    table_dir: Place
     origin: Origin
     format: Format
     read_options: Mapping[str, Any]
@@ -72,7 +72,7 @@ def write_aside(batches: Iterator[pa.RecordBatch], spec: AsideSpec) -> Iterator[
             yield pa.RecordBatch.from_arrays([encoded], names=["member"])
 
 
-def write_rows(rows: Iterator[dict[str, Any]], table_dir: Root, origin: Origin) -> Member | None:
+def write_rows(rows: Iterator[dict[str, Any]], table_dir: Place, origin: Origin) -> Member | None:
     """A Parquet file of rows that were set aside; None if there are none."""
     writer: PartWriter | None = None
     try:

@@ -15,27 +15,29 @@ from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 
 from lading.errors import ConfigError, LadingError
 from lading.layout.table import SOURCE
-from lading.model import Member, Place, Root
+from lading.model import Member, Place
 from lading.parts.fold import live_batches
 from lading.spark.datasource import spark_schema
 from lading.spark.failures import Py4JError, failure_of, raise_interrupt
 from lading.spark.session import quiet_pandas
 from lading.spark.sql import condition
+from lading.storage.place import storage_of
 
 _TASKS = 200  # that read parts as lading does
 
 
-def whole_table(spark: SparkSession, root: Root, members: Sequence[Member], columns: pa.Schema) -> DataFrame:
+def whole_table(spark: SparkSession, root: Place, members: Sequence[Member], columns: pa.Schema) -> DataFrame:
     """The rows of `members`, under the schema of the newest of them; `columns` are the table's own."""
     if not members:
         return spark.createDataFrame(columns.empty_table())
-    if isinstance(root, Place):
+    folder = storage_of(root).folder
+    if folder is None:
         return _from_place(spark, root, members, columns)
     newest = max(members, key=lambda member: member.created_at)
-    schema = spark.read.parquet(os.path.join(root, newest.path)).schema
+    schema = spark.read.parquet(os.path.join(folder, newest.path)).schema
     by_minus: dict[tuple[int, ...], list[str]] = {}
     for member in members:
-        by_minus.setdefault(member.minus, []).append(os.path.join(root, member.path))
+        by_minus.setdefault(member.minus, []).append(os.path.join(folder, member.path))
     frames = []
     for minus, paths in by_minus.items():
         frame = spark.read.schema(schema).parquet(*paths)

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from lading.errors import LadingError, ManifestParseError
-from lading.model import Bound, Member, Root, Source
+from lading.model import Bound, Member, Place, Source
 from lading.state.key_index import may_hold
 from lading.state.sealed import Sealed
 from lading.state.source_lists import SourceLists
@@ -49,7 +49,7 @@ class MemberStore:
     def __init__(
         self,
         con: sqlite3.Connection,
-        root: Root,
+        root: Place,
         damaged: Callable[[str], LadingError] = _damaged_snapshot,
     ) -> None:
         """`damaged` makes the error for content that fails its checks; the database belongs to `self`."""

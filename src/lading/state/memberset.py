@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from lading.model import Bound, Member, Root
+from lading.model import Bound, Member, Place
 from lading.where.tree import Predicate
 
 
@@ -16,7 +16,7 @@ class MemberSet(Protocol):
     """The live members of one table at one moment."""
 
     @property
-    def root(self) -> Root:
+    def root(self) -> Place:
         """What relative member paths start from: a directory, or a place in a bucket."""
 
     @property

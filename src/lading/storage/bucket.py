@@ -1,25 +1,28 @@
-"""An object store through obstore: S3 and whatever speaks its protocol.
+"""An object store through obstore: S3 and whatever speaks its protocol, Google Cloud Storage, Azure.
 
-Conditional writes are the store's own (`If-None-Match`, `If-Match`), so many writers on many machines
-need no lock. Credentials come from the options given, else from the environment and the usual AWS
-chain; they are never part of a URL, an error or a log line.
+Conditional writes are the store's own (`If-None-Match`, `If-Match`, Google's generations), so many writers on
+many machines need no lock. Credentials for S3 come from the options given, else from the environment and the
+usual AWS chain; for the others from their environment. They are never part of a URL, an error or a log line.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from lading.config.stores import BUCKETS, ENVIRONMENT
 from lading.errors import ConfigError, MissingExtra, StorageError, bare
 from lading.layout.beside import fresh_temporary
 from lading.storage.credentials import from_files
-from lading.storage.protocol import Named, SwapLost
+from lading.storage.protocol import Named, SwapLost, TooLarge, in_folders, utf8_name
 
 _CHUNK = 8 << 20
 # A cut connection is tried again at once, a server that is gone is given up on after some seconds.
@@ -28,11 +31,9 @@ RETRY = {
     "retry_timeout": timedelta(seconds=60),
     "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=5), "base": 2},
 }
+# What a swap goes by, where it isn't the etag: Google's conditions are on generations.
+_VERSIONED = {"gs": "version"}
 OPTIONS = ("endpoint", "region", "access_key_id", "secret_access_key", "session_token", "allow_http")
-
-
-class TooLarge(StorageError):
-    """The object is longer than the caller is ready for."""
 
 
 class ObjectStorage:
@@ -40,23 +41,31 @@ class ObjectStorage:
 
     def __init__(self, url: str, options: Mapping[str, str] | None = None) -> None:
         parts = urlsplit(url)
-        if parts.scheme != "s3" or not parts.netloc or parts.username or parts.query:
+        if parts.scheme not in BUCKETS or not parts.netloc or parts.username or parts.query:
             raise ConfigError(
-                f"{bare(url)!r} is not an s3://bucket/prefix", hint="write it as s3://bucket/prefix"
+                f"{bare(url)!r} is not a bucket's URL",
+                hint="write it as s3://bucket/prefix, gs://… or az://…",
             )
-        self._prefix = parts.path.strip("/")
-        self.url = f"s3://{parts.netloc}/{self._prefix}".rstrip("/")
-        self._obstore, self._store = _connect(parts.netloc, self._prefix, dict(options or {}))
+        self._scheme, prefix = parts.scheme, parts.path.strip("/")
+        self.url = f"{parts.scheme}://{parts.netloc}/{prefix}".rstrip("/")
+        self._obstore, self._store = _connect(parts.scheme, parts.netloc, prefix, dict(options or {}))
+
+    @property
+    def folder(self) -> None:
+        return None
+
+    @property
+    def prefix(self) -> str:
+        return f"{self.url}/"
 
     def get(self, name: str, *, limit: int | None = None) -> bytes:
         return self.get_with_etag(name, limit=limit)[0]
 
     def get_with_etag(self, name: str, *, limit: int | None = None) -> tuple[bytes, str]:
-        """`limit` refuses a longer object before its content is fetched."""
         with self._translated(name):
             result = self._obstore.get(self._store, name)
             self._check_size(name, result.meta, limit)
-            return bytes(result.bytes()), str(result.meta["e_tag"] or "")
+            return bytes(result.bytes()), self._swap_tag(result.meta)
 
     async def get_async(self, name: str, *, limit: int | None = None) -> bytes:
         with self._translated(name):
@@ -65,7 +74,6 @@ class ObjectStorage:
             return bytes(await result.bytes_async())
 
     def get_range(self, name: str, start: int, length: int, *, etag: str | None = None) -> bytes:
-        """With `etag`, only of that very object: StorageError when another lies there by now."""
         with self._translated(name):
             if etag is None:
                 return bytes(self._obstore.get_range(self._store, name, start=start, length=length))
@@ -82,6 +90,21 @@ class ObjectStorage:
         with self._translated(name):
             return _named(self._obstore.head(self._store, name))
 
+    def has(self, name: str) -> bool:
+        try:
+            self.head(name)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def sha256(self, name: str) -> tuple[int, str]:
+        found = self.head(name)
+        digest = hashlib.sha256()
+        for start in range(0, found.size, _CHUNK):
+            length = min(_CHUNK, found.size - start)
+            digest.update(self.get_range(name, start, length, etag=found.etag))
+        return found.size, digest.hexdigest()
+
     def put_new(self, name: str, data: bytes, *, content_type: str | None = None) -> None:
         attributes = {"Content-Type": content_type} if content_type else None
         with self._translated(name):
@@ -89,14 +112,15 @@ class ObjectStorage:
                 self._store, name, data, mode="create", attributes=attributes, use_multipart=False
             )
 
-    def put(self, name: str, data: bytes, *, content_type: str | None = None) -> None:
-        """Create or replace, whole: for what is never the truth, such as reports."""
+    def put(
+        self, name: str, data: bytes, *, content_type: str | None = None, beside: str | None = None
+    ) -> None:
         attributes = {"Content-Type": content_type} if content_type else None
         with self._translated(name), self._unconditional(name):
             self._obstore.put(self._store, name, data, attributes=attributes, use_multipart=False)
 
     def swap(self, name: str, data: bytes, etag: str | None, *, content_type: str | None = None) -> str:
-        mode: Any = "create" if etag is None else {"e_tag": etag}
+        mode: Any = "create" if etag is None else {_VERSIONED.get(self._scheme, "e_tag"): etag}
         attributes = {"Content-Type": content_type} if content_type else None
         kinds = self._obstore.exceptions
         lost = (kinds.AlreadyExistsError, kinds.PreconditionError, kinds.NotFoundError)
@@ -107,7 +131,10 @@ class ObjectStorage:
                 )
             except lost as error:
                 raise SwapLost(name) from error
-            return str(result["e_tag"] or "")
+            return self._swap_tag(result)
+
+    def lock(self, name: str) -> contextlib.AbstractContextManager[bool]:
+        return contextlib.nullcontext(False)
 
     def upload(self, name: str, file: Path) -> None:
         with contextlib.suppress(FileNotFoundError):
@@ -126,18 +153,41 @@ class ObjectStorage:
         finally:
             beside.unlink(missing_ok=True)
 
-    def list(self, prefix: str = "", *, after: str | None = None) -> Iterator[Named]:
+    def draft(self, name: str) -> Path:
+        # Where Spark keeps its own: big enough for a shuffle.
+        folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
+        handle, file = tempfile.mkstemp(prefix="lading-", suffix=f"-{name.rpartition('/')[2]}", dir=folder)
+        os.close(handle)
+        return Path(file)
+
+    def keep(self, draft: Path, name: str) -> None:
+        self.upload(name, draft)
+        draft.unlink()
+
+    def list(
+        self,
+        prefix: str = "",
+        *,
+        after: str | None = None,
+        wanted: Callable[[str], bool] | None = None,
+        links: bool = False,
+    ) -> Iterator[Named]:
         below = prefix.strip("/")
         with self._translated(below):
             pages = self._obstore.list(self._store, prefix=below or None, offset=after)
             found = [_named(entry) for page in pages for entry in page]
-        yield from sorted(found, key=lambda one: one.name)
+        for one in sorted(found, key=lambda one: one.name):
+            if wanted is None or wanted(one.name):
+                yield one
 
-    def folders(self) -> tuple[str, ...]:
-        """The names of what lies directly below the root and has something below itself."""
-        with self._translated(""):
-            found = self._obstore.list_with_delimiter(self._store)
+    def folders(self, prefix: str = "") -> tuple[str, ...]:
+        with self._translated(prefix):
+            found = self._obstore.list_with_delimiter(self._store, prefix=prefix or None)
             return tuple(sorted(str(one).rstrip("/").rsplit("/", 1)[-1] for one in found["common_prefixes"]))
+
+    def newest(self, prefix: str, leaf: str, *, after: str = "") -> Iterator[str]:
+        listed = self.list(prefix, after=f"{prefix}/{after}" if after else None)
+        yield from (name for name in reversed(in_folders(listed, prefix, leaf)) if name > after)
 
     async def list_async(self, prefix: str = "") -> tuple[Named, ...]:
         below = prefix.strip("/")
@@ -150,12 +200,55 @@ class ObjectStorage:
         with contextlib.suppress(FileNotFoundError), self._translated(name):
             self._obstore.delete(self._store, name)
 
+    def rename(self, name: str, to: str) -> None:
+        with contextlib.suppress(FileExistsError):  # moved before, and the deletion failed
+            self.put_new(to, self.get(name))
+        self.delete(name)
+
+    def delete_found(self, found: Named) -> bool:
+        try:
+            now = self.head(found.name)
+        except FileNotFoundError:
+            return False
+        # Azure quotes an etag in a header and not in a listing.
+        if (now.etag.strip('"'), now.size) != (found.etag.strip('"'), found.size):
+            return False
+        self.delete(found.name)
+        return True
+
+    def drop_empty(self, name: str) -> bool:
+        return False  # a bucket has no folders
+
+    def recorded(self, file: str | os.PathLike[str]) -> str:
+        name = os.fspath(file)
+        scheme, found, rest = name.partition("://")
+        if found and (scheme != self._scheme or "/" not in rest):
+            raise ConfigError(
+                f"{name} is not {self._scheme}://bucket/name", hint="name an object of a bucket"
+            )
+        path = name.removeprefix(self.prefix) if found else name.removeprefix("./")
+        steps = path.partition("://")[2].split("/") if "://" in path else path.split("/")
+        if any(step in ("", ".", "..") for step in steps) or os.path.isabs(name):
+            raise ConfigError(
+                f"{name} is not a file in {self.url}",
+                hint="name it as it lies there, or by its URL; upload what is on this disk first",
+            )
+        return utf8_name(path)
+
+    def ways_to(self, file: str) -> tuple[str, ...]:
+        return file, self.recorded(file)
+
+    def _swap_tag(self, meta: Any) -> str:
+        return str(meta[_VERSIONED.get(self._scheme, "e_tag")] or "")
+
     def _check_size(self, name: str, meta: Mapping[str, Any], limit: int | None) -> None:
         if limit is not None and int(meta["size"]) > limit:
-            raise TooLarge(
+            error = TooLarge(
                 f"{self.url}/{name} has {meta['size']} bytes, more than {limit}",
                 hint="somebody else wrote it: look at the bucket",
             )
+            error.etag = self._swap_tag(meta)
+            raise error
 
     @contextlib.contextmanager
     def _unconditional(self, name: str) -> Iterator[None]:
@@ -188,12 +281,24 @@ class ObjectStorage:
             ) from None
 
 
-def _connect(bucket: str, prefix: str, options: dict[str, str]) -> tuple[Any, Any]:
+def _connect(scheme: str, bucket: str, prefix: str, options: dict[str, str]) -> tuple[Any, Any]:
     try:
         import obstore
-        from obstore.store import S3Store
+        from obstore.store import AzureStore, GCSStore, S3Store
     except ImportError as error:
-        raise MissingExtra("s3:// needs obstore", hint="pip install 'lading[s3]'") from error
+        raise MissingExtra(f"{scheme}:// needs obstore", hint="pip install 'lading[s3]'") from error
+    if scheme != "s3":
+        opened = {"gs": GCSStore, "az": AzureStore}[scheme]
+        try:
+            store = opened(
+                bucket,
+                prefix=prefix or None,
+                client_options={"timeout": "60s"},
+                retry_config=RETRY,  # type: ignore[arg-type]
+            )
+        except obstore.exceptions.BaseError:
+            raise ConfigError(f"{scheme}://{bucket} can't be set up", hint=ENVIRONMENT[scheme]) from None
+        return obstore, store
     unknown = sorted(set(options) - set(OPTIONS))
     if unknown:
         raise ConfigError(f"s3: unknown option {unknown[0]!r}", hint=f"one of: {', '.join(OPTIONS)}")

@@ -9,15 +9,16 @@ import errno
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import stat
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lading.errors import StorageError
+from lading.errors import ConfigError, StorageError
 from lading.layout.beside import fresh_temporary, temporary_of
-from lading.model import Place
-from lading.storage.place import Where, storage_of
+from lading.storage.protocol import Named, NotPlain, SwapLost, TooLarge, utf8_name
 
 # What a disk says when it is full, broken, or not ours to write to; anything else is the program's mistake.
 _NOT_OURS = {
@@ -166,18 +167,263 @@ def _write_synced(path: Path, pieces: Iterable[bytes]) -> None:
         raise
 
 
-_CHUNK = 8 << 20
+class FolderStorage:
+    """A folder and the files below it; `Storage` says what each method promises."""
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.folder = Path(root)
+        self.url = str(self.folder)
+        self.prefix = ""
+        self._held = threading.local()
+
+    def path(self, name: str) -> Path:
+        """Where `name` lies: an absolute one lies where it says."""
+        return self.folder / name
+
+    def get(self, name: str, *, limit: int | None = None) -> bytes:
+        return self.path(name).read_bytes() if limit is None else _read_plain(self.path(name), limit)
+
+    def get_with_etag(self, name: str, *, limit: int | None = None) -> tuple[bytes, str]:
+        """The etag is that of the content: inodes and times come again."""
+        data = self.get(name, limit=limit)
+        return data, _etag_of(data)
+
+    def get_range(self, name: str, start: int, length: int, *, etag: str | None = None) -> bytes:
+        with open(self.path(name), "rb") as file:
+            if etag is not None and _identity(os.fstat(file.fileno())) != etag:
+                raise StorageError(
+                    f"{self.path(name)} was replaced while it was being read", hint="run again"
+                )
+            file.seek(start)
+            return file.read(length)
+
+    def head(self, name: str) -> Named:
+        return _named(name, os.stat(self.path(name)))
+
+    def has(self, name: str) -> bool:
+        return self.path(name).exists()
+
+    def sha256(self, name: str) -> tuple[int, str]:
+        with open(self.path(name), "rb") as file:
+            return os.fstat(file.fileno()).st_size, hashlib.file_digest(file, "sha256").hexdigest()
+
+    def put_new(self, name: str, data: bytes, *, content_type: str | None = None) -> None:
+        write_new(self.path(name), data)
+
+    def put(
+        self, name: str, data: bytes, *, content_type: str | None = None, beside: str | None = None
+    ) -> None:
+        write_atomic(self.path(name), data, temporary=beside)
+
+    def swap(self, name: str, data: bytes, etag: str | None, *, content_type: str | None = None) -> str:
+        """Compared under a lock and replaced by a rename: readers take no lock and see the old or the new."""
+        with self.lock(name):
+            if self._etag(name) != etag:
+                raise SwapLost(name)
+            write_atomic(self.path(name), data)
+            return _etag_of(data)
+
+    @contextmanager
+    def lock(self, name: str) -> Iterator[bool]:
+        held: set[str] = self._held.__dict__.setdefault("names", set())
+        if name in held:  # by this very thread
+            yield True
+            return
+        with locked(self.path(f"{name}.lock")):
+            held.add(name)
+            try:
+                yield True
+            finally:
+                held.remove(name)
+
+    def upload(self, name: str, file: Path) -> None:
+        if self.has(name):
+            raise FileExistsError(name)
+        write_atomic(self.path(name), _chunks(file))
+
+    def download(self, name: str, file: Path) -> None:
+        write_atomic(file, _chunks(self.path(name)))
+
+    def draft(self, name: str) -> Path:
+        final = self.path(name)
+        make_dirs(final.parent)
+        return final.with_name(temporary_of(final.name))
+
+    def keep(self, draft: Path, name: str) -> None:
+        _fsync(draft)
+        os.link(draft, self.path(name))  # unlike a rename, a link refuses to replace
+        draft.unlink()
+        fsync_dir(draft.parent)
+
+    def list(
+        self,
+        prefix: str = "",
+        *,
+        after: str | None = None,
+        wanted: Callable[[str], bool] | None = None,
+        links: bool = False,
+    ) -> Iterator[Named]:
+        for name in _walk(self.folder, prefix.strip("/")):
+            if (after is not None and name <= after) or (wanted is not None and not wanted(name)):
+                continue
+            with suppress(FileNotFoundError):
+                found = os.stat(self.path(name), follow_symlinks=links)
+                if stat.S_ISREG(found.st_mode):
+                    yield _named(name, found)
+
+    def folders(self, prefix: str = "") -> tuple[str, ...]:
+        return tuple(entry.name for entry in _entries(self.path(prefix)) if entry.is_dir())
+
+    def newest(self, prefix: str, leaf: str, *, after: str = "") -> Iterator[str]:
+        try:
+            found = [name for name in os.listdir(self.path(prefix)) if name > after]
+        except FileNotFoundError:
+            return
+        # A folder without the file is what a kill before the write leaves behind.
+        yield from (
+            name for name in sorted(found, reverse=True) if self.path(f"{prefix}/{name}/{leaf}").is_file()
+        )
+
+    def rename(self, name: str, to: str) -> None:
+        self.path(name).rename(self.path(to))
+
+    def delete(self, name: str) -> None:
+        self.path(name).unlink(missing_ok=True)
+
+    def delete_found(self, found: Named) -> bool:
+        """Every step of its path is opened without following links."""
+        *steps, last = found.name.split("/")
+        folder = _open_folder(self.folder, steps)
+        if folder is None:
+            return False
+        try:
+            now = os.stat(last, dir_fd=folder, follow_symlinks=False)
+            if not stat.S_ISREG(now.st_mode) or (_identity(now), now.st_size) != (found.etag, found.size):
+                return False
+            os.unlink(last, dir_fd=folder)
+        except FileNotFoundError:
+            return False
+        finally:
+            os.close(folder)
+        return True
+
+    def drop_empty(self, name: str) -> bool:
+        *steps, last = name.split("/")
+        parent = _open_folder(self.folder, steps)
+        if parent is None:
+            return False
+        try:
+            os.rmdir(last, dir_fd=parent)
+        except OSError:  # not empty, or somebody was quicker
+            return False
+        finally:
+            os.close(parent)
+        return True
+
+    def recorded(self, file: str | os.PathLike[str]) -> str:
+        name = os.fspath(file)
+        if "://" in name:
+            raise ConfigError(
+                f"{name} is not a file here",
+                hint="files in a bucket go into a collection in a bucket: lading collection add s3://bucket/prefix",
+            )
+        path = os.path.abspath(name)
+        # The folder may be reached through a link; the file's own name is kept even if it is one.
+        place = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+        root = os.path.realpath(self.folder)
+        return utf8_name(os.path.relpath(place, root) if place.startswith(f"{root}/") else place)
+
+    def ways_to(self, file: str) -> tuple[str, ...]:
+        """Seen from here, or else from the root."""
+        return file, self.recorded(file), self.recorded(self.folder / file)
+
+    def _etag(self, name: str) -> str | None:
+        try:
+            return _etag_of(self.get(name))
+        except FileNotFoundError:
+            return None
 
 
-def sha256_of(where: Where, path: str) -> tuple[int, str]:
-    """Of the file at `path` below `where`; FileNotFoundError if there is none."""
-    if isinstance(where, Place):
-        storage = storage_of(where)
-        found = storage.head(path)
-        digest = hashlib.sha256()
-        for start in range(0, found.size, _CHUNK):
-            length = min(_CHUNK, found.size - start)
-            digest.update(storage.get_range(path, start, length, etag=found.etag))
-        return found.size, digest.hexdigest()
-    with open(where / path, "rb") as file:
-        return os.fstat(file.fileno()).st_size, hashlib.file_digest(file, "sha256").hexdigest()
+def _etag_of(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _identity(status: os.stat_result) -> str:
+    return str(status.st_ino)
+
+
+def _named(name: str, status: os.stat_result) -> Named:
+    return Named(name, status.st_size, _identity(status), modified_at(status))
+
+
+def _read_plain(path: Path, limit: int) -> bytes:
+    """The bytes of a regular file that is no link and no longer than `limit`."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            raise NotPlain(errno.EINVAL, "it is not a regular file", str(path)) from error
+        raise
+    with open(fd, "rb") as file:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            raise NotPlain(errno.EINVAL, "it is not a regular file", str(path))
+        if status.st_size > limit:
+            longer = TooLarge(
+                f"{path} has {status.st_size} bytes, more than {limit}",
+                hint="somebody else wrote it",
+                file=str(path),
+            )
+            longer.etag = hashlib.file_digest(file, "sha256").hexdigest()
+            raise longer
+        return file.read()
+
+
+def _chunks(file: Path) -> Iterator[bytes]:
+    with open(file, "rb") as opened:
+        while chunk := opened.read(1 << 20):
+            yield chunk
+
+
+def _fsync(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _walk(root: Path, folder: str) -> Iterator[str]:
+    """Every path below `folder` that is no folder; links are not followed."""
+    for entry in _entries(root / folder):
+        path = f"{folder}/{entry.name}" if folder else entry.name
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(root, path)
+        else:
+            yield path
+
+
+def _entries(folder: Path) -> Sequence[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+
+
+def _open_folder(root: Path, steps: Iterable[str]) -> int | None:
+    """A handle on a folder below `root`, None if a step is missing, a link or no folder."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    handle = os.open(root, flags)
+    for step in steps:
+        if step in ("", ".", ".."):
+            os.close(handle)
+            return None
+        try:
+            deeper = os.open(step, flags | os.O_NOFOLLOW, dir_fd=handle)
+        except OSError:
+            return None
+        finally:
+            os.close(handle)
+        handle = deeper
+    return handle

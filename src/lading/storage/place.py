@@ -1,75 +1,72 @@
-"""Where a table lies: a folder, or a place in a bucket.
+"""From a place to its storage: the one file that knows which kind of storage a place has.
 
-A folder stays a path, so that nothing changes for tables on disk; a bucket is a `Place`, a plain value
-that travels to Spark's workers. What is done in a place goes through one connection a process.
+A place is a plain value; what is done there goes through one connection a process.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
 from lading.errors import ConfigError
-from lading.model import Place, Root
+from lading.model import Place
 from lading.storage.bucket import ObjectStorage
+from lading.storage.folder import FolderStorage
+from lading.storage.protocol import Storage
 
-Where = Path | Place
+Where = Place | str | os.PathLike[str]  # a place, as a caller may name it
 
 
 def place(url: str, options: Mapping[str, str] | None = None, cache: Path | None = None) -> Place:
-    """The place that a URL names; `options` as for ObjectStorage."""
-    given = tuple(sorted((options or {}).items()))
+    """The place that a URL names; `options` are those of S3, and count only there."""
+    given = tuple(sorted((options or {}).items())) if url.startswith("s3://") else ()
     return Place(url.rstrip("/"), given, None if cache is None else str(cache))
 
 
-def storage_of(place: Place) -> ObjectStorage:
-    return _connected(place.url, place.options)
+def place_of(where: Where) -> Place:
+    """The place that a path names; a place is one already. A URL is one in a bucket, and never a folder
+    called `s3:`."""
+    if isinstance(where, Place):
+        return where
+    path = os.fspath(where)
+    return place(path) if "://" in path else Place(path)
 
 
-def located(place: Place, path: str) -> tuple[ObjectStorage, str]:
-    """Where a member's file is: below the place, or at the URL that it was added under, reached with the
-    same credentials."""
-    if "://" not in path:
-        return storage_of(place), path
-    bucket, _, name = path.partition("://")[2].partition("/")
-    return _connected(f"s3://{bucket}", place.options), name
+def storage_of(where: Where) -> Storage:
+    at = place_of(where)
+    return _connected(at.url, at.options)
 
 
-def root_of(where: Where) -> Root:
-    """What members' paths start from."""
-    return where if isinstance(where, Place) else str(where)
+def located(where: Where, path: str) -> tuple[Storage, str]:
+    """Where a member's file is: below the place, or at the path or URL that it was added under, reached with
+    the same credentials."""
+    storage = storage_of(where)
+    if storage.folder is not None or "://" not in path:
+        return storage, path
+    scheme, _, rest = path.partition("://")
+    bucket, _, name = rest.partition("/")
+    return _connected(f"{scheme}://{bucket}", place_of(where).options), name
 
 
 def folder_of(where: Where) -> Path:
     """For what only a table in a folder can have done to it."""
-    if isinstance(where, Place):
+    folder = storage_of(where).folder
+    if folder is None:
         raise ConfigError(
-            f"{where.url} is in a bucket: this works on a table in a folder only",
+            f"{where} is in a bucket: this works on a table in a folder only",
             hint="copy the table to a folder and do it there",
         )
-    return where
+    return folder
+
+
+def last_step(place: Place) -> str:
+    """What a table or collection there is called."""
+    path = place.url if "://" in place.url else os.path.abspath(place.url)
+    return path.rsplit("/", 1)[-1]
 
 
 @lru_cache(maxsize=64)
-def _connected(url: str, options: tuple[tuple[str, str], ...]) -> ObjectStorage:
-    return ObjectStorage(url, dict(options))
-
-
-def has_file(where: Where, path: str) -> bool:
-    """Whether there is a file at `path`, relative to `where`."""
-    if not isinstance(where, Place):
-        return (where / path).exists()
-    try:
-        storage_of(where).head(path)
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def drop_file(where: Where, path: str) -> None:
-    """Remove the file at `path`, relative to `where`; one that isn't there is gone."""
-    if isinstance(where, Place):
-        storage_of(where).delete(path)
-    else:
-        (where / path).unlink(missing_ok=True)
+def _connected(url: str, options: tuple[tuple[str, str], ...]) -> Storage:
+    return ObjectStorage(url, dict(options)) if "://" in url else FolderStorage(url)

@@ -198,7 +198,7 @@ def _swap(merge: _Merge, report: MergeReport, folds: Sequence[Fold], new: list[M
 def _spec(merge: _Merge, target: int) -> FoldSpec:
     state = merge.table.state
     origin = Origin(merge.table.table_id, merge.run_id, merge.commit_id, state.order_by)
-    return FoldSpec(merge.table.root, origin, state.schema, target)
+    return FoldSpec(merge.table.place, origin, state.schema, target)
 
 
 def _publish(merge: _Merge, report: MergeReport, record: RunHandle | None) -> None:

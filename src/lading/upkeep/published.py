@@ -9,7 +9,7 @@ from lading.read.opener import store_at
 from lading.snapshots.history import history
 from lading.snapshots.opening import open_members
 from lading.snapshots.stores.protocol import ManifestStore
-from lading.storage.place import Where, root_of
+from lading.storage.place import Where, place_of
 from lading.upkeep.salvage import Published
 
 
@@ -23,6 +23,6 @@ def published_at(where: Where, store: ManifestStore | str | None, s3: Mapping[st
         current = None
     return Published(
         current,
-        lambda ref: open_members(opened, ref.ref, root_of(where), check=True),
+        lambda ref: open_members(opened, ref.ref, place_of(where), check=True),
         highest=max((one.sequence or 0 for one in history(opened)), default=0),
     )

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,15 +21,15 @@ from lading.errors import LadingError, NotFound
 from lading.layout.table import BUCKET, CHECKPOINT, LOG
 from lading.log.checkpoint import write_checkpoint
 from lading.log.file import LogFile
-from lading.log.objects import last_number, replace_header
+from lading.log.objects import replace_header
 from lading.log.state import TableState
-from lading.log.table import Table
+from lading.log.table import Table, log_of
 from lading.log.table_manifest import load_manifest, manifest_of, write_manifest
 from lading.model import Commit, Place
 from lading.state.frame import FORMAT_VERSION, LogHeader
 from lading.state.tables import StateMeta
 from lading.storage.folder import fsync_dir
-from lading.storage.place import Where, root_of
+from lading.storage.place import Where, folder_of, last_step, place_of, storage_of
 from lading.upkeep.salvage import Published, header_of, own_pointer, salvaged_state
 from lading.upkeep.walk import parquet_files, walk_files
 
@@ -61,7 +60,7 @@ class Recovered:
         return self.found_in == "log" and not self.undecided
 
 
-def recover(where: Where, *, key: str | None = None, published: Published | None = None) -> Recovered:
+def recover(where: Place, *, key: str | None = None, published: Published | None = None) -> Recovered:
     """The best state there is. Writes nothing."""
     table = _whole_log(where)
     if table is not None:
@@ -77,12 +76,14 @@ def restore(where: Where, *, key: str | None = None, published: Published | None
     """Put a log in place that can be opened; one that is whole is left alone. Writes manifest.json too,
     for a table that has buckets. `published` is what readers see; None: what the pointer in the table's own
     directory names."""
-    if isinstance(where, Path) and not where.is_dir():
+    where = place_of(where)
+    folder = storage_of(where).folder
+    if folder is not None and not folder.is_dir():
         raise NotFound(f"there is no folder {where}", hint="is the path right?", file=str(where))
-    if isinstance(where, Place) and not (Table.exists(where) or parquet_files(where)):
+    if folder is None and not (Table.exists(where) or parquet_files(where)):
         raise NotFound(f"there is nothing in {where}", hint="is the URL right?", file=str(where))
     published = published or own_pointer(where)
-    with LogFile(where).lock() if isinstance(where, Path) else nullcontext():
+    with log_of(where).lock():
         found = recover(where, key=key, published=published)
         state = found.state
         kept: tuple[str, ...] = ()
@@ -101,7 +102,7 @@ def restore(where: Where, *, key: str | None = None, published: Published | None
     )
 
 
-def _whole_log(folder: Where) -> Table | None:
+def _whole_log(folder: Place) -> Table | None:
     if not Table.exists(folder):
         return None
     try:
@@ -113,7 +114,7 @@ def _whole_log(folder: Where) -> Table | None:
     return table
 
 
-def _unlisted(where: Where, state: TableState) -> list[str]:
+def _unlisted(where: Place, state: TableState) -> list[str]:
     listed = {member.path for member in state.candidates(None)}
     known = listed | {path.rsplit("/", 1)[-1] for path in listed}
     lying = [path for path in parquet_files(where) if path.startswith(BUCKET)]
@@ -124,7 +125,7 @@ def _unlisted(where: Where, state: TableState) -> list[str]:
     return [f"{len(strangers)} part files are not in the restored state and were left alone: {shown}"]
 
 
-def _from_files(folder: Where, key: str | None) -> Recovered:
+def _from_files(folder: Place, key: str | None) -> Recovered:
     walked = walk_files(folder, key)
     now = datetime.now(UTC).isoformat()
     manifest = None
@@ -134,14 +135,10 @@ def _from_files(folder: Where, key: str | None) -> Recovered:
         walked_note: tuple[str, ...] = ("manifest.json could not be read either",)
     else:
         walked_note = ()
-    name = (
-        manifest.table
-        if manifest is not None
-        else str(folder if isinstance(folder, Place) else folder.absolute()).rsplit("/", 1)[-1]
-    )
+    name = manifest.table if manifest is not None else last_step(folder)
     table_id = _id_in_header(folder) or walked.table_id or uuid.uuid4().hex
     header = LogHeader(FORMAT_VERSION, name, table_id, "", now, 0)
-    state = TableState(root_of(folder), StateMeta.before_the_first_commit(header))
+    state = TableState(folder, StateMeta.before_the_first_commit(header))
     schema = walked.schema.serialize().to_pybytes() if len(walked.schema) else None
     commit = Commit(
         uuid.uuid4().hex,
@@ -158,14 +155,15 @@ def _from_files(folder: Where, key: str | None) -> Recovered:
     return Recovered("files", state, (*walked.undecided, *walked_note, outside))
 
 
-def _id_in_header(where: Where) -> str | None:
+def _id_in_header(where: Place) -> str | None:
     header = header_of(where)
     return header.table_id if header is not None else None
 
 
-def _written_anew(where: Where, found: Recovered, published: Published) -> tuple[tuple[str, ...], TableState]:
+def _written_anew(where: Place, found: Recovered, published: Published) -> tuple[tuple[str, ...], TableState]:
     """What was kept of the damaged log, and the state as the beginning of the new one."""
-    given = found.state.sequence if isinstance(where, Path) else max(found.state.sequence, last_number(where))
+    log = log_of(where)
+    given = max(found.state.sequence, log.last_number())
     sequence = max(given, published.given_out) + 1
     seen = published.current.sequence if published.current is not None else 0
     as_published = found.found_in == "snapshot" and found.state.meta.data_sequence <= seen
@@ -177,11 +175,11 @@ def _written_anew(where: Where, found: Recovered, published: Published) -> tuple
     )
     header = LogHeader(FORMAT_VERSION, meta.table, meta.table_id, uuid.uuid4().hex, meta.created_at, sequence)
     stamp = f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
-    if isinstance(where, Path):
-        kept = _set_aside(where, stamp)
+    if isinstance(log, LogFile):
+        kept = _set_aside(folder_of(where), stamp)
         meta = msgspec.structs.replace(meta, log_id=header.log_id, log_offset=len(header.to_bytes()))
         write_checkpoint(where, meta, found.state.columns())
-        LogFile(where).replace(header)
+        log.replace(header)
     else:
         # The commits of before stay: their numbers lie below the new beginning.
         meta = msgspec.structs.replace(meta, log_id=header.log_id, log_offset=sequence)
@@ -201,7 +199,7 @@ def _set_aside(folder: Path, stamp: str) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _write_manifest(where: Where, state: TableState) -> None:
+def _write_manifest(where: Place, state: TableState) -> None:
     meta = state.meta
     manifest = manifest_of(meta.table, state.in_order_added(), created_at=meta.created_at, updated_at=meta.at)
     extra = {"table_id": meta.table_id, "sequence": state.sequence, "order_by": state.order_by}

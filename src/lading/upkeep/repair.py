@@ -30,7 +30,7 @@ from lading.snapshots.runs import start as start_record
 from lading.snapshots.stores.by_url import store_of
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.sources.manifest import forget_file
-from lading.storage.place import Where, storage_of
+from lading.storage.place import storage_of
 from lading.upkeep.setting_aside import put_aside
 from lading.upkeep.verify import broken_members
 from lading.watch import Watch
@@ -67,13 +67,11 @@ def repair(config: Config, name: str, *, watch: Watch) -> Repaired:
     return found
 
 
-def _has_parts(where: Where) -> bool:
-    if isinstance(where, Place):
-        return any(name.startswith(BUCKET) for name in storage_of(where).folders())
-    return where.is_dir() and any(where.glob(f"{BUCKET}*"))
+def _has_parts(where: Place) -> bool:
+    return any(name.startswith(BUCKET) for name in storage_of(where).folders())
 
 
-def _open(where: Where, found: Repaired) -> Table | None:
+def _open(where: Place, found: Repaired) -> Table | None:
     """A checkpoint that is damaged while the log is whole is written anew; the old one is kept aside."""
     try:
         return _opened(where)
@@ -95,7 +93,7 @@ def _open(where: Where, found: Repaired) -> Table | None:
     return None
 
 
-def _opened(where: Where) -> Table:
+def _opened(where: Place) -> Table:
     table = Table.open(where)
     if table.state.base is not None:
         table.state.base.check()  # every checksum of the checkpoint
@@ -168,7 +166,7 @@ def _pointer_problem(store: ManifestStore, table: Table) -> tuple[SnapshotRef | 
 
 
 def _check(store: ManifestStore, ref: str, table: Table) -> None:
-    members = open_members(store, ref, table.root, check=True)
+    members = open_members(store, ref, table.place, check=True)
     try:
         members.check()
         if members.meta.table_id != table.table_id:

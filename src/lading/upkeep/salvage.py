@@ -9,27 +9,23 @@ state, so it is always said how much that is.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
 from lading.errors import LadingError
-from lading.layout.table import LOG, POINTER
-from lading.log.checkpoint import open_checkpoint
-from lading.log.object_checkpoint import connect_each
-from lading.log.objects import salvage_objects
+from lading.layout.table import POINTER
+from lading.log.checkpoint import each_checkpoint
 from lading.log.state import TableState
+from lading.log.table import log_of
 from lading.model import Place, SnapshotRef
 from lading.snapshots.pointer import parse_pointer
-from lading.state.frame import LogHeader, Salvage, salvage
+from lading.state.frame import LogHeader, Salvage
 from lading.state.members import MemberStore
 from lading.state.sqlite import open_snapshot_file
 from lading.state.tables import StateMeta
-from lading.storage.place import Where, root_of
-
-_NOTHING = Salvage(None, [], 0)
+from lading.storage.place import Where, place_of, storage_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +53,8 @@ class Salvaged:
 def salvaged_state(where: Where, published: Published | None = None) -> Salvaged | None:
     """The furthest state that checkpoint, snapshot and log give; None if none of them can be read. Without
     `published` it is what the pointer in the table's own directory names."""
-    log = _log(where)
+    where = place_of(where)
+    log = log_of(where).salvage()
     bases = [_checkpoint(where), _snapshot(where, published or own_pointer(where)), _beginning(where, log)]
     reached = [(_advanced(state, log), name) for name, state in filter(None, bases)]
     if not reached:
@@ -69,14 +66,17 @@ def salvaged_state(where: Where, published: Published | None = None) -> Salvaged
 def own_pointer(where: Where) -> Published:
     """What the pointer in a table's own directory says, nothing when there is none or it can't be read."""
 
+    place = place_of(where)
+    folder = storage_of(place).folder
+
     def members(ref: SnapshotRef) -> MemberStore:
-        assert isinstance(where, Path)
-        return MemberStore(open_snapshot_file(where / ref.ref), str(where))
+        assert folder is not None
+        return MemberStore(open_snapshot_file(folder / ref.ref), place)
 
     try:
-        if isinstance(where, Place):
+        if folder is None:
             return Published(None, members)
-        current = parse_pointer((where / POINTER).read_bytes())
+        current = parse_pointer((folder / POINTER).read_bytes())
     except (OSError, LadingError):
         return Published(None, members)
     leads_out = ".." in current.ref.split("/") or current.ref.startswith("/")
@@ -85,34 +85,15 @@ def own_pointer(where: Where) -> Published:
 
 def header_of(where: Where) -> LogHeader | None:
     """What is left of the log's header: it names the table."""
-    return _log(where).header
+    return log_of(where).salvage().header
 
 
-def _log(where: Where) -> Salvage:
-    if isinstance(where, Place):
-        return salvage_objects(where)
-    try:
-        return salvage((where / LOG).read_bytes())
-    except OSError:
-        return _NOTHING
-
-
-def _checkpoint(where: Where) -> tuple[str, TableState] | None:
-    found = (_whole("checkpoint", where, store) for store in _checkpoints(where))
+def _checkpoint(where: Place) -> tuple[str, TableState] | None:
+    found = (_whole("checkpoint", where, store) for store in each_checkpoint(where))
     return next((one for one in found if one is not None), None)
 
 
-def _checkpoints(where: Where) -> Iterator[MemberStore | None]:
-    if isinstance(where, Place):
-        yield from (MemberStore(connection, where) for connection in connect_each(where))
-        return
-    try:
-        yield open_checkpoint(where)
-    except LadingError:
-        return
-
-
-def _snapshot(where: Where, published: Published) -> tuple[str, TableState] | None:
+def _snapshot(where: Place, published: Published) -> tuple[str, TableState] | None:
     if published.current is None:
         return None
     try:
@@ -122,14 +103,14 @@ def _snapshot(where: Where, published: Published) -> tuple[str, TableState] | No
     return _whole("snapshot", where, store)
 
 
-def _beginning(where: Where, log: Salvage) -> tuple[str, TableState] | None:
+def _beginning(where: Place, log: Salvage) -> tuple[str, TableState] | None:
     cleaned = bool(log.commits) and log.commits[0].sequence > 1
     if log.header is None or log.header.base > 0 or cleaned:
         return None
-    return "log", TableState(root_of(where), StateMeta.before_the_first_commit(log.header))
+    return "log", TableState(where, StateMeta.before_the_first_commit(log.header))
 
 
-def _whole(name: str, where: Where, store: MemberStore | None) -> tuple[str, TableState] | None:
+def _whole(name: str, where: Place, store: MemberStore | None) -> tuple[str, TableState] | None:
     """A base that passes all of its checks, or none."""
     if store is None:
         return None
@@ -139,7 +120,7 @@ def _whole(name: str, where: Where, store: MemberStore | None) -> tuple[str, Tab
     except (LadingError, sqlite3.Error):
         store.close()
         return None
-    return name, TableState(root_of(where), meta, store)
+    return name, TableState(where, meta, store)
 
 
 def _advanced(state: TableState, log: Salvage) -> TableState:

@@ -2,48 +2,30 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 
-from lading.layout.table import CHECKPOINT
-from lading.log.object_checkpoint import newest_checkpoint
+from lading.log.checkpoint import newest_name
 from lading.model import Place
-from lading.storage.place import Where, storage_of
+from lading.storage.place import storage_of
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointAside:
     """The newest checkpoint of a table, under a name that nobody opens."""
 
-    where: Where
+    place: Place
     name: str
     kept_as: str
 
     def put_back(self) -> None:
-        _move(self.where, self.kept_as, self.name)
+        storage_of(self.place).rename(self.kept_as, self.name)
 
 
-def put_aside(where: Where, mark: str) -> CheckpointAside | None:
+def put_aside(place: Place, mark: str) -> CheckpointAside | None:
     """None if the table has no checkpoint."""
-    name = _newest(where)
+    name = newest_name(place)
     if name is None:
         return None
-    aside = CheckpointAside(where, name, f"{name}.{mark}")
-    _move(where, aside.name, aside.kept_as)
+    aside = CheckpointAside(place, name, f"{name}.{mark}")
+    storage_of(place).rename(aside.name, aside.kept_as)
     return aside
-
-
-def _newest(where: Where) -> str | None:
-    if isinstance(where, Place):
-        return newest_checkpoint(where)
-    return CHECKPOINT if (where / CHECKPOINT).exists() else None
-
-
-def _move(where: Where, name: str, to: str) -> None:
-    if not isinstance(where, Place):
-        (where / name).rename(where / to)
-        return
-    storage = storage_of(where)
-    with suppress(FileExistsError):  # moved before, and the deletion failed
-        storage.put_new(to, storage.get(name))
-    storage.delete(name)

@@ -11,7 +11,7 @@ from lading.errors import LadingError
 from lading.ingest.look import look
 from lading.ingest.release import moved_by_others
 from lading.log.table import Table
-from lading.model import Place, SnapshotRef
+from lading.model import SnapshotRef
 from lading.snapshots.history import gate_failures
 from lading.snapshots.opening import build_meta
 from lading.snapshots.runs import last_run
@@ -132,11 +132,5 @@ def _pending(
 
 
 def _dropped(config: Config) -> list[str]:
-    warehouse = config.warehouse
-    if isinstance(warehouse, Place):
-        names = [name for name in storage_of(warehouse).folders() if name not in config.tables]
-        return [name for name in names if Table.exists(warehouse.below(name))]
-    if not warehouse.is_dir():
-        return []
-    folders = sorted(folder for folder in warehouse.iterdir() if Table.exists(folder))
-    return [folder.name for folder in folders if folder.name not in config.tables]
+    names = [name for name in storage_of(config.warehouse).folders() if name not in config.tables]
+    return [name for name in names if Table.exists(config.place(name))]

@@ -29,8 +29,7 @@ from lading.snapshots.runs import list_runs
 from lading.snapshots.stores.by_url import beside_the_data, lies_below, store_of
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.state.members import MemberStore
-from lading.storage.folder import sha256_of
-from lading.storage.place import Where
+from lading.storage.place import storage_of
 from lading.watch import Watch
 
 Level = Literal["error", "note"]
@@ -115,7 +114,7 @@ def _sources(config: Config, name: str, found: Verified, watch: Watch) -> TableR
     return seen
 
 
-def _log(folder: Where, found: Verified) -> Table | None:
+def _log(folder: Place, found: Verified) -> Table | None:
     if not Table.exists(folder):
         found.note("log", "never run", f"lading run {found.table}")
         return None
@@ -148,8 +147,8 @@ def _members(table: Table, live: list[Member], found: Verified) -> None:
         )
 
 
-def _broken(where: Where, table_id: str, member: Member) -> str | None:
-    outside = isinstance(where, Place) and os.path.isabs(member.path)
+def _broken(where: Place, table_id: str, member: Member) -> str | None:
+    outside = storage_of(where).folder is None and os.path.isabs(member.path)
     if outside or ".." in member.path.split("/"):
         return "leads out of the table's folder"
     try:
@@ -217,7 +216,7 @@ def _members_shown(
 ) -> MemberStore | None:
     """None for a snapshot that another writer made: it has shards only."""
     try:
-        return open_members(store, current.ref, table.root, check=True)
+        return open_members(store, current.ref, table.place, check=True)
     except NotFound:
         found.count("snapshots", 1)
         found.note(
@@ -261,7 +260,7 @@ def _published(
         found.wrong("snapshot", "the snapshot doesn't list what the log holds", f"lading repair {name}")
 
 
-def _shards(places: tuple[Where, ...], store: ManifestStore, current: SnapshotRef, found: Verified) -> None:
+def _shards(places: tuple[Place, ...], store: ManifestStore, current: SnapshotRef, found: Verified) -> None:
     connection = open_manifest(store, current.ref)
     try:
         parsed = read_snapshot(connection)
@@ -282,7 +281,7 @@ def _shards(places: tuple[Where, ...], store: ManifestStore, current: SnapshotRe
             )
 
 
-def _broken_shard(places: tuple[Where, ...], shard: ShardMeta, copied_from: str) -> str | None:
+def _broken_shard(places: tuple[Place, ...], shard: ShardMeta, copied_from: str) -> str | None:
     url = shard.db_url or ""
     lies = lies_below(places, url)
     if lies is None and copied_from:
@@ -290,7 +289,7 @@ def _broken_shard(places: tuple[Where, ...], shard: ShardMeta, copied_from: str)
     if lies is None:
         return f"leads out of the table's folder: {shard.db_url}"
     try:
-        size, digest = sha256_of(lies[0], f"{lies[1]}/{SHARD}")
+        size, digest = storage_of(lies[0]).sha256(f"{lies[1]}/{SHARD}")
     except FileNotFoundError:
         return "is missing"
     except OSError as error:
@@ -302,7 +301,7 @@ def _broken_shard(places: tuple[Where, ...], shard: ShardMeta, copied_from: str)
     return None
 
 
-def _runs(folder: Where, found: Verified) -> None:
+def _runs(folder: Place, found: Verified) -> None:
     records, unknown = list_runs(folder)
     found.count("runs", len(records))
     for one in records:

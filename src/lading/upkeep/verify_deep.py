@@ -25,7 +25,7 @@ from lading.ingest.table_run import TableRun
 from lading.layout.project import VERIFY, work_folder
 from lading.layout.table import SOURCE
 from lading.log.table import Table
-from lading.model import DELIMITERS, FoundFile, Member, Root, StartSpark
+from lading.model import DELIMITERS, FoundFile, Member, Place, StartSpark
 from lading.parts.intake import in_parallel
 from lading.parts.rows import WantedRows, read_part
 from lading.read.scan import table_schema
@@ -85,14 +85,14 @@ def _part_rows(table: Table, found: Verified) -> None:
     members = table.state.candidates(None)
     schema = table_schema(table.state)
     found.count("parts read", len(members))
-    told = in_parallel(lambda member: (member, _miscounted(table.root, member, schema)), members)
+    told = in_parallel(lambda member: (member, _miscounted(table.place, member, schema)), members)
     for member, problem in told:
         if problem is not None:
             remedy = f"restore the file, or: lading run {found.table} --full"
             found.wrong("member", f"{member.path} {problem}", remedy, member.path)
 
 
-def _miscounted(root: Root, member: Member, schema: pa.Schema) -> str | None:
+def _miscounted(root: Place, member: Member, schema: pa.Schema) -> str | None:
     counted: Counter[int] = Counter()
     try:
         for batch in read_part(root, member, WantedRows(schema, schema.names)):
@@ -144,8 +144,8 @@ def _compare(
         members = _read_again(seen, sample, aside, session)
         for file in sample:
             number = source_id(file.key)
-            held = _rows(table.root, table.state.members_of([number]), number, table)
-            fresh = _rows(str(aside), members, number, table)
+            held = _rows(table.place, table.state.members_of([number]), number, table)
+            fresh = _rows(Place(str(aside)), members, number, table)
             if held != fresh:
                 _report(file, held, fresh, found)
         found.count("sources read again", len(sample))
@@ -162,11 +162,11 @@ def _read_again(seen: TableRun, sample: list[FoundFile], aside: Path, session: S
             return []  # empty files have no rows
         from lading.spark.ingest import ingest  # pyspark: only when something is read
 
-        job = dataclasses.replace(ingest_job(seen, prepared), table_dir=str(aside))
+        job = dataclasses.replace(ingest_job(seen, prepared), table_dir=Place(str(aside)))
         return list(ingest(session(), job, None).members)
 
 
-def _rows(root: Root, members: Iterable[Member], source: int, table: Table) -> Counter[Row]:
+def _rows(root: Place, members: Iterable[Member], source: int, table: Table) -> Counter[Row]:
     schema = table_schema(table.state)
     rows: Counter[Row] = Counter()
     for member in members:

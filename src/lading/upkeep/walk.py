@@ -8,20 +8,18 @@ may have been replaced is never brought back silently.
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lading.errors import PartError
 from lading.layout.table import BUCKET, NOT_DATA, PART_SUFFIX, SOURCE
-from lading.model import Member, Place
+from lading.model import Member
 from lading.parts.intake import Footer, footer_to_add, in_parallel, is_sorted, joint_schema, member_of
 from lading.parts.open import open_parquet, row_batches, shown_path
-from lading.storage.place import Where, root_of, storage_of
+from lading.storage.place import Where, storage_of
 from lading.where.bounds import bound_kind
 
 _BATCH = 1 << 16  # rows
@@ -81,26 +79,13 @@ def _members(
 
 def parquet_files(where: Where) -> list[str]:
     """The paths of all Parquet files of a table or collection, sorted."""
-    return sorted(_objects(where) if isinstance(where, Place) else _files(where))
+    return [found.name for found in storage_of(where).list(wanted=_is_data, links=True)]
 
 
-def _objects(place: Place) -> Iterator[str]:
-    for found in storage_of(place).list():
-        *folders, name = found.name.split("/")
-        hidden = any(step.startswith(".") for step in (*folders, name))
-        if name.endswith(PART_SUFFIX) and not hidden and (not folders or folders[0] not in NOT_DATA):
-            yield found.name
-
-
-def _files(folder: Path) -> Iterator[str]:
-    for place, folders, files in os.walk(folder):
-        below = os.path.relpath(place, folder)
-        folders[:] = sorted(
-            f for f in folders if not f.startswith(".") and (below != "." or f not in NOT_DATA)
-        )
-        for name in files:
-            if name.endswith(PART_SUFFIX) and not name.startswith("."):
-                yield name if below == "." else f"{below}/{name}".replace(os.sep, "/")
+def _is_data(path: str) -> bool:
+    *folders, name = path.split("/")
+    hidden = any(step.startswith(".") for step in (*folders, name))
+    return name.endswith(PART_SUFFIX) and not hidden and (not folders or folders[0] not in NOT_DATA)
 
 
 def _footer(where: Where, path: str) -> Footer | str:
@@ -152,16 +137,15 @@ def _age(footer: Footer) -> tuple[str, str]:
 
 
 def _sources(where: Where, path: str) -> set[int]:
-    root = root_of(where)
     try:
-        with open_parquet(root, path) as file:
+        with open_parquet(where, path) as file:
             found: set[int] = set()
-            for batch in row_batches(root, file, _BATCH, columns=[SOURCE]):
+            for batch in row_batches(where, file, _BATCH, columns=[SOURCE]):
                 found.update(pc.unique(batch.column(0)).to_pylist())
             return found
     except (OSError, pa.ArrowException) as error:
         raise PartError(
-            f"{shown_path(root, path)} can't be read: {error}",
+            f"{shown_path(where, path)} can't be read: {error}",
             hint="move it out of the table, then rebuild",
             file=path,
         ) from error

@@ -113,5 +113,5 @@ def _store(ctx: typer.Context, dir: str) -> ManifestStore | None:
     if config.store is None or not name.isidentifier():
         return None
     place = config.place(name)
-    same = place.resolve() == Path(dir).resolve() if isinstance(place, Path) else place.url == dir.rstrip("/")
+    same = place.url == dir.rstrip("/") or Path(place.url).resolve() == Path(dir).resolve()
     return store_of(config, name) if same else None

@@ -13,7 +13,6 @@ from lading.config.file import load
 from lading.config.project import Config
 from lading.errors import ConfigError
 from lading.layout.project import CONFIG, SHARD_COPIES
-from lading.model import Place
 
 if TYPE_CHECKING:
     from lading.api import Reader
@@ -72,16 +71,21 @@ def open_published(
 
 def _is_in_warehouse(config: Config, name: str) -> bool:
     from lading.log.table import Table as LogTable
+    from lading.storage.place import storage_of
 
-    place = config.place(name)
-    return name.isidentifier() and (place.is_dir() if isinstance(place, Path) else LogTable.exists(place))
+    folder = storage_of(config.place(name)).folder
+    return name.isidentifier() and (
+        LogTable.exists(config.place(name)) if folder is None else folder.is_dir()
+    )
 
 
 def _can_be_table(config: Config, name: str) -> bool:
     """Whether there may be such a table although lading.yaml doesn't have it; one that lies in a bucket, or
     whose manifests do, may be another writer's and have no log."""
-    place = config.place(name)
-    return name.isidentifier() and (isinstance(place, Place) or config.store is not None or place.is_dir())
+    from lading.storage.place import storage_of
+
+    folder = storage_of(config.place(name)).folder
+    return name.isidentifier() and (folder is None or config.store is not None or folder.is_dir())
 
 
 def _is_published(config: Config, name: str) -> bool:

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lading.errors import ShardCoverageError
-from lading.model import Root
+from lading.model import Place
 from lading.serve.build.packets import AT_ONCE, DDL
 from lading.serve.build.rows import PartRows, shards_touched
 from lading.serve.build.task import RESULT, BuiltShard, ShardJob, build_shards, route_parts
@@ -60,7 +60,7 @@ def build_on_spark(
 
 
 def touched_on_spark(
-    spark: SparkSession, table_dir: Root, parts: Sequence[PartRows], schema: bytes, router: Router
+    spark: SparkSession, table_dir: Place, parts: Sequence[PartRows], schema: bytes, router: Router
 ) -> set[int]:
     """The shards that rows of `parts` belong to, found where there are too many to look at here."""
     groups = [tuple(parts[number::_LOOKERS]) for number in range(min(_LOOKERS, len(parts)))]

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from lading.errors import PartError
 from lading.layout.table import SOURCE
-from lading.model import Root
+from lading.model import Place
 from lading.parts.conform import conformed
 from lading.parts.open import open_parquet, row_batches, shown_path
 from lading.serve.routing import Router
@@ -51,7 +51,7 @@ def sort_order(spec: ServeSpec) -> list[str]:
 
 
 def routed_rows(
-    table_dir: Root, parts: Sequence[PartRows], schema: pa.Schema, spec: ServeSpec, slots: np.ndarray
+    table_dir: Place, parts: Sequence[PartRows], schema: pa.Schema, spec: ServeSpec, slots: np.ndarray
 ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
     """The rows of `parts` that belong to shards with a slot, with the shard of each; `slots[db]` is -1 for
     shards that stay."""
@@ -66,7 +66,7 @@ def routed_rows(
 
 
 def shards_touched(
-    table_dir: Root, parts: Sequence[PartRows], schema: pa.Schema, router: Router
+    table_dir: Place, parts: Sequence[PartRows], schema: pa.Schema, router: Router
 ) -> Iterator[int]:
     """The shards that rows of `parts` belong to; only what decides on that is read."""
     seen: set[int] = set()
@@ -107,7 +107,7 @@ def _key_type(spec: ServeSpec) -> pa.DataType:
 
 
 def _batches(
-    table_dir: Root, part: PartRows, schema: pa.Schema, columns: Sequence[str]
+    table_dir: Place, part: PartRows, schema: pa.Schema, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     path = shown_path(table_dir, part.path)
     names = dict.fromkeys(columns)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 
 from lading.errors import ShardCoverageError
-from lading.model import Root
+from lading.model import Place
 from lading.parts.task import sorted_tables
 from lading.serve.build.packets import by_shard, empty_packets, packed
 from lading.serve.build.place import Claim, ShardPlace
@@ -37,7 +37,7 @@ _INSERT = 8_192  # rows handed to SQLite at a time: bounds what Python holds of 
 class ShardJob:
     """All that tasks have to know; travels to the workers."""
 
-    table_dir: Root
+    table_dir: Place
     schema: bytes  # Arrow IPC schema of the table
     spec: ServeSpec
     place: ShardPlace

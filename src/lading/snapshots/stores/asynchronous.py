@@ -1,43 +1,40 @@
 """Reading snapshots from asynchronous code: what the pointer names, a manifest, the list of them.
 
-There is nothing here that writes: runs are synchronous. S3 is read through obstore's own asynchronous
+There is nothing here that writes: runs are synchronous. A bucket is read through obstore's own asynchronous
 calls; any other store in a thread, so that no logic exists twice.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 
 from lading.errors import StorageError
-from lading.layout.table import MANIFEST, MANIFESTS, POINTER
+from lading.layout.table import MANIFESTS, POINTER
 from lading.model import SnapshotRef
 from lading.snapshots.pointer import MALFORMED, POINTER_LIMIT
+from lading.snapshots.stores.files import BucketStore, unreadable
 from lading.snapshots.stores.protocol import ManifestStore
-from lading.snapshots.stores.s3 import Names, unreadable
 from lading.state.sqlite import SNAPSHOT_LIMIT
-from lading.storage.bucket import ObjectStorage
+from lading.storage.protocol import in_folders
 
 
-class AsyncS3Store:
-    """Reads the table whose root is the URL `s3://bucket/prefix`."""
+class AsyncBucketStore:
+    """Reads what `store` keeps in a bucket."""
 
-    def __init__(
-        self, url: str, options: Mapping[str, str] | None = None, *, manifest_name: str = MANIFEST
-    ) -> None:
-        self._storage = ObjectStorage(url, options)
-        self._names = Names(self._storage.url, manifest_name)
+    def __init__(self, store: BucketStore) -> None:
+        self._store = store
+        self._storage = store.storage
 
     async def load_current(self) -> SnapshotRef | None:
         try:
-            return self._names.pointer(await self._storage.get_async(POINTER, limit=POINTER_LIMIT))
+            return self._store.pointer(await self._storage.get_async(POINTER, limit=POINTER_LIMIT))
         except FileNotFoundError:
             return None
         except StorageError as error:
-            raise unreadable(f"{self._names.url}/{POINTER}", error, MALFORMED) from error
+            raise unreadable(f"{self._store.url}/{POINTER}", error, MALFORMED) from error
 
     async def load_manifest(self, ref: str) -> bytes:
-        name = self._names.name(ref)
+        name = self._store.name_of(ref)
         try:
             return await self._storage.get_async(name, limit=SNAPSHOT_LIMIT)
         except (FileNotFoundError, StorageError) as error:
@@ -45,9 +42,11 @@ class AsyncS3Store:
 
     async def list_manifests(self, *, limit: int | None = None) -> list[SnapshotRef]:
         try:
-            return self._names.listed(await self._storage.list_async(MANIFESTS))[:limit]
+            listed = await self._storage.list_async(MANIFESTS)
         except StorageError as error:
-            raise unreadable(f"{self._names.url}/{MANIFESTS}", error) from error
+            raise unreadable(f"{self._store.url}/{MANIFESTS}", error) from error
+        folders = in_folders(listed, MANIFESTS, self._store.manifest_name)
+        return list(self._store.in_folders(reversed(folders)))[:limit]
 
 
 class AsyncOver:

@@ -11,13 +11,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lading.config.project import Config
-from lading.config.stores import POSTGRES_SCHEMES, PostgresNames, local_path, scheme_of, url_problem
+from lading.config.stores import BUCKETS, POSTGRES_SCHEMES, PostgresNames, local_path, scheme_of, url_problem
 from lading.errors import ConfigError
 from lading.model import Place
-from lading.snapshots.stores.local import LocalStore
-from lading.snapshots.stores.memory import MemoryStore
+from lading.snapshots.stores.files import BucketStore, LocalStore, MemoryStore
 from lading.snapshots.stores.protocol import AsyncManifestStore, ManifestStore
-from lading.storage.place import Where, place
+from lading.storage.place import place, storage_of
 
 _memory: dict[tuple[str, str], MemoryStore] = {}
 _memory_lock = threading.Lock()
@@ -30,12 +29,10 @@ def store_for(
     s3: Mapping[str, str] | None = None,
     postgres: PostgresNames | None = None,
 ) -> ManifestStore:
-    """The store of `table` at `url`: a folder or file://, s3://, postgresql://, memory:// (tests only)."""
+    """The store of `table` at `url`: a folder or file://, a bucket, postgresql://, memory:// (tests only)."""
     scheme = _scheme(url)
-    if scheme == "s3":
-        from lading.snapshots.stores.s3 import S3Store
-
-        return S3Store(f"{url.rstrip('/')}/{table}", s3)
+    if scheme in BUCKETS:
+        return BucketStore(f"{url.rstrip('/')}/{table}", s3)
     if scheme in POSTGRES_SCHEMES:
         from lading.snapshots.stores.postgres.store import PostgresStore
 
@@ -54,11 +51,10 @@ def async_store_for(
     postgres: PostgresNames | None = None,
 ) -> AsyncManifestStore:
     """The same place for asynchronous readers; nothing that they get can write."""
-    from lading.snapshots.stores.asynchronous import AsyncOver, AsyncS3Store
+    from lading.snapshots.stores.asynchronous import AsyncBucketStore, AsyncOver
 
-    if _scheme(url) == "s3":
-        return AsyncS3Store(f"{url.rstrip('/')}/{table}", s3)
-    return AsyncOver(store_for(url, table, s3=s3, postgres=postgres))
+    store = store_for(url, table, s3=s3, postgres=postgres)
+    return AsyncBucketStore(store) if isinstance(store, BucketStore) else AsyncOver(store)
 
 
 def _scheme(url: str) -> str:
@@ -70,25 +66,21 @@ def _scheme(url: str) -> str:
 
 def store_of(config: Config, name: str) -> ManifestStore:
     where = config.place(name)
-    if config.store is None and isinstance(where, Path):
-        return LocalStore(where)
+    if config.store is None and (folder := storage_of(where).folder) is not None:
+        return LocalStore(folder)
     return store_for(config.store or str(config.warehouse), name, s3=config.s3, postgres=config.postgres)
 
 
-def beside_the_data(config: Config, name: str) -> Where | None:
+def beside_the_data(config: Config, name: str) -> Place | None:
     """Where a store of folders or objects keeps this table's manifests, and in a bucket its shards too; None
     if that is the table's own place, or no place of files."""
-    if config.store is None or scheme_of(config.store) not in ("", "file", "s3"):
+    if config.store is None or scheme_of(config.store) not in ("", "file", *BUCKETS):
         return None
-    found: Where
-    if scheme_of(config.store) == "s3":
-        found = place(f"{config.store.rstrip('/')}/{name}", config.s3)
-    else:
-        found = Path(local_path(config.store)) / name
-    return None if str(found) == str(config.place(name)) else found
+    found = place(f"{local_path(config.store).rstrip('/')}/{name}", config.s3)
+    return None if found.url == config.place(name).url else found
 
 
-def lies_below(places: Sequence[Where], url: str) -> tuple[Where, str] | None:
+def lies_below(places: Sequence[Place], url: str) -> tuple[Place, str] | None:
     """Which of `places` the path or URL `url` lies in, and its path there; a path starts from the first of
     them. None if it is in none: somebody else wrote it."""
     steps = url.partition("://")[2].split("/") if "://" in url else url.split("/")
@@ -97,6 +89,6 @@ def lies_below(places: Sequence[Where], url: str) -> tuple[Where, str] | None:
     if "://" not in url:
         return places[0], url
     for one in places:
-        if isinstance(one, Place) and url.startswith(f"{one.url}/"):
+        if url.startswith(f"{one.url}/"):
             return one, url.removeprefix(f"{one.url}/")
     return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Literal, Protocol
 
 from lading.model import SnapshotRef
@@ -53,6 +54,11 @@ class ManifestStore(Protocol):
 
     def load_manifest(self, ref: str) -> bytes:
         """The manifest's bytes as they were published; ManifestStoreError when they can't be read."""
+        ...
+
+    def manifest_path(self, ref: str) -> Path | None:
+        """Where the manifest is a file that SQLite can open in place, links resolved; None if it has to be
+        fetched."""
         ...
 
     def list_manifests(self, *, limit: int | None = None) -> list[SnapshotRef]:

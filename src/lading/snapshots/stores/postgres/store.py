@@ -127,6 +127,9 @@ class PostgresStore:
             )
         return payload
 
+    def manifest_path(self, ref: str) -> None:
+        return None
+
     def list_manifests(self, *, limit: int | None = None) -> list[SnapshotRef]:
         return self._read(lambda connection: statements.list_builds(connection, self.tables, limit), [])
 
