@@ -178,8 +178,8 @@ def _begin(order: _Order, seen: Look) -> Work:
     table = seen.table or Table.create(order.config.place(seen.config.name), seen.config.name)
     if seen.table is None and table.state.sequence:
         raise Conflict(  # the plan is for an empty table
-            f"somebody else began {table.state.meta.table} meanwhile",
-            hint="run again: it will plan from there",
+            f"another run started {table.state.meta.table} meanwhile",
+            hint="run again; it will plan from there",
         )
     kept = order.kept.setdefault(seen.config.name, set())
     work = Work(order.config, seen, table, order.run_id, new_id(), order.watch, kept)

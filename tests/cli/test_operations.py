@@ -191,7 +191,8 @@ def test_clean_shows_first_and_deletes_only_what_it_showed(cli, project):
     [table] = told["tables"]
     assert not told["applied"] and table["bytes"] > 0 and sorted(ships.glob("bucket=*/*.parquet")) == parts
     assert (
-        "Nothing was deleted. To delete these files, add --apply." in cli("clean", "--keep-runs", "1", "--older-than", "0s").out
+        "Nothing was deleted. To delete these files, add --apply."
+        in cli("clean", "--keep-runs", "1", "--older-than", "0s").out
     )
     assert cli("clean", "ships", "--json").json["tables"][0]["files"] == [], "24 hours of grace"
     assert cli("clean", "--older-than", "soon").code == 3

@@ -63,9 +63,9 @@ def _feather() -> bytes:
     [
         (_zip(), "Excel workbook (xlsx)", "save a workbook as CSV"),
         (lzma.compress(TEXT), "compressed with xz", "unpack it"),
-        (gzip.compress(TEXT, mtime=0), "compressed with gzip", "suffix .gz"),
-        (bz2.compress(TEXT), "compressed with bzip2", "suffix .bz2"),
-        (pa.compress(TEXT, codec="zstd", asbytes=True), "compressed with zstd", "suffix .zst"),
+        (gzip.compress(TEXT, mtime=0), "compressed with gzip", "end in .gz"),
+        (bz2.compress(TEXT), "compressed with bzip2", "end in .bz2"),
+        (pa.compress(TEXT, codec="zstd", asbytes=True), "compressed with zstd", "end in .zst"),
         (_tar(), "a tar archive", ".tar"),
         (_parquet(), "a Parquet file", "format: parquet"),
         (_feather(), "an Arrow file", "export it"),
@@ -76,7 +76,7 @@ def _feather() -> bytes:
         (TEXT.decode().encode("utf-32"), "text in UTF-32", "{encoding: utf-32}"),
         (TEXT.decode().encode("utf-16-le"), "text in UTF-16-LE, not in", "{encoding: utf-16-le}"),
         (TEXT.decode().encode("utf-16-be"), "text in UTF-16-BE, not in", "{encoding: utf-16-be}"),
-        (b"\x89PNG\r\n\x1a\n\x00\x00", "an image (PNG)", "leave it out"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00", "an image (PNG)", "exclude it from the table's `path`"),
         (pa.compress(TEXT, codec="lz4", asbytes=True), "compressed with lz4", "unpack it"),
     ],
 )

@@ -86,7 +86,7 @@ def test_an_error_on_a_row_names_the_transform(shop):
         ("return 5", "returned int, not a DataFrame"),
         ('return df.drop("_source")', "dropped the column '_source'"),
         ('return df.withColumn("_source", F.col("_source").cast("string"))', "'_source' as string"),
-        ('return df.select("*", F.lit(1).alias("k"))', "two columns called 'k'"),
+        ('return df.select("*", F.lit(1).alias("k"))', "two columns named 'k'"),
     ],
 )
 def test_what_a_transform_returns_is_checked(shop, body, told):
@@ -155,7 +155,7 @@ def test_modules_of_the_project_are_imported_and_travel_to_the_workers(shop, row
     ("value", "told"),
     [
         ("F.lit(42).cast('bigint')", "rows with 42 in '_source'"),
-        ("F.lit(None).cast('bigint')", "rows in which '_source' is null"),
+        ("F.lit(None).cast('bigint')", "rows where '_source' is null"),
         ("F.when(F.col('k') == 1, F.col('_source')).otherwise(F.col('k') + 40)", "rows with 42 in '_source'"),
     ],
 )

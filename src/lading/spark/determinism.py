@@ -109,12 +109,12 @@ def refused(chosen: DataFrame, text: str, columns: st.StructType) -> str | None:
     and without rows; None if it may."""
     own = calls(text) & _own_functions(chosen.sparkSession)
     if own:
-        return f"calls {min(own)}(), which is not one of Spark's own functions"
+        return f"calls {min(own)}(), which is not a built-in Spark function"
     strange = foreign(chosen)
     if strange is not None:
-        return f"uses {strange}: only columns of the row, or aggregates of them, can be asked about"
+        return f"uses {strange}; it may only use columns of the row or aggregates of them"
     chance = nondeterministic(chosen, [one.name for one in columns if isinstance(one.dataType, _TIMES)])
-    return None if chance is None else f"uses {chance}, so it would differ each time"
+    return None if chance is None else f"uses {chance}, which gives different results each time"
 
 
 def _own_functions(spark: SparkSession) -> frozenset[str]:

@@ -141,7 +141,7 @@ def _fits(step: int, type: st.DataType) -> bool:
 def _sql(frame: DataFrame, check: Check, table: str) -> Column:
     written = sql_problem(check.text)  # before Spark resolves it: that alone may read what it names
     if written is not None:
-        raise _wrong(check, table, written, "use the row's own columns")
+        raise _wrong(check, table, written, "use only columns of the row")
     held = F.expr(check.text) if _parses(frame, check, table) else F.lit(True)
     chosen = frame.select(held.alias("held"))
     if not isinstance(chosen.schema["held"].dataType, st.BooleanType):
@@ -153,7 +153,7 @@ def _sql(frame: DataFrame, check: Check, table: str) -> Column:
         raise_interrupt(error)
         raise _wrong(check, table, said_first(error), "write it with smaller values") from error
     if problem is not None:
-        raise _wrong(check, table, problem, "use the row's own columns")
+        raise _wrong(check, table, problem, "use only columns of the row")
     return held
 
 
@@ -218,7 +218,7 @@ def _whole(spark: SparkSession, check: Check, table: str) -> str:
     except (PySparkException, Py4JError) as error:
         raise_interrupt(error)
         said = said_first(error)
-        raise _wrong(check, table, said, "write it so that Java understands it too") from error
+        raise _wrong(check, table, said, "use syntax that Java understands too") from error
     return whole
 
 

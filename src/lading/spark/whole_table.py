@@ -119,7 +119,7 @@ def _settled(frame: DataFrame, expression: str) -> tuple[Column, bool]:
             _ = chosen.schema
     except AnalysisException as error:
         raise_interrupt(error)
-        raise _wrong(expression, f"can't be worked out: {said_first(error)}") from error
+        raise _wrong(expression, f"can't be evaluated: {said_first(error)}") from error
     problem = refused(chosen, expression, frame.schema)
     if problem is not None:
         raise _wrong(expression, problem)
@@ -129,7 +129,7 @@ def _settled(frame: DataFrame, expression: str) -> tuple[Column, bool]:
 def _wrong(expression: str, problem: str) -> ConfigError:
     return ConfigError(
         f"gate.sql: {expression!r} {problem}",
-        hint="correct the expression in lading.yaml; nothing was published",
+        hint="fix the expression in lading.yaml; nothing was published",
     )
 
 

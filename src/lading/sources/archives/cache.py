@@ -96,16 +96,16 @@ def _preprocessed(config: Config, expected: dict[str, set[Path] | None]) -> Iter
 def _made(kind: Kind, folder: Path, users: tuple[str, ...], expected: dict[str, set[Path] | None]) -> Cached:
     if is_leftover(folder.name):
         lock = folder.with_name(f"{leftover_of(folder.name)}.lock")
-        return _cached("leftover", folder, users, False, "a run that was killed left it behind", lock)
+        return _cached("leftover", folder, users, False, "left behind by a killed run", lock)
     wanted = [name for name, paths in expected.items() if paths is not None and folder in paths]
     unsure = [name for name in users if name in expected and expected[name] is None]
     lock = folder.with_name(f"{folder.name}.lock")
     if wanted:
-        return _cached(kind, folder, tuple(wanted), True, f"{', '.join(wanted)} would use it", lock)
+        return _cached(kind, folder, tuple(wanted), True, f"used by {', '.join(wanted)}", lock)
     if unsure:
         why = f"the files of {', '.join(unsure)} can't be listed here"
         return _cached(kind, folder, users, True, why, lock)
-    return _cached(kind, folder, users, False, "no table would use it", lock)
+    return _cached(kind, folder, users, False, "no table uses it", lock)
 
 
 def _passing(config: Config) -> Iterator[Cached]:
