@@ -1,8 +1,8 @@
 """The Python door to a collection: a directory, or a prefix in a bucket, of Parquet files described by one
 log.
 
-The same words as `lading collection`. What changes the collection is one commit each, planned anew when
-somebody else committed in between. Files are described, never changed and never deleted.
+It has the same operations as `lading collection`. Each change is one commit, planned again if someone else
+committed in between. Files are described, never changed and never deleted.
 """
 
 from __future__ import annotations

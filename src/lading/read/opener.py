@@ -82,9 +82,7 @@ def where_of(
         return Path(name)
     bucket, _, prefix = name.removeprefix("s3://").strip("/").partition("/")
     if not name.startswith("s3://") or not bucket or not prefix:
-        raise ConfigError(
-            f"{name} is not a place for a collection", hint="give a folder, or s3://bucket/prefix"
-        )
+        raise ConfigError(f"{name} can't hold a collection", hint="give a folder, or s3://bucket/prefix")
     return place(name, s3, cache_folder(cache))
 
 
