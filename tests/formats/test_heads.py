@@ -127,7 +127,7 @@ def test_columns_may_come_in_any_order() -> None:
         (("id", "Name"), "column 'name' is missing .*'Name', which differs only in case"),
         (("id", " name"), "column 'name' is missing .*' name', which differs only in spaces"),
         (("id", "name", "_source"), "'_source' is reserved for lading"),
-        (("id", "name", "port"), "'port' is in the file and in columns_from_name"),
+        (("id", "name", "port"), "'port' is both in the file and in columns_from_name"),
         ({"id": "string", "name": "string"}, "column 'id' is string, but the schema says bigint"),
         ({"id": "decimal(20,0)", "name": "string"}, "column 'id' is decimal"),
     ],

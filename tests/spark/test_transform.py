@@ -166,7 +166,7 @@ def test_a_row_of_no_file_that_is_read_is_refused(shop, value, told, bad):
     transform = shop.transform(f'return df.withColumn("_source", {value})')
     with pytest.raises(TransformError, match=told) as raised:
         run(shop, transform, **bad)
-    assert ":clean" not in str(raised.value) and "clean gave rows" in raised.value.message
+    assert ":clean" not in str(raised.value) and "clean returned rows" in raised.value.message
     assert "per: table" in raised.value.hint and raised.value.file == transform.partition(":")[0]
 
 
