@@ -25,10 +25,10 @@ HEAD = """\
 
 <!-- Written by scripts/gen_docs.py from the commands; `make docs` writes it again. -->
 
-Exit codes: 0 done (for `plan`: nothing to do), 1 something failed, 2 `plan` found something to do,
-3 a config or usage error, 130 interrupted. With `--json` an error is one object on stdout:
+Exit codes: 0 success (for `plan`: nothing to do), 1 failure, 2 `plan` found something to do,
+3 config or usage error, 130 interrupted. With `--json`, an error is one object on stdout:
 `{"error": {"kind", "message", "hint", "table", "file"}}`. Every command has `--help`;
-`lading --install-completion` teaches the shell to complete commands and table names.
+`lading --install-completion` sets up shell completion of commands and table names.
 """
 
 

@@ -290,13 +290,13 @@ class TestMerge:
 
     def test_a_file_that_is_there_is_never_overwritten(self, collection, folder):
         before = (folder / "f2.parquet").read_bytes()
-        with pytest.raises(ConfigError, match="there already"):
+        with pytest.raises(ConfigError, match="already exists"):
             collection.merge("f0.parquet", "f1.parquet", into="f2.parquet")
         assert (folder / "f2.parquet").read_bytes() == before
 
     @pytest.mark.parametrize("name", ["../out.parquet", "/tmp/out.parquet", "sub/out.parquet"])
     def test_the_new_file_stays_in_the_collection(self, collection, name):
-        with pytest.raises(ConfigError, match="not a file name"):
+        with pytest.raises(ConfigError, match="not a plain file name"):
             collection.merge("f0.parquet", "f1.parquet", into=name)
 
     def test_one_member_is_nothing_to_merge(self, collection):
@@ -360,7 +360,7 @@ class TestTogether:
 def test_a_collection_does_not_mistake_a_url_for_a_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for url in ("gs://bucket/prefix", "s3://bucket", "s3://"):
-        with pytest.raises(ConfigError, match="not a place for a collection"):
+        with pytest.raises(ConfigError, match="can't hold a collection"):
             lading.Collection(url)
     assert not list(tmp_path.iterdir())
 

@@ -30,7 +30,7 @@ _T = TypeVar("_T")
 
 
 class Reader:
-    """One snapshot of one table, until `refresh`. Needs no Spark and no server; safe for many threads."""
+    """Reads one snapshot of a table, until `refresh`. Needs neither Spark nor a server; thread-safe."""
 
     def __init__(
         self,
@@ -66,9 +66,9 @@ class Reader:
         return self._using(lambda view: view.rows)
 
     def get(self, key: Key, *, context: Mapping[str, Any] | None = None, decode: bool = False) -> Any:
-        """The value of `key` as it is stored, None when there is none; `decode` takes json and msgpack apart.
+        """The stored value of `key`, or None; `decode` decodes JSON and MessagePack.
 
-        `context` has the columns that routing needs beside the key, where it does."""
+        `context` has the columns that routing needs besides the key, if any."""
         while True:
             view = self._view
             try:
@@ -85,7 +85,7 @@ class Reader:
     def multi_get(
         self, keys: Iterable[Key], *, context: Mapping[str, Any] | None = None, decode: bool = False
     ) -> dict[Key, Any]:
-        """Every key with its value, or None: all of one snapshot, whatever is published meanwhile."""
+        """Every key with its value or None, all from one snapshot, whatever is published meanwhile."""
         wanted = list(keys)
 
         def ask(view: View) -> dict[Key, Any]:
@@ -97,12 +97,12 @@ class Reader:
         return self._using(ask)
 
     def is_at_hand(self, key: Key, *, context: Mapping[str, Any] | None = None) -> bool:
-        """Whether `get` would answer from an open shard on disk: in microseconds, without the network."""
+        """Whether `get` would answer from an open shard on disk, in microseconds and without the network."""
         keys = self._view.keys
         return keys.is_at_hand(keys.route(key, context))
 
     def route(self, key: Key, *, context: Mapping[str, Any] | None = None) -> int:
-        """The number of the shard that holds `key`, if any does."""
+        """The number of the shard that `key` belongs to."""
         return self._using(lambda view: view.keys.route(key, context))
 
     def parse_key(self, text: str) -> Key:
@@ -110,7 +110,7 @@ class Reader:
         return self._using(lambda view: view.keys.parse_key(text))
 
     def parse_context(self, texts: Mapping[str, str]) -> dict[str, Any]:
-        """What routing needs beside the key, from text to values of the declared types."""
+        """What routing needs besides the key, converted from text to the declared types."""
         return self._using(lambda view: view.keys.router.parsed_context(texts))
 
     def shards(self) -> list[ShardMeta]:
@@ -118,9 +118,9 @@ class Reader:
         return self._using(lambda view: list(view.keys.shards.values()))
 
     def health(self, *, max_age: float | None = None, deep: bool = False) -> dict[str, Any]:
-        """Whether answers are to be had and how old they are: `status` is ok, degraded or failing.
+        """Whether readers get answers, and how old they are: `status` is ok, degraded or failing.
 
-        `max_age` (seconds) makes an older snapshot degraded; `deep` hashes every shard."""
+        A snapshot older than `max_age` seconds is degraded; `deep` hashes every shard."""
         from lading.read.health import health
 
         return self._using(lambda view: health(self._opener, view, max_age=max_age, deep=deep))
@@ -128,7 +128,7 @@ class Reader:
     def scan(
         self, where: str | None = None, columns: Sequence[str] | None = None, limit: int | None = None
     ) -> Scan:
-        """The rows that match, as Arrow record batches; files and row groups that can't match aren't read."""
+        """The matching rows as Arrow record batches; skips files and row groups that can't match."""
         from lading.read.scan import scan
 
         self._opener.need_parts(self._view)
@@ -142,7 +142,7 @@ class Reader:
         return self._using(lambda view: lookup(view.members, key))
 
     def sources(self) -> list[Source]:
-        """The files that the rows came from; `id` is the `_source` of their rows."""
+        """The files that the rows came from; `id` matches `_source` in the rows."""
         return self._using(lambda view: [source for source, _ in view.members.sources()])
 
     def to_arrow(
@@ -162,7 +162,7 @@ class Reader:
         return to_pandas(self.scan(where, columns, limit))
 
     def to_polars(self, where: str | None = None, columns: Sequence[str] | None = None) -> Any:
-        """The matching rows as a polars LazyFrame: nothing is read before `collect`, and then only the
+        """The matching rows as a polars LazyFrame: nothing is read until `collect`, and then only the
         columns and rows that the query needs."""
         from lading.read.frames import to_polars
 
@@ -176,7 +176,7 @@ class Reader:
         *,
         connection: Any = None,
     ) -> Any:
-        """The matching rows as a DuckDB relation, read whenever it is evaluated."""
+        """The matching rows as a DuckDB relation, read each time it is evaluated."""
         from lading.read.frames import to_duckdb
 
         return to_duckdb(self.scan(where, columns, limit), connection)
@@ -194,9 +194,9 @@ class Reader:
         return self._using(info)
 
     def refresh(self) -> bool:
-        """Move on to the current snapshot; True if it is another one. Scans under way keep theirs.
+        """Switch to the current snapshot; True if it changed. Scans in progress keep theirs.
 
-        A reader of an older snapshot looks for it again: `offset` counts from what is current now."""
+        A reader opened with `offset` counts again, from what is current now."""
         with self._refreshing:
             self._refuse_closed()
             old = self._view
@@ -208,7 +208,7 @@ class Reader:
         return new.ref.ref != old.ref.ref
 
     def close(self) -> None:
-        """Close it for good, as soon as answers under way are given."""
+        """Close the reader for good, once answers in progress are done."""
         with self._refreshing:
             self._closed = True
         self._view.retire()
@@ -233,7 +233,7 @@ class Reader:
 
     def _refuse_closed(self) -> None:
         if self._closed:
-            raise LadingError("this reader is closed", hint="open the table again: lading.open")
+            raise LadingError("this reader is closed", hint="open the table again with lading.open")
 
     def __enter__(self) -> Reader:
         return self
@@ -259,14 +259,15 @@ def open(
 ) -> Reader:
     """Open the published snapshot of the table in `path` (`<warehouse>/<table>`, or its URL on S3).
 
-    Or an older one, without moving anything: `ref` (or its run), `offset` (1 is the one before), `as_of`.
+    For an older snapshot, give `ref` (a reference or a run), `offset` (1 is the previous one) or `as_of`.
 
-    `store` is where its manifests are, if not there: a store, or the URL that `store:` in lading.yaml has.
-    `s3` is what `s3:` in lading.yaml has; left out, credentials come from the environment or the AWS files.
+    `store` says where the manifests are, if not with the table: a store, or a URL as for `store:` in
+    lading.yaml. `s3` takes the same settings as `s3:` in lading.yaml; without it, credentials come from the
+    environment or the AWS files.
 
-    Shards on S3 are fetched into the folder `cache` (`$LADING_CACHE`, else `~/.cache/lading`), of at most
-    `cache_bytes`; those of more than `ranges_above` bytes are read where they lie. If the current manifest
-    is malformed, up to `fallbacks` earlier ones are tried, with a warning.
+    Shards on S3 are fetched into the folder `cache` (`$LADING_CACHE`, else `~/.cache/lading`), up to
+    `cache_bytes`; shards larger than `ranges_above` bytes are read in place. If the current manifest is
+    malformed, up to `fallbacks` earlier ones are tried, with a warning.
     """
     return Reader(
         path, store, ref=ref, offset=offset, as_of=as_of,

@@ -27,7 +27,7 @@ _FEW = 16  # keys that are asked for at once without a thread, when their shards
 
 
 class AsyncReader:
-    """One snapshot of one table, until `refresh`, for asynchronous code."""
+    """Reads one snapshot of a table, until `refresh`, from async code."""
 
     def __init__(self, reader: Reader) -> None:
         """`reader` belongs to this object from now on."""
@@ -59,7 +59,7 @@ class AsyncReader:
         return await _in_thread(self._reader.lookup, key)
 
     async def refresh(self) -> bool:
-        """`Reader.refresh`; gets under way go on meanwhile."""
+        """`Reader.refresh`; gets in progress are not disturbed."""
         return await _in_thread(self._reader.refresh)
 
     async def health(self, *, max_age: float | None = None, deep: bool = False) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class AsyncReader:
 
 
 async def open_async(path: str | os.PathLike[str], *args: Any, **options: Any) -> AsyncReader:
-    """`lading.open` for asynchronous code: the same arguments."""
+    """`lading.open` for async code, with the same arguments."""
     return AsyncReader(await _in_thread(open_reader, path, *args, **options))
 
 

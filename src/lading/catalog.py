@@ -25,10 +25,10 @@ __all__ = [
 
 
 def rebuild(table_dir: str | Path, table: str | None = None, order_by: str | None = None) -> TableManifest:
-    """The manifest of a table whose manifest.json is lost or old; writes nothing.
+    """Rebuild the manifest of a table whose manifest.json is lost or outdated; writes nothing.
 
-    From its log and checkpoint; without them from the snapshot that `_CURRENT` names; without that from
-    the part files, which can't say which of them were replaced.
+    Uses the log and checkpoint, else the snapshot that `_CURRENT` names, else the part files, which can't
+    tell which of them were replaced.
     """
     from lading.log.table import Table
     from lading.upkeep.salvage import salvaged_state

@@ -1,8 +1,8 @@
 """The Python door to a collection: a directory, or a prefix in a bucket, of Parquet files described by one
 log.
 
-The same words as `lading collection`. What changes the collection is one commit each, planned anew when
-somebody else committed in between. Files are described, never changed and never deleted.
+It has the same operations as `lading collection`. Each change is one commit, planned again if someone else
+committed in between. Files are described, never changed and never deleted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What `add` did; a file that was a member already and has changed since is described anew."""
+    """What `add` did. `changed` files were members already and have been updated."""
 
     added: tuple[str, ...]
     changed: tuple[str, ...]
@@ -41,7 +41,7 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A live member for people: bounds are values of their columns' types."""
+    """A live member; bounds are values of their columns' types."""
 
     path: str
     rows: int
@@ -62,10 +62,11 @@ class Collection:
         s3: Mapping[str, str] | None = None,
         cache: str | os.PathLike[str] | None = None,
     ) -> None:
-        """`folder`, or `s3://bucket/prefix`, may be new: the first `add` starts its log.
+        """`folder` (or `s3://bucket/prefix`) may be new: the first `add` starts its log.
 
-        `s3` is what `s3:` in lading.yaml has; left out, credentials come from the environment or the AWS
-        files. What is fetched from a bucket more than once is kept in `cache`, as with `lading.open`.
+        `s3` takes the same settings as `s3:` in lading.yaml; without it, credentials come from the
+        environment or the AWS files. What is fetched from a bucket more than once is kept in `cache`, as
+        with `lading.open`.
         """
         from lading.log.table import Table
         from lading.read.opener import where_of
@@ -75,7 +76,7 @@ class Collection:
 
     @property
     def key(self) -> str | None:
-        """The column that `lookup` goes by, None if there is none."""
+        """The column that `lookup` searches, or None."""
         return self._opened().state.order_by
 
     @property
@@ -96,11 +97,11 @@ class Collection:
         return [Listed(**fields) for fields in listed(self._opened().state)]
 
     def add(self, *files: str | os.PathLike[str], key: str | None = None) -> Added:
-        """Take up Parquet files from anywhere: footers are read, in parallel, and one commit is made.
+        """Add Parquet files from anywhere, in one commit. Reads only footers, in parallel.
 
-        `key` is the column to look rows up by; left out, it is what the collection has or what the files
-        themselves declare to be sorted by. Of a file that declares nothing this column is read, to see
-        whether it is: one that isn't has no key range, and is found by its zones.
+        `key` is the column to look rows up by; by default the collection's key, or the column that the files
+        declare they are sorted by. If a file declares nothing, its key column is read to check the order: a
+        file that isn't sorted has no key range and is found by its zones.
         """
         from lading.log.changes import change
         from lading.log.names import path_to_add
@@ -125,7 +126,7 @@ class Collection:
         return Added(last.added, last.changed, last.unchanged, sequence)
 
     def remove(self, *names: str) -> tuple[str, ...]:
-        """Members that no longer count; their files stay where they are."""
+        """Remove members; their files stay where they are."""
         from lading.log.changes import change, new_commit
 
         paths: list[str] = []
@@ -140,7 +141,7 @@ class Collection:
         return tuple(paths)
 
     def tier(self, name: str, tier: int) -> str:
-        """Set a member's tier, a number that lading keeps and doesn't interpret."""
+        """Set a member's tier, a number that lading stores but doesn't interpret."""
         from lading.log.changes import change, new_commit
 
         path = ""
@@ -158,7 +159,7 @@ class Collection:
     def scan(
         self, where: str | None = None, columns: Sequence[str] | None = None, limit: int | None = None
     ) -> Scan:
-        """The rows that match, as Arrow record batches; files and row groups that can't match aren't read."""
+        """The matching rows as Arrow record batches; skips files and row groups that can't match."""
         from lading.read.scan import scan
 
         return scan(self._opened().state, where=where, columns=columns, limit=limit)
@@ -171,14 +172,14 @@ class Collection:
         if state.order_by is None:
             raise ConfigError(
                 f"the collection {self.where} has no key",
-                hint="add its files again with the column they are sorted by: --key COLUMN; or scan",
+                hint="add its files again with --key COLUMN, the column they are sorted by; or use scan",
             )
         return lookup(state, key)
 
     def merge(self, *names: str, into: str | None = None) -> str:
-        """Several members as one new file, sorted by the key, swapped in one commit; gives its name.
+        """Merge members into one new file, sorted by the key, in one commit; returns its name.
 
-        The merged files stay where they are: they are yours.
+        The merged files are yours and stay where they are.
         """
         from lading.log.changes import change, new_commit
         from lading.parts.fold import merge_files
@@ -189,9 +190,7 @@ class Collection:
         def plan(table: Table) -> Commit:
             paths = self._named(table, names)
             if len(paths) < 2:
-                raise ConfigError(
-                    "a merge needs two members or more", hint="name several, as they are listed"
-                )
+                raise ConfigError("a merge needs at least two members", hint="name two or more, as listed")
             members = [member for member, _ in filter(None, map(table.state.find, paths))]
             merged = merge_files(members, _fold_spec(table), path)
             return new_commit(table, add=(merged,), remove=tuple(paths))
@@ -217,11 +216,11 @@ class Collection:
         return log_bytes(self.where) if self._table is not None else 0
 
     def compact(self) -> None:
-        """Write the live members anew and drop the history of the log."""
+        """Drop the log's history and keep the live members."""
         self._opened().compact()
 
     def check(self) -> tuple[int, list[Problem]]:
-        """The number of members, and what is wrong with the log or a file; no rows are read."""
+        """The number of members, and any problems with the log or a file. Reads no rows."""
         from lading.log.check import check_collection
 
         return check_collection(self.where)
@@ -234,9 +233,9 @@ class Collection:
         store: ManifestStore | str | None = None,
         s3: Mapping[str, str] | None = None,
     ) -> Restored:
-        """Restore the log of a collection or table from whatever is left of it; see the guide.
+        """Restore the lost or damaged log of a collection or table; see the guide.
 
-        `store` is where the table's manifests are, if not there: as for `lading.open`."""
+        `store` says where the table's manifests are, as for `lading.open`."""
         from lading.read.opener import where_of
         from lading.upkeep.published import published_at
         from lading.upkeep.rebuild import restore
@@ -245,7 +244,7 @@ class Collection:
         return restore(where, key=key, published=published_at(where, store, s3))
 
     def refresh(self) -> None:
-        """Take in what others committed since."""
+        """Load what others have committed since."""
         self._opened().refresh()
 
     def close(self) -> None:
@@ -267,7 +266,7 @@ class Collection:
             if not Table.exists(self.where):
                 raise NotFound(
                     f"{self.where} is not a collection: it has no log",
-                    hint=f"start one: lading collection add {self.where} FILE…",
+                    hint=f"to start one: lading collection add {self.where} FILE…",
                     file=str(self.where),
                 )
             self._table = Table.open(self.where)
@@ -279,14 +278,17 @@ class Collection:
 
         name = utf8_name(into or f"merged-{uuid.uuid4().hex[:16]}.parquet")
         if "/" in name or os.sep in name or name in (".", ".."):
-            raise ConfigError(f"--into {name} is not a file name", hint="the file goes into the collection")
+            raise ConfigError(
+                f"--into {name} is not a plain file name",
+                hint="give a name without folders; the file is written to the collection",
+            )
         if storage_of(self.where).has(name):
             raise self._taken(name)
         return name
 
     def _taken(self, name: str) -> ConfigError:
         return ConfigError(
-            f"{self.where}/{name} is there already",
+            f"{self.where}/{name} already exists",
             hint="choose another name with --into, or remove the file if nothing needs it",
             file=name,
         )

@@ -46,7 +46,7 @@ class Unexpected(LadingError):
     def of(cls, error: Exception) -> Unexpected:
         told = cls(
             f"unexpected {type(error).__name__}: {error}",
-            hint="please report it, with the traceback. Nothing is lost: the command may be run again",
+            hint="please report it with the traceback. Nothing is lost, and you can run the command again",
         )
         told.__cause__ = error
         return told

@@ -173,7 +173,7 @@ def _begun(run: TableRun) -> TableRun:
         table = Table.create(run.config.place(run.name), run.name)
         if table.state.sequence:
             raise Conflict(  # the plan is for an empty table
-                f"somebody else began {table.state.meta.table} meanwhile",
+                f"another run started {table.state.meta.table} meanwhile",
                 hint="run again: it will plan from there",
             )
         run = replace(run, opened=table)

@@ -109,7 +109,7 @@ def test_table_version_and_times_are_those_of_the_runs(port: Port) -> None:
 @pytest.mark.parametrize("name", ["PortCalls", "port-calls", "7ports", "_ports", "größe"])
 def test_a_table_that_is_not_lower_snake_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "lading.yaml").write_text(CONFIG.replace("port_calls", name))
-    with pytest.raises(ConfigError, match="lower case"):
+    with pytest.raises(ConfigError, match="lower-case"):
         run(load_config(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["lading.yaml"]
 

@@ -144,7 +144,7 @@ def test_every_table_says_why_it_has_no_schema(project: Path, capsys) -> None:
     put(project / "data/customers/c.csv", "id,\n1,2\n")
     assert invoke(["discover-schema", "--json"]) == 1
     found = {one["table"]: one["error"] for one in json.loads(capsys.readouterr().out)["tables"]}
-    assert "two columns called 'id'" in found["sales"]["message"]
+    assert "two columns named 'id'" in found["sales"]["message"]
     assert "column 2 of the header has no name" in found["customers"]["message"]
     assert found["sales"]["hint"] and found["customers"]["hint"]
 
@@ -185,7 +185,7 @@ def test_one_table_that_can_not_be_inferred_does_not_stop_the_others(project: Pa
     assert invoke(["discover-schema", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert [one["state"] for one in found["tables"]] == ["failed", "generated"]
-    assert "two columns called 'id'" in found["error"]["message"]
+    assert "two columns named 'id'" in found["error"]["message"]
     assert found["tables"][0]["error"] == found["error"] and found["tables"][1]["error"] is None
 
 
@@ -198,7 +198,7 @@ def test_every_table_that_can_not_be_inferred_says_why(tmp_path: Path, capsys) -
     )
     assert invoke(["-C", str(tmp_path), "discover-schema", "--json"]) == 1
     reasons = [one["error"]["message"] for one in json.loads(capsys.readouterr().out)["tables"]]
-    for said, wanted in zip(reasons, ("two columns called", "has no name", "it has no files"), strict=True):
+    for said, wanted in zip(reasons, ("two columns named", "has no name", "it has no files"), strict=True):
         assert wanted in said
     assert invoke(["-C", str(tmp_path), "discover-schema"]) == 1
     told = capsys.readouterr().err

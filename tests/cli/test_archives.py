@@ -122,7 +122,7 @@ def test_manifests_are_shown_queried_and_reset(project, spark, capfd):
     assert reads() == []
     _, answer = call(project, capfd, "explain", str(project / "data" / "a.zip"))
     (explained,) = answer["tables"]
-    assert (explained["verdict"], explained["reason"]) == ("unchanged", "2 files of it: 2 unchanged")
+    assert (explained["verdict"], explained["reason"]) == ("unchanged", "2 files from it: 2 unchanged")
     _, answer = call(project, capfd, "explain", keys[0])
     assert answer["tables"][0]["key"] == keys[0]
     assert call(project, capfd, "manifest", "reset", "people", "--file", keys[0])[1]["forgotten"] == [keys[0]]

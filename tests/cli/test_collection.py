@@ -157,13 +157,13 @@ def test_people_are_told_what_was_done(folder, capsys):
     files = [str(path) for path in sorted(folder.glob("*.parquet"))]
     for args, words in (
         (["add", str(folder), *files, "--key", "k"], "3 members added; 3 live"),
-        (["add", str(folder), files[0]], "0 members added, 1 as before; 3 live"),
-        (["tier", str(folder), "f0.parquet", "1"], "f0.parquet is in tier 1"),
+        (["add", str(folder), files[0]], "0 members added, 1 unchanged; 3 live"),
+        (["tier", str(folder), "f0.parquet", "1"], "f0.parquet is now in tier 1"),
         (["merge", str(folder), "f0.parquet", "f1.parquet", "--into", "m.parquet"], "m.parquet has 4 rows"),
         (["remove", str(folder), "f2.parquet"], "1 member removed; 1 live"),
-        (["check", str(folder)], "1 member, all whole"),
+        (["check", str(folder)], "1 member, all intact"),
         (["compact", str(folder)], "1 member live"),
-        (["rebuild", str(folder)], "the log is whole"),
+        (["rebuild", str(folder)], "the log is intact"),
         (["lookup", str(folder), "99"], "not found"),
         (["scan", str(folder), "--where", "k = 10"], "10"),
     ):

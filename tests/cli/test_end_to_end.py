@@ -252,7 +252,7 @@ def test_a_table_is_never_fed_its_own_parts(cli, project):
     assert cli("run").code == 0
     (project / "lading.yaml").write_text('tables:\n  all:\n    path: "**/*.parquet"\n    format: parquet\n')
     error = cli("run", "--json")
-    assert error.code == 3 and "lading itself wrote" in error.json["error"]["message"]
+    assert error.code == 3 and "lading wrote itself" in error.json["error"]["message"]
 
 
 def test_an_idle_run_imports_no_spark_and_starts_no_jvm(cli, project):

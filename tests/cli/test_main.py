@@ -100,7 +100,7 @@ def test_a_wrong_command_line_exits_with_3_and_says_how_to_go_on(args, capsys):
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("error: ")
-    assert "\nhint: `lading" in err
+    assert "\nhint: see `lading" in err
 
 
 def test_a_wrong_command_line_is_json_when_json_was_asked_for(capsys):

@@ -103,7 +103,7 @@ def test_history_diff_and_reading_an_older_snapshot(cli, project):
     ]
     newest, oldest = run_ids(cli)
     assert cli("diff", "ships", oldest, newest, "--json").json == told
-    assert "14 rows, then 17 (+3)" in cli("diff", "ships", "~1", "current").out
+    assert "rows: 14 -> 17 (+3)" in cli("diff", "ships", "~1", "current").out
     for options in (["--offset", "1"], ["--ref", oldest], ["--as-of", "2100-01-01", "--limit", "100"]):
         found = cli("scan", "ships", "--format", "jsonl", *options)
         assert len(found.out.splitlines()) == (17 if "--as-of" in options else 14)
@@ -191,7 +191,8 @@ def test_clean_shows_first_and_deletes_only_what_it_showed(cli, project):
     [table] = told["tables"]
     assert not told["applied"] and table["bytes"] > 0 and sorted(ships.glob("bucket=*/*.parquet")) == parts
     assert (
-        "Nothing was deleted: --apply does it." in cli("clean", "--keep-runs", "1", "--older-than", "0s").out
+        "Nothing was deleted. To delete these files, add --apply."
+        in cli("clean", "--keep-runs", "1", "--older-than", "0s").out
     )
     assert cli("clean", "ships", "--json").json["tables"][0]["files"] == [], "24 hours of grace"
     assert cli("clean", "--older-than", "soon").code == 3
@@ -230,7 +231,7 @@ def test_verify_finds_and_repair_and_a_run_mend_a_lost_part(cli, project):
         live
     )
     assert "lading repair" in cli("verify").out
-    assert "left to do: lading run ships reads them" in cli("repair").out
+    assert "still to do: lading run ships reads them" in cli("repair").out
     assert cli("run").code == 0
     assert rows(project) == 17 and cli("verify").code == 0
 

@@ -59,7 +59,7 @@ def test_the_life_of_what_is_set_aside(spark, tmp_path, capsys):
     dropped = lading("quarantine", "drop", "ships", "--file", "a.csv")
     assert dropped == {"table": "ships", "dropped": [{"file": "a.csv", "rows": 1}]}
     assert "(dropped)" in people("quarantine", "list")
-    assert "forgot 0 rows of 1 file" in people("quarantine", "drop", "ships")
+    assert "dropped 0 rows from 1 file" in people("quarantine", "drop", "ships")
     assert lading("quarantine", "show", "ships")["rows"] == []
 
 

@@ -201,7 +201,7 @@ def test_snapshots_are_compared_rolled_back_forced_and_cleaned_in_any_store(
     assert {one["state"] for one in runs} == {"succeeded", "failed"}
 
     assert json.loads(cli("verify", "--deep", "--json"))["ok"] is True
-    assert "nothing to mend" in cli("repair")
+    assert "nothing to repair" in cli("repair")
     told = json.loads(cli("clean", "--keep-runs", "1", "--older-than", "0s", "--apply", "--json"))["tables"][
         0
     ]

@@ -97,9 +97,9 @@ def test_a_table_has_the_projects_checks_and_may_replace_them_by_name(tmp_path):
         ("- not_null: id\n  severity: fatal\n", "'fatal' is unknown"),
         ("- not_null: id\n  threshold: 101%\n", "a share of them (1%)"),
         ("- not_null: id\n  threshold: -1\n", "a share of them (1%)"),
-        ("- min_rows: 5\n  threshold: 1%\n", "min_rows either holds or doesn't"),
+        ("- min_rows: 5\n  threshold: 1%\n", "min_rows either passes or fails"),
         ("- min_rows: many\n", "must be a number of rows"),
-        ("- range: {column: a}\n", "name at least one"),
+        ("- range: {column: a}\n", "give at least one"),
         ("- range: {min: 1}\n", "column: is missing"),
         ("- values: {column: a, in: []}\n", "must be a list of values"),
         ("- values: {column: a, in: [null]}\n", "null and nested values can't be listed"),
@@ -107,7 +107,7 @@ def test_a_table_has_the_projects_checks_and_may_replace_them_by_name(tmp_path):
         ("- sql: ''\n", "is empty"),
         ("- not_null: []\n", "must be a column or a list of columns"),
         ("- unique: [id, id]\n", "names a column twice"),
-        ("- not_null: id\n  unique: id\n", "one check an item"),
+        ("- not_null: id\n  unique: id\n", "only one check per item"),
         ("- severity: warn\n", "no check; add one of"),
         ("- not_null\n", "must be a mapping"),
         ("- not_null: id\n- not_null: id\n", "two checks are called 'not_null id'"),
@@ -133,7 +133,7 @@ def test_on_bad_and_max_bad(tmp_path):
 
 def test_rows_of_a_transform_over_the_whole_table_cannot_be_set_aside(tmp_path):
     more = "    on_bad: quarantine\n    transform: t.py:f\n    per: table\n"
-    assert "no file is theirs" in wrong(tmp_path, "- not_null: id\n", more=more)
+    assert "they belong to no file" in wrong(tmp_path, "- not_null: id\n", more=more)
     assert checks(tmp_path, "- not_null: id\n  severity: warn\n", more=more)
 
 

@@ -43,14 +43,17 @@ def test_drift_is_one_of_three(tmp_path: Path, drift: str) -> None:
         (["format: fixed"], "did you mean 'fixed_width'"),
         (["format: fixed_width"], "spec: is missing"),
         (["format: fixed_width", "spec: ../x.yaml"], "spec: must be inside the project"),
-        (["format: fixed_width", "spec: x.txt"], "spec: must be a YAML file of the project"),
-        (["format: csv", "spec: x.yaml"], "spec: is for format: fixed_width"),
+        (["format: fixed_width", "spec: x.txt"], "spec: must be a YAML file in the project"),
+        (["format: csv", "spec: x.yaml"], "spec: is only for format: fixed_width"),
         (["format: csv", "read_options: {skip: -1}"], "skip: must be a number of lines"),
         (["format: csv", "read_options: {skip: true}"], "skip: must be a number of lines"),
         (["format: json", "read_options: {skip: 1}"], "skip: unknown key"),
         (["format: fixed_width", "spec: x.yaml", "read_options: {quote: x}"], "quote: unknown key"),
         (["format: csv", "drift: evolving"], "did you mean 'evolve'"),
-        (["format: fixed_width", "spec: x.yaml", "drift: evolve"], "drift: the columns of fixed-width files"),
+        (
+            ["format: fixed_width", "spec: x.yaml", "drift: evolve"],
+            "drift: fixed-width files take their columns from the spec",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_refused(tmp_path: Path, lines: list[str], says: str) -> None:
@@ -63,6 +66,8 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path, lines: list[str], 
 def test_a_group_called_as_spark_calls_a_line_is_refused_before_anything_runs(
     tmp_path: Path, format: str
 ) -> None:
-    with pytest.raises(ConfigError, match=r"lading\.yaml:\d+: .*columns_from_name: `value` is what Spark"):
+    with pytest.raises(
+        ConfigError, match=r"lading\.yaml:\d+: .*columns_from_name: `value` is Spark's own name"
+    ):
         _table(tmp_path, format, r"columns_from_name: (?P<Value>\w+)\.json")
     assert _table(tmp_path, "format: csv", r"columns_from_name: (?P<value>\w+)\.csv").columns_from_name

@@ -60,7 +60,7 @@ def test_ctrl_c_in_the_middle_of_a_spark_job_is_one_sentence(tmp_path, end):
     assert out == ""
     assert err.splitlines() == [
         "error: interrupted",
-        "hint: nothing is lost: the next `lading run` completes what was begun",
+        "hint: nothing is lost; the next `lading run` picks up where this one stopped",
     ]
     assert not list((project.folder / ".lading_cache").glob("staging/*"))
     assert not (project.table / "_CURRENT").exists()

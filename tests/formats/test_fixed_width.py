@@ -39,17 +39,17 @@ def test_a_spec_says_where_columns_are_and_which_lines_are_records(tmp_path: Pat
         ("columns:\n  - {name: a, start: 0, length: 1, type: money}\n", "'money' is not a type"),
         (
             "columns:\n  - {name: a, start: 0, length: 1, type: array<int>}\n",
-            "can't be read from a piece of text",
+            "can't be read from text",
         ),
-        ("columns:\n  - {name: _source, start: 0, length: 1}\n", "lading's own column"),
+        ("columns:\n  - {name: _source, start: 0, length: 1}\n", "reserved for lading"),
         (
             "columns:\n  - {name: a, start: 0, length: 1}\n  - {name: a, start: 1, length: 1}\n",
-            r"x\.yaml:3: columns\[1\]\.name: there are two columns called 'a'",
+            r"x\.yaml:3: columns\[1\]\.name: there are two columns named 'a'",
         ),
         (
             "columns:\n  - {name: a, start: 0, length: 1}\n"
             "record_type_filter: {position: 0, length: 2, value: '1'}\n",
-            "has 1 characters, `length` says 2",
+            "has 1 characters, but `length` is 2",
         ),
         ("columns:\n  - {name: a, start: 0, length: 1\n", "x.yaml"),
         ("", "the file is empty"),

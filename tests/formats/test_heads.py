@@ -66,7 +66,7 @@ def test_a_compressed_header_is_read_through(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"a,b,a\n", "two columns called 'a'"),
+        (b"a,b,a\n", "two columns named 'a'"),
         (b"a,,b\n", "column 2 .*no name"),
         (b"a, ,b\n", "column 2 .*no name"),
         (b"gr\xf6\xdfe,b\n", "not valid utf-8"),
@@ -126,9 +126,9 @@ def test_columns_may_come_in_any_order() -> None:
         (("id", "name", "age"), "column 'age' is new"),
         (("id", "Name"), "column 'name' is missing .*'Name', which differs only in case"),
         (("id", " name"), "column 'name' is missing .*' name', which differs only in spaces"),
-        (("id", "name", "_source"), "'_source' is lading's own"),
-        (("id", "name", "port"), "'port' is in the file and in columns_from_name"),
-        ({"id": "string", "name": "string"}, "column 'id' is string, the schema says bigint"),
+        (("id", "name", "_source"), "'_source' is reserved for lading"),
+        (("id", "name", "port"), "'port' is both in the file and in columns_from_name"),
+        ({"id": "string", "name": "string"}, "column 'id' is string, but the schema says bigint"),
         ({"id": "decimal(20,0)", "name": "string"}, "column 'id' is decimal"),
     ],
 )

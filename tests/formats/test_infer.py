@@ -151,7 +151,7 @@ def test_what_can_not_be_inferred_says_what_to_do(tmp_path: Path) -> None:
         _types(_files(tmp_path, "", "\n"))
     with pytest.raises(ConfigError, match="without a header"):
         _types(_files(tmp_path, "1,2\n"), header=False)
-    with pytest.raises(SourceError, match=r"'_source'.*lading's own"):
+    with pytest.raises(SourceError, match=r"'_source'.*reserved for lading"):
         _types(_files(tmp_path, "_source\n1\n"))
 
 
@@ -323,6 +323,6 @@ def test_parquet_is_typed_by_its_footers_and_widened(tmp_path: Path) -> None:
 
 def test_a_column_without_a_name_is_refused_with_a_sentence(tmp_path: Path) -> None:
     files = _files(tmp_path, '{"": 1, "a": 2}\n', suffix="json")
-    with pytest.raises(SourceError, match="a column found in the files has no name") as caught:
+    with pytest.raises(SourceError, match="a column in the files has no real name") as caught:
         infer(files, format="json", read_options={})
     assert caught.value.hint

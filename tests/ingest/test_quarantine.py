@@ -61,7 +61,7 @@ def test_bad_rows_are_kept_with_file_line_column_reason_and_text(spark, tmp_path
             "record": 5,
             "line": 7,
             "column": None,
-            "reason": "has 2 fields where the header has 3",
+            "reason": "has 2 fields, but the header has 3",
             "text": "5,1",
         },
         {

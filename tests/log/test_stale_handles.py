@@ -112,7 +112,7 @@ def test_two_merges_into_one_name_lose_nobodys_rows(
         return real(*args)
 
     monkeypatch.setattr(lading.parts.fold, "merge_files", merge_files)
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="already exists"):
         first.merge("a.parquet", "b.parquet", into="x.parquet")
     with handles.open() as fresh:
         assert sorted(fresh.scan().to_table()["k"].to_pylist()) == [0, 1, 2, 3]

@@ -94,7 +94,7 @@ def test_a_table_in_a_bucket_is_verified_repaired_and_cleaned(
     assert verified["ok"] is True
     checked = verified["tables"][0]["checked"]
     assert checked["shards"] == 2 and checked["sources read again"] == 2 and checked["parts read"] > 0
-    assert invoke(["repair"]) == 0 and "nothing to mend" in capsys.readouterr().out
+    assert invoke(["repair"]) == 0 and "nothing to repair" in capsys.readouterr().out
 
     before = set(project.names())
     shown = told(capsys, "clean", "events", "--keep-runs", "1", "--older-than", "0s", "--json")["tables"][0]

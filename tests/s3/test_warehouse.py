@@ -250,7 +250,7 @@ def test_sources_in_the_warehouse_are_refused(project: BucketProject) -> None:
     above = project.url.rpartition("/")[0]
     text = file.read_text().replace("root: data", f"root: {above}").replace("**/*.csv", "**/manifest.json")
     file.write_text(text)
-    with pytest.raises(ConfigError, match="which lading itself wrote"):
+    with pytest.raises(ConfigError, match="which lading wrote itself"):
         project.run()
 
 

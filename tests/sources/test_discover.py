@@ -100,7 +100,7 @@ def test_a_folder_whose_name_matches_is_no_file(tmp_path: Path) -> None:
 
 
 def test_a_missing_root_fails_the_run(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="nowhere is not there"):
+    with pytest.raises(SourceError, match="nowhere does not exist"):
         discover(tmp_path / "nowhere", "*", now_ns=NOW)
     (tmp_path / "file").write_text("")
     with pytest.raises(SourceError, match="not a folder"):
@@ -173,7 +173,7 @@ def test_a_link_that_leaves_the_root_is_refused(tmp_path: Path, target: str) -> 
 
 def test_a_link_to_nothing_is_refused(tmp_path: Path) -> None:
     (tmp_path / "l.csv").symlink_to("gone.csv")
-    with pytest.raises(SourceError, match="which is not there"):
+    with pytest.raises(SourceError, match="which does not exist"):
         discover(tmp_path, "*.csv", now_ns=NOW)
 
 
@@ -245,7 +245,7 @@ def test_no_folder_stays_open(tmp_path: Path) -> None:
     before = set(os.listdir("/dev/fd"))
     discover(tmp_path, "**/*.csv", now_ns=NOW)
     (tmp_path / "b" / "gone.csv").symlink_to("nothing")
-    with pytest.raises(SourceError, match="not there"):
+    with pytest.raises(SourceError, match="does not exist"):
         discover(tmp_path, "**/*.csv", now_ns=NOW)
     assert set(os.listdir("/dev/fd")) == before
 

@@ -167,10 +167,13 @@ def test_a_script_that_raises_is_named_with_its_line_and_commits_nothing(tmp_pat
     [
         (
             "import os\ndef process(path, out_dir):\n    os.symlink('/etc/passwd', out_dir / 'x.csv')\n",
-            "plain file",
+            "regular file",
         ),
-        ("import os\ndef process(path, out_dir):\n    os.symlink('/etc', out_dir / 'x')\n", "plain file"),
-        ("def process(path, out_dir):\n    (out_dir / '.lading-index.json').touch()\n", "lading's own"),
+        ("import os\ndef process(path, out_dir):\n    os.symlink('/etc', out_dir / 'x')\n", "regular file"),
+        (
+            "def process(path, out_dir):\n    (out_dir / '.lading-index.json').touch()\n",
+            "reserved for lading",
+        ),
         ("def other(path, out_dir): pass\n", "no function 'process'"),
         ("def process(path, out_dir)\n", "line 1: SyntaxError"),
         ("def process(path, out_dir, *, needed): pass\n", "needed"),

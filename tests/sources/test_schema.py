@@ -52,7 +52,7 @@ def test_no_file_is_none(tmp_path: Path) -> None:
         ("generated_at: x\n", 1, "`columns` is missing"),
         ("columns:\n", 1, "must be a list"),
         ("columns: []\n", 1, "must be a list"),
-        ("columns:\n- {name: a, type: bigint}\n- {name: a, type: int}\n", 3, "two columns called 'a'"),
+        ("columns:\n- {name: a, type: bigint}\n- {name: a, type: int}\n", 3, "two columns named 'a'"),
         ("columns:\n- {name: a, type: bigin}\n", 2, "'bigin' is not a type"),
         ("columns:\n- {name: a, type: array<int}\n", 2, "ends too early"),
         ("columns:\n- {name: a, type: 'decimal(50,2)'}\n", 2, "outside 1 <= p"),
@@ -60,7 +60,7 @@ def test_no_file_is_none(tmp_path: Path) -> None:
         ("columns:\n- {name: a}\n", 2, "`type` is missing"),
         ("columns:\n- {name: a, type: int, nullable: no}\n", 2, "unknown key `nullable`"),
         ("columns:\n- {name: a, type: int}\ncolumn: x\n", 3, "unknown key `column`"),
-        ("columns:\n- {name: _source, type: bigint}\n", 2, "lading's own"),
+        ("columns:\n- {name: _source, type: bigint}\n", 2, "reserved for lading"),
         ("columns:\n- {name: a, type: int\n", 3, "not valid YAML"),
     ],
 )

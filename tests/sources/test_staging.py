@@ -144,7 +144,7 @@ def test_json_and_parquet_are_one_group_each(tmp_path: Path) -> None:
     found = FoundFile("p.parquet", str(path), path.stat().st_size, 1, False)
     (group,) = _stage(tmp_path, [found], format="parquet", folder=tmp_path / "stage2")
     assert group.sources == (source_id("p.parquet"),)
-    with pytest.raises(SchemaDrift, match="column 'id' is int, the schema says string"):
+    with pytest.raises(SchemaDrift, match="column 'id' is int, but the schema says string"):
         _stage(
             tmp_path, [found], format="parquet", columns=(Column("id", "string"), Column("name", "string"))
         )

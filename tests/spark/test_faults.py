@@ -17,8 +17,8 @@ def csv_fault(text: str, unread: dict[str, str], **options: str) -> tuple[str | 
 
 
 def test_a_row_with_too_many_or_too_few_fields():
-    assert csv_fault("1", {}) == (None, "has 1 field where the header has 2")
-    assert csv_fault('1,"a,b",c', {}) == (None, "has 3 fields where the header has 2")
+    assert csv_fault("1", {}) == (None, "has 1 field, but the header has 2")
+    assert csv_fault('1,"a,b",c', {}) == (None, "has 3 fields, but the header has 2")
 
 
 def test_the_value_that_is_there_and_was_not_read_is_to_blame():
@@ -53,15 +53,15 @@ def test_fixed_width():
             text, format="fixed_width", options={}, names=names, unread=columns(unread), layout=layout
         )
 
-    assert of("12", {}) == (None, "has 2 characters where the spec needs 7")
-    assert of(" x osl", {"id": "bigint"})[1] == "has 6 characters where the spec needs 7"
+    assert of("12", {}) == (None, "has 2 characters, but the spec needs 7")
+    assert of(" x osl", {"id": "bigint"})[1] == "has 6 characters, but the spec needs 7"
     assert of(" x oslo", {"id": "bigint"}) == ("id", "'x' is not a bigint")
 
 
 def test_a_value_that_only_an_inferred_type_refuses_is_told_from_one_that_no_type_takes():
     unread = columns({"id": "bigint"}, inferred=True)
     said = [fault(v, format="csv", options={}, names=("id",), unread=unread)[1] for v in ("00501", "x")]
-    assert said[0].startswith("'00501' does not fit bigint as it was inferred")
+    assert said[0].startswith("'00501' does not fit the inferred type bigint")
     assert said[1] == "'x' is not a bigint"
 
 
@@ -78,7 +78,7 @@ def test_a_value_that_only_an_inferred_type_refuses_is_told_from_one_that_no_typ
         ("x", "fixed_width", Column("a", "int"), "the type in the spec"),
         ("x", "csv", Column("a", "int"), "the type in schema/t.yaml"),
         ("007", "csv", Column("a", "bigint", inferred=True), "lading discover-schema t"),
-        ("007", "csv", Column("a", "bigint", inferred=True), "delete `because`"),
+        ("007", "csv", Column("a", "bigint", inferred=True), "deleting the column's `because`"),
     ],
 )
 def test_the_hint_fits_what_is_wrong(text, format, column, says):

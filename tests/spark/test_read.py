@@ -69,8 +69,8 @@ def test_a_value_that_does_not_parse_is_a_bad_row_that_names_its_column(shop, ty
 
 
 def test_rows_with_too_few_or_too_many_fields_are_bad(shop):
-    assert the_bad(shop, "a bigint; b string", "1,x", "2").reason == "has 1 field where the header has 2"
-    assert the_bad(shop, "a bigint; b string", "1,x", "2,y,z").reason == "has 3 fields where the header has 2"
+    assert the_bad(shop, "a bigint; b string", "1,x", "2").reason == "has 1 field, but the header has 2"
+    assert the_bad(shop, "a bigint; b string", "1,x", "2,y,z").reason == "has 3 fields, but the header has 2"
 
 
 def test_ragged_rows_are_seen_although_the_transform_needs_one_column(shop):

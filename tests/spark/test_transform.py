@@ -86,7 +86,7 @@ def test_an_error_on_a_row_names_the_transform(shop):
         ("return 5", "returned int, not a DataFrame"),
         ('return df.drop("_source")', "dropped the column '_source'"),
         ('return df.withColumn("_source", F.col("_source").cast("string"))', "'_source' as string"),
-        ('return df.select("*", F.lit(1).alias("k"))', "two columns called 'k'"),
+        ('return df.select("*", F.lit(1).alias("k"))', "two columns named 'k'"),
     ],
 )
 def test_what_a_transform_returns_is_checked(shop, body, told):
@@ -155,7 +155,7 @@ def test_modules_of_the_project_are_imported_and_travel_to_the_workers(shop, row
     ("value", "told"),
     [
         ("F.lit(42).cast('bigint')", "rows with 42 in '_source'"),
-        ("F.lit(None).cast('bigint')", "rows in which '_source' is null"),
+        ("F.lit(None).cast('bigint')", "rows where '_source' is null"),
         ("F.when(F.col('k') == 1, F.col('_source')).otherwise(F.col('k') + 40)", "rows with 42 in '_source'"),
     ],
 )
@@ -166,7 +166,7 @@ def test_a_row_of_no_file_that_is_read_is_refused(shop, value, told, bad):
     transform = shop.transform(f'return df.withColumn("_source", {value})')
     with pytest.raises(TransformError, match=told) as raised:
         run(shop, transform, **bad)
-    assert ":clean" not in str(raised.value) and "clean gave rows" in raised.value.message
+    assert ":clean" not in str(raised.value) and "clean returned rows" in raised.value.message
     assert "per: table" in raised.value.hint and raised.value.file == transform.partition(":")[0]
 
 

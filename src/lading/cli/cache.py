@@ -1,4 +1,4 @@
-"""lading cache: what was extracted or copied, and what of it nobody needs."""
+"""lading cache: extracted and copied files, and which of them can go."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def cache_status(ctx: typer.Context, json: Json = False) -> None:
-    """Show what lies in the cache, and which tables need it.
+    """Show what is in the cache, and which tables need it.
 
-    Extracted archives, what preprocess scripts made, copies of objects, what killed runs left behind.
+    Lists extracted archives, output of preprocess scripts, copies of objects, and leftovers of killed runs.
 
     \b
     Example:
@@ -50,13 +50,15 @@ def cache_status(ctx: typer.Context, json: Json = False) -> None:
     spare = [one for one in found if not one.needed]
     if spare:
         size = byte_words(sum(one.bytes for one in spare))
-        say(f"{count_words(len(spare), 'folder')} of {size} can go: lading cache clear")
+        say(
+            f"{count_words(len(spare), 'folder')} ({size}) no longer needed; remove with `lading cache clear`"
+        )
 
 
 def cache_clear(ctx: typer.Context, json: Json = False) -> None:
-    """Remove from the cache what no table needs.
+    """Remove what no table needs from the cache.
 
-    Never what a table still needs: that would only be made again by the next run.
+    Anything a table still needs stays: the next run would only have to make it again.
 
     \b
     Example:
@@ -74,7 +76,7 @@ def cache_clear(ctx: typer.Context, json: Json = False) -> None:
     for one in removed:
         say(f"removed {one.kind} {one.path.name}: {one.why}")
     size = byte_words(sum(one.bytes for one in removed))
-    say(f"{count_words(len(removed), 'folder')} removed, {size}" if removed else "nothing to remove")
+    say(f"{count_words(len(removed), 'folder')} removed ({size})" if removed else "nothing to remove")
 
 
 def _cached_object(one: Cached) -> dict[str, Any]:

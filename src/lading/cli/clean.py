@@ -1,4 +1,4 @@
-"""lading clean: what nothing refers to any more."""
+"""lading clean: delete files that nothing refers to any more."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KeepRuns = Annotated[
         "--keep-runs",
         metavar="N",
         min=1,
-        help="Keep the snapshots of N runs; without it `clean.keep_runs` of lading.yaml, or 10.",
+        help="Keep the snapshots of the last N runs; by default `clean.keep_runs` in lading.yaml, or 10.",
     ),
 ]
 OlderThan = Annotated[
@@ -30,11 +30,11 @@ OlderThan = Annotated[
     typer.Option(
         "--older-than",
         metavar="SPAN",
-        help="Only what nothing has referred to for that long (30m, 24h, 7d); without it `clean.grace` of "
+        help="Delete only what has been unreferenced this long (30m, 24h, 7d); by default `clean.grace` in "
         "lading.yaml, or 24h.",
     ),
 ]
-Apply = Annotated[bool, typer.Option("--apply", help="Delete; without it nothing is touched.")]
+Apply = Annotated[bool, typer.Option("--apply", help="Delete the files instead of listing them.")]
 
 
 def clean(
@@ -45,12 +45,12 @@ def clean(
     apply: Apply = False,
     json: Json = False,
 ) -> None:
-    """Show, or delete, what nothing refers to any more.
+    """List, or delete, files that nothing refers to any more.
 
-    Snapshots past --keep-runs, replaced parts, attempts that lost, what dead runs left, half-written
-    files; in a bucket also commits and checkpoints that a later checkpoint took the place of. Nothing that
-    a kept snapshot, the log or a run at work refers to, only files that lading wrote, and only with
-    --apply.
+    These are snapshots beyond --keep-runs, replaced parts, losing attempts, leftovers of dead runs and
+    half-written files; in a bucket, also commits and checkpoints that a later checkpoint replaced.
+    Files that lading didn't write, or that a kept snapshot, the log or an active run refers to, always
+    stay. Nothing is deleted without --apply.
 
     \b
     Example:
@@ -84,7 +84,7 @@ def span(text: str, option: str) -> timedelta:
 
     found = parse_span(text)
     if found is None:
-        raise ConfigError(f"{option} {text!r} is not a span of time", hint="write it as 30m, 24h or 7d")
+        raise ConfigError(f"{option} {text!r} is not a duration", hint="write it as 30m, 24h or 7d")
     return found
 
 
@@ -131,9 +131,9 @@ def _show(report: CleanReport, applied: bool) -> None:
     if len(report.garbage) > _SHOWN:
         say(f"  and {len(report.garbage) - _SHOWN:,} more; --json lists all")
     if report.gave_up:
-        say(f"Given up for dead: {', '.join(report.gave_up)}")
+        say(f"Runs given up as dead: {', '.join(report.gave_up)}")
     if applied:
         freed = byte_words(sum(one.bytes for one in report.deleted))
-        say(f"Deleted {count_words(len(report.deleted), 'file')}, {freed}.")
+        say(f"Deleted {count_words(len(report.deleted), 'file')} ({freed}).")
     else:
-        say("Nothing was deleted: --apply does it.")
+        say("Nothing was deleted. To delete these files, add --apply.")

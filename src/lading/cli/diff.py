@@ -1,4 +1,4 @@
-"""lading diff: what happened between two snapshots."""
+"""lading diff: what changed between two snapshots."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from lading.snapshots.diff import Diff
     from lading.snapshots.history import Wanted
 
-_HELP = "A run, a manifest's reference, `current`, or ~N: the Nth before what readers see."
+_HELP = "A run, a manifest reference, `current`, or ~N for N snapshots before the current one."
 Before = Annotated[str, typer.Argument(metavar="A", help=_HELP)]
-After = Annotated[str, typer.Argument(metavar="B", help="The same; the later one.")]
+After = Annotated[str, typer.Argument(metavar="B", help="The later snapshot, in the same form.")]
 
 
 def diff(ctx: typer.Context, table: Table, before: Before, after: After, json: Json = False) -> None:
     """Show what changed between two snapshots.
 
-    Rows by source file: added, removed, replaced; parts; columns. Reads no data.
+    Shows rows added, removed and replaced by source file, and changes in parts and columns. Reads no data.
 
     \b
     Example:
@@ -64,7 +64,7 @@ def _show(found: Diff) -> None:
     from lading.cli.terminal.screen import byte_words, say, show_table
 
     change = found.rows_after - found.rows_before
-    say(f"{found.rows_before:,} rows, then {found.rows_after:,} ({change:+,})")
+    say(f"rows: {found.rows_before:,} -> {found.rows_after:,} ({change:+,})")
     if found.sources:
         show_table(
             ("file", "change", "rows before", "rows after"),
@@ -75,11 +75,11 @@ def _show(found: Diff) -> None:
     say(
         f"parts: {parts.added:,} added ({byte_words(parts.bytes_added)}), "
         f"{parts.removed:,} removed ({byte_words(parts.bytes_removed)}), "
-        f"{parts.lessened:,} with fewer rows, {parts.kept:,} as before"
+        f"{parts.lessened:,} with fewer rows, {parts.kept:,} unchanged"
     )
     for one in found.columns:
-        say(f"column {one.name}: {one.before or 'not there'}, then {one.after or 'not there'}")
+        say(f"column {one.name}: {one.before or 'none'} -> {one.after or 'none'}")
     if found.order_by is not None:
-        say(f"order: {found.order_by[0] or 'none'}, then {found.order_by[1] or 'none'}")
+        say(f"order column: {found.order_by[0] or 'none'} -> {found.order_by[1] or 'none'}")
     if found.recipe_changed:
-        say("the recipe changed: schema, transform, read options, order, bucket size or format")
+        say("the recipe changed (schema, transform, read options, order, bucket size or format)")

@@ -1,4 +1,4 @@
-"""lading discover-schema: look at a table's files and write down its columns."""
+"""lading discover-schema: infer a table's columns from its files."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ if TYPE_CHECKING:
 
 STALE_EXIT = 2
 
-FullScan = Annotated[
-    bool, typer.Option("--full-scan", help="Look at every row, and also at tables that are fresh.")
-]
-Check = Annotated[bool, typer.Option("--check", help="Write nothing; exit with 2 if a schema is stale.")]
+FullScan = Annotated[bool, typer.Option("--full-scan", help="Read every row, even if the schema is fresh.")]
+Check = Annotated[bool, typer.Option("--check", help="Write nothing; exit with code 2 if a schema is stale.")]
 
 
 def discover_schema(
@@ -28,8 +26,8 @@ def discover_schema(
 ) -> None:
     """Infer columns and types from the files.
 
-    Writes schema/<table>.yaml where there is none, or where it was inferred from other files than there
-    are now; says what each type was inferred from. Types that you changed in the file stay yours.
+    Writes schema/<table>.yaml if it is missing or the files have changed since, and says what each type
+    was inferred from. Types that you changed in the file are kept.
 
     \b
     Example:
@@ -103,4 +101,4 @@ def _show(report: SchemaReport) -> None:
     for change in report.changes:
         say(f"  {change}")
     if report.changes:
-        say("  The next run reads the table again under these columns.")
+        say("  The next run reads the table again with these columns.")

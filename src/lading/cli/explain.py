@@ -1,4 +1,4 @@
-"""lading explain: why was this file read, or not?"""
+"""lading explain: why was this file read, or why not?"""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from lading.errors import NotFound
 if TYPE_CHECKING:
     from lading.ingest.plan import TablePlan
 
-File = Annotated[str, typer.Argument(metavar="FILE", help="A path, or a key as `lading plan` shows it.")]
+File = Annotated[str, typer.Argument(metavar="FILE", help="A path, or a key from `lading plan`.")]
 
 _CONSEQUENCE = {
     "new": "The next run reads it.",
     "changed": "The next run reads it again and replaces its rows.",
-    "touched": "The next run notes its new time and does not read it.",
+    "touched": "The next run records its new time without reading it.",
     "unchanged": "The next run leaves it alone.",
     "vanished": "The next run retracts its rows.",
     "failed": "The next run tries it again.",
-    "quarantined": "Its bad rows are kept aside.",
+    "quarantined": "Its bad rows stay set aside.",
 }
 
 
@@ -40,7 +40,7 @@ class _Answer:
 
 
 def explain(ctx: typer.Context, file: File, json: Json = False) -> None:
-    """Say why a file is read, or not.
+    """Explain why a file is read, or why not.
 
     \b
     Example:
@@ -59,7 +59,7 @@ def explain(ctx: typer.Context, file: File, json: Json = False) -> None:
 def _answers(config: Config, file: str) -> list[_Answer]:
     if not os.fsencode(file).isascii() and os.fsencode(file).decode(errors="replace") != file:
         raise NotFound(
-            f"the name {os.fsencode(file)!r} is not valid UTF-8, and no table reads a file of such a name",
+            f"the name {os.fsencode(file)!r} is not valid UTF-8, so no table can read this file",
             hint="rename the file",
         )
     keys = {table.name: _keys(config, table, file) for table in config.tables.values()}
@@ -71,10 +71,10 @@ def _answers(config: Config, file: str) -> list[_Answer]:
     if known or any(there.values()):
         return known or answers
     if any(os.path.lexists(base / file) for base in (Path(), config.project)):
-        return [_Answer(None, file, None, "it lies in no table's root")]
+        return [_Answer(None, file, None, "it is not in any table's root")]
     raise NotFound(
-        f"there is no file {file}, and no table has read one of that name",
-        hint="give a path, or a key as `lading plan --json` lists it",
+        f"there is no file {file}, and no table has read one by that name",
+        hint="give a path, or a key from `lading plan --json`",
         file=file,
     )
 
@@ -119,7 +119,7 @@ def _archive(config: Config, table: TableConfig, key: str, plan: TablePlan) -> _
     if not verdicts:
         return None
     verdict = "unchanged" if set(verdicts) == {"unchanged"} else "changed"
-    reason = f"{count_words(verdicts.total(), 'file')} of it: {verdict_words(verdicts)}"
+    reason = f"{count_words(verdicts.total(), 'file')} from it: {verdict_words(verdicts)}"
     return _Answer(table.name, key, verdict, reason)
 
 

@@ -1,4 +1,4 @@
-"""lading get, multiget and route: by key, from shards."""
+"""lading get, multiget and route: read a table's shards by key."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def get(
 ) -> None:
     """Print the value of a key.
 
-    Of a table that is served by key. A key that isn't there is "not found", not an error.
+    The table must be served by key. A missing key prints "not found" and is not an error.
 
     \b
     Example:
@@ -55,7 +55,7 @@ def get(
 
 Keys = Annotated[
     list[str] | None,
-    typer.Argument(metavar="KEY", help="Keys; when left out, one a line from standard input."),
+    typer.Argument(metavar="KEY", help="Keys; without any, read one per line from stdin."),
 ]
 
 
@@ -71,7 +71,7 @@ def multiget(
 ) -> None:
     """Print the values of many keys.
 
-    One line a key: the key, a tab, its value; nothing behind the tab when it isn't there.
+    Prints one line per key: the key, a tab and its value. Nothing follows the tab if the key is missing.
 
     \b
     Example:
@@ -100,7 +100,7 @@ def multiget(
         name = row_json(shown).decode() if isinstance(shown, list) else str(shown)
         print(f"{plain(name)}\t{'' if value is None else plain(value_text(value))}")
     if missing:
-        note(f"{missing} of {len(values)} keys are not there")
+        note(f"{missing} of {len(values)} keys not found")
 
 
 def route(
@@ -115,7 +115,7 @@ def route(
 ) -> None:
     """Show which shard a key is in.
 
-    Told by the key alone, or with what the routing expression needs beside it. No shard is opened.
+    Needs only the key, plus --context if the routing expression uses other columns. Opens no shard.
 
     \b
     Example:
@@ -133,13 +133,15 @@ def route(
     if json:
         print_json({"key": shown_key(wanted), "shard": number, "db_url": url, "run_id": run_id})
     else:
-        say(f"shard {number}, {url or 'which has no rows'}")
+        say(f"shard {number}, {url or 'which is empty'}")
 
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="A number, text, bytes in hex, or a JSON list.")]
 Context = Annotated[
     list[str] | None,
-    typer.Option("--context", metavar="NAME=VALUE", help="What routing needs beside the key; repeatable."),
+    typer.Option(
+        "--context", metavar="NAME=VALUE", help="A value that routing needs besides the key; repeatable."
+    ),
 ]
 
 

@@ -1,4 +1,4 @@
-"""lading health: whether readers get answers, for people and for whatever watches over a service."""
+"""lading health: whether readers get answers, for people and for monitoring."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _AGE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd]?)")
 
 MaxAge = Annotated[
-    str | None, typer.Option("--max-age", metavar="AGE", help="Degraded if older: 90s, 15m, 12h, 2d.")
+    str | None,
+    typer.Option(
+        "--max-age", metavar="AGE", help="Report degraded if the snapshot is older: 90s, 15m, 12h, 2d."
+    ),
 ]
-Deep = Annotated[bool, typer.Option("--deep", help="Hash every shard instead of looking at its size.")]
+Deep = Annotated[bool, typer.Option("--deep", help="Hash every shard instead of checking only its size.")]
 
 
 def health(
@@ -30,9 +33,9 @@ def health(
     ref: Ref = None,
     offset: Offset = None,
 ) -> None:
-    """Say whether readers get answers.
+    """Check whether readers get answers.
 
-    Ends with 0 if all is well, 1 if answers are old or an earlier snapshot stands in (degraded),
+    Exits with 0 if all is well, 1 if answers are too old or come from an earlier snapshot (degraded),
     2 if some can't be given (failing).
 
     \b

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 _SHOWN = 20
 
 Limit = Annotated[
-    int, typer.Option("--limit", metavar="N", min=1, help=f"At most N snapshots; {_SHOWN} when left out.")
+    int, typer.Option("--limit", metavar="N", min=1, help=f"Show at most N snapshots; {_SHOWN} by default.")
 ]
 
 
 def history(ctx: typer.Context, table: Table, limit: Limit = _SHOWN, json: Json = False) -> None:
     """List the snapshots of a table.
 
-    Newest first: run, time, rows, and how many more or fewer than in the one before. `current` is what
-    readers see, `held` that somebody rolled back to it, `failed` that the gate refused it.
+    Newest first, with run, time, rows, and the change from the previous snapshot. `current` marks what
+    readers see, `held` a snapshot that was rolled back to, `failed` one that the gate refused.
 
     \b
     Example:

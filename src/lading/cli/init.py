@@ -20,14 +20,14 @@ _FILES = {
 }
 
 Folder = Annotated[
-    Path | None, typer.Argument(metavar="DIR", help="Where; the current folder when left out.")
+    Path | None, typer.Argument(metavar="DIR", help="Where to write it; the current folder by default.")
 ]
 
 
 def init(ctx: typer.Context, folder: Folder = None) -> None:
-    """Write a project to start from.
+    """Create a starter project.
 
-    A commented lading.yaml, a generator of sample data and an example transform. Never overwrites a file.
+    Writes a commented lading.yaml, a sample data generator and an example transform. Never overwrites a file.
 
     \b
     Example:
@@ -50,7 +50,7 @@ def write_starter(project: Path) -> None:
     if there:
         raise ConfigError(
             f"{project} already has {', '.join(there)}",
-            hint="choose another folder, or move these away first",
+            hint="choose another folder, or move these files away first",
             file=str(project / there[0]),
         )
     starter = resources.files("lading.cli") / "starter"
@@ -62,5 +62,5 @@ def write_starter(project: Path) -> None:
                 file.write((starter / template).read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(
-            f"can't write {error.filename}: {error.strerror}", hint="choose a folder that can be written to"
+            f"can't write {error.filename}: {error.strerror}", hint="choose a writable folder"
         ) from error

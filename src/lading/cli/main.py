@@ -58,17 +58,20 @@ for _command in (
 
 _GROUPS = {
     "manifest": group(
-        "What was read, and asking for more.", show=manifest_show, query=manifest_query, reset=manifest_reset
+        "Show what was read, or ask to read it again.",
+        show=manifest_show,
+        query=manifest_query,
+        reset=manifest_reset,
     ),
     "collection": _collection.GROUP,
     "quarantine": group(
-        "What was set aside.",
+        "Show, replay or drop what was set aside.",
         list=quarantine_list,
         show=quarantine_show,
         replay=quarantine_replay,
         drop=quarantine_drop,
     ),
-    "cache": group("What was extracted or copied.", status=cache_status, clear=cache_clear),
+    "cache": group("Show or clear extracted and copied files.", status=cache_status, clear=cache_clear),
 }
 for _name, _group in _GROUPS.items():
     app.add_typer(_group, name=_name)
@@ -92,7 +95,7 @@ def lading(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Tables that stay true to the raw files they come from.
+    """Keep tables true to the raw files they come from.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""lading manifest: what was read, and asking for more of it."""
+"""lading manifest: show what was read, or ask to read it again."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from lading.config.project import Config
 
 Status = Annotated[
     str | None,
-    typer.Option("--status", metavar="STATUS", help="Only entries with this status: success, failed."),
+    typer.Option("--status", metavar="STATUS", help="Show only entries with this status: success, failed."),
 ]
 File = Annotated[
     str | None,
-    typer.Option("--file", metavar="KEY", help="Only this file; an archive's key means all its members."),
+    typer.Option("--file", metavar="KEY", help="Only this file; for an archive, all its members."),
 ]
 
 _SHOWN = 40  # entries listed for a person; a script asks for JSON and gets all
 
 
 def manifest_show(ctx: typer.Context, tables: Tables = None, json: Json = False) -> None:
-    """Show what the source manifests say.
+    """Show the source manifests.
 
-    Each file with its status, rows and time, and the archives that were extracted.
+    Lists each file with its status, rows and time, and the archives that were extracted.
 
     \b
     Example:
@@ -64,7 +64,7 @@ def manifest_show(ctx: typer.Context, tables: Tables = None, json: Json = False)
 def manifest_query(
     ctx: typer.Context, tables: Tables = None, status: Status = None, json: Json = False
 ) -> None:
-    """Find entries of the source manifests.
+    """Find entries in the source manifests.
 
     \b
     Example:
@@ -84,13 +84,13 @@ def manifest_query(
     elif entries:
         _show_entries(entries)
     else:
-        say(f"no entry has the status {status!r}" if status else "nothing was read yet")
+        say(f"no entry has the status {status!r}" if status else "nothing has been read yet")
 
 
 def manifest_reset(ctx: typer.Context, table: Table, file: File = None, json: Json = False) -> None:
-    """Ask for a table, or one file of it, to be read again.
+    """Ask the next run to read a table, or one of its files, again.
 
-    The rows stay until the next run replaces them.
+    The rows stay in place until that run replaces them.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""lading merge: fewer, larger parts; the same rows."""
+"""lading merge: the same rows in fewer, larger parts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from lading.upkeep.merge import MergeReport
 
 TargetSize = Annotated[
-    str, typer.Option("--target-size", metavar="SIZE", help="How large a part should be: 64MB, 1GB.")
+    str, typer.Option("--target-size", metavar="SIZE", help="Size to aim for in each part: 64MB, 1GB.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be merged; change nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be merged, but change nothing.")]
 
 
 def merge(
@@ -26,9 +26,9 @@ def merge(
 ) -> None:
     """Fold a table's small parts into larger ones.
 
-    Bucket by bucket, sorted as before; rows that a `minus` took out leave the files for good.
-    Readers are never blocked and see the result as one new snapshot. The replaced files stay until
-    they are cleaned up. A bucket that has nothing to gain is left alone.
+    Works bucket by bucket, keeps rows sorted, and drops the rows that a `minus` marked as removed.
+    Readers are never blocked and see the result as one new snapshot. Replaced files stay until
+    `lading clean`. Buckets with nothing to gain are left alone.
 
     \b
     Example:
@@ -76,7 +76,7 @@ def _show(report: MergeReport, dry_run: bool) -> None:
     from lading.layout.table import bucket_key
 
     if not report.folds:
-        say("Nothing to merge: no bucket has small parts that would become fewer, or rows taken out.")
+        say("Nothing to merge: no bucket would get fewer parts, and no part has removed rows to drop.")
         if report.note:
             say(report.note)
         return
@@ -86,11 +86,15 @@ def _show(report: MergeReport, dry_run: bool) -> None:
         right=("parts", "rows", "size"),
     )
     if dry_run:
-        say("Nothing was changed: --dry-run.")
+        say("Dry run: nothing was changed.")
         return
-    seen = f"readers see sequence {report.sequence}" if report.published else "readers see what they saw"
+    seen = (
+        f"readers see sequence {report.sequence}"
+        if report.published
+        else "readers see the same snapshot as before"
+    )
     say(f"{count_words(report.parts_removed, 'part')} became {report.parts_added:,}; {seen}.")
     if report.skipped:
-        say(f"{count_words(report.skipped, 'fold')} gave way to a run that changed the same parts.")
+        say(f"{count_words(report.skipped, 'fold')} skipped: a run changed the same parts meanwhile.")
     if report.note:
         say(report.note)

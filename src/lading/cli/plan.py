@@ -1,4 +1,4 @@
-"""lading plan: what a run would do, and why. Touches nothing."""
+"""lading plan: what a run would do, and why. Changes nothing."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ WORK_EXIT = 2
 def plan(ctx: typer.Context, tables: Tables = None, json: Json = False) -> None:
     """Show what a run would do, and why.
 
-    A verdict and a reason for each file; touches nothing.
-    Exit code 0 when there is nothing to do, 2 when there is.
+    Gives a verdict and a reason for each file. Changes nothing.
+    Exits with 0 if there is nothing to do, 2 if there is.
 
     \b
     Example:
@@ -68,7 +68,7 @@ def _show(plan: TablePlan) -> None:
         return
     say(f"{plan.table}: {verdict_words(plan.verdicts)}")
     if plan.reason:
-        say(f"  everything is read again: {plan.reason}")
+        say(f"  reads everything again: {plan.reason}")
     if plan.publish:
         say(f"  {plan.publish}")
     if plan.parts_to_rewrite:
@@ -76,7 +76,7 @@ def _show(plan: TablePlan) -> None:
         rows = count_words(plan.rows_to_rewrite, "row")
         say(f"  rewrites {parts} ({rows}, {byte_words(plan.bytes_to_rewrite)})")
     if plan.subtract:
-        say(f"  takes rows out of {count_words(len(plan.subtract), 'part')} without rewriting them")
+        say(f"  removes rows from {count_words(len(plan.subtract), 'part')} without rewriting")
     work = [file for file in plan.files if file.verdict != "unchanged"]
     if work:
         show_table(("  verdict", "file", "why"), ((f"  {f.verdict}", f.key, f.reason) for f in work[:_SHOWN]))

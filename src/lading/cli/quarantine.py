@@ -1,4 +1,4 @@
-"""lading quarantine: what was set aside, why, and what becomes of it."""
+"""lading quarantine: what was set aside and why, with replay and drop."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import typer
 from lading.cli.run import SparkMaster, run_and_report
 from lading.cli.terminal.invocation import Json, Table, Tables, config_of
 
-File = Annotated[str | None, typer.Option("--file", metavar="KEY", help="Only what is of this file.")]
-Limit = Annotated[int | None, typer.Option("--limit", metavar="N", min=0, help="At most so many rows.")]
+File = Annotated[str | None, typer.Option("--file", metavar="KEY", help="Only rows of this file.")]
+Limit = Annotated[int | None, typer.Option("--limit", metavar="N", min=0, help="Show at most N rows.")]
 
 _SHOWN = 40  # rows listed for a person unless --limit says otherwise
 
 
 def quarantine_list(ctx: typer.Context, tables: Tables = None, json: Json = False) -> None:
-    """List the files of which something is set aside.
+    """List the files that have rows set aside.
 
-    Rows that don't fit or fail a check, or whole files; tables with `on_bad: quarantine` keep them.
+    Tables with `on_bad: quarantine` set aside rows that don't fit or fail a check, and whole files that
+    can't be read.
 
     \b
     Example:
@@ -70,8 +71,8 @@ def quarantine_show(
 ) -> None:
     """Show the rows that are set aside.
 
-    Each with its file, line or record, column, the reason, and the text as it is in the file. Behind a
-    transform a row has no line any more: then it is shown as it left the transform.
+    Each row comes with its file, line or record, column, reason and original text. A row that failed after
+    a transform has no line: it is shown as the transform returned it.
 
     \b
     Example:
@@ -101,7 +102,7 @@ def quarantine_show(
         right=("line",),
     )
     if more:
-        say("… and more: --limit N or --json")
+        say("… and more; use --limit N or --json")
 
 
 def quarantine_replay(
@@ -111,11 +112,11 @@ def quarantine_replay(
     json: Json = False,
     spark_master: SparkMaster = None,
 ) -> None:
-    """Read again what was set aside.
+    """Read what was set aside again.
 
-    A run that reads the files of which something is set aside, and no others but those that changed. What
-    fits by now goes into the table, the rest is set aside again. A run does the same by itself when a
-    check was loosened; when one was tightened it has to read everything.
+    Runs the table, reading only files that have rows set aside and files that changed. Rows that fit now
+    go into the table; the rest are set aside again. You don't need this after loosening a check: any run
+    notices. Tightening a check makes a run read everything.
 
     \b
     Example:
@@ -130,8 +131,8 @@ def quarantine_replay(
 def quarantine_drop(ctx: typer.Context, table: Table, file: File = None, json: Json = False) -> None:
     """Forget the rows that are set aside.
 
-    Their text is deleted; the source files are not touched, and stay as they are in the table. How many
-    rows were set aside stays known, so a loosened check still brings them in.
+    Deletes their text. The source files and the table don't change. lading still knows how many rows were
+    set aside, so loosening a check still brings them in.
 
     \b
     Example:
@@ -146,7 +147,7 @@ def quarantine_drop(ctx: typer.Context, table: Table, file: File = None, json: J
         print_json({"table": table, "dropped": [{"file": one.file, "rows": one.rows} for one in dropped]})
     elif dropped:
         rows = sum(one.rows for one in dropped)
-        say(f"{table}: forgot {count_words(rows, 'row')} of {count_words(len(dropped), 'file')}")
+        say(f"{table}: dropped {count_words(rows, 'row')} from {count_words(len(dropped), 'file')}")
     else:
         say("nothing is set aside")
 

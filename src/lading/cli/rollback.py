@@ -1,4 +1,4 @@
-"""lading rollback and publish: which snapshot readers see, decided by hand."""
+"""lading rollback and publish: choose by hand which snapshot readers see."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Offset = Annotated[
     int | None,
-    typer.Option("--offset", metavar="N", min=1, help="Go N snapshots back from what readers see."),
+    typer.Option("--offset", metavar="N", min=1, help="Go back N snapshots from the current one."),
 ]
 RunId = Annotated[str | None, typer.Option("--run-id", metavar="RUN", help="Go to the snapshot of this run.")]
 Ref = Annotated[str | None, typer.Option("--ref", metavar="REF", help="Go to this snapshot.")]
@@ -30,8 +30,8 @@ def rollback(
 ) -> None:
     """Show readers an older snapshot.
 
-    Exactly one of --offset, --run-id and --ref says which. No data is touched. It holds: runs go on
-    committing but publish nothing until `lading publish TABLE --release`.
+    Choose it with exactly one of --offset, --run-id and --ref. No data changes. The table is then held:
+    runs still commit, but publish nothing until `lading publish TABLE --release`.
 
     \b
     Example:
@@ -44,11 +44,13 @@ def rollback(
     if sum(one is not None for one in (offset, run_id, ref)) != 1:
         raise ConfigError(
             "rollback needs exactly one of --offset, --run-id and --ref",
-            hint=f"the one before: lading rollback {table} --offset 1; lading history {table} lists all",
+            hint=f"to go back one: lading rollback {table} --offset 1; to list all: lading history {table}",
         )
     config = known_table(ctx, table)
     moved = roll_back(config, table, Wanted(ref=ref, offset=offset, run_id=run_id))
-    show_move(moved, json, f"It holds: runs publish nothing until `lading publish {table} --release`.")
+    show_move(
+        moved, json, f"The table is held: runs publish nothing until `lading publish {table} --release`."
+    )
 
 
 def show_move(moved: Moved, json: bool, then: str) -> None:
@@ -60,10 +62,10 @@ def show_move(moved: Moved, json: bool, then: str) -> None:
         return
     before = moved.before.run_id if moved.before is not None else None
     if before == moved.now.run_id:
-        say(f"Readers of {moved.table} see run {before}, as before.")
+        say(f"Readers of {moved.table} still see run {before}.")
     else:
-        then_saw = f"; until now it was run {before}" if before is not None else ""
-        say(f"Readers of {moved.table} see run {moved.now.run_id}{then_saw}.")
+        then_saw = f"; before, they saw run {before}" if before is not None else ""
+        say(f"Readers of {moved.table} now see run {moved.now.run_id}{then_saw}.")
     if then:
         say(then)
 
@@ -79,9 +81,11 @@ def _move_object(moved: Moved) -> dict[str, Any]:
     }
 
 
-Run = Annotated[str | None, typer.Option("--run", metavar="RUN", help="The run whose snapshot is shown.")]
-Force = Annotated[bool, typer.Option("--force", help="Even if the gate refused it.")]
-Release = Annotated[bool, typer.Option("--release", help="End a rollback: show the newest good snapshot.")]
+Run = Annotated[str | None, typer.Option("--run", metavar="RUN", help="Publish the snapshot of this run.")]
+Force = Annotated[bool, typer.Option("--force", help="Publish it even if the gate refused it.")]
+Release = Annotated[
+    bool, typer.Option("--release", help="End a rollback and publish the newest good snapshot.")
+]
 
 
 def publish(
@@ -94,8 +98,8 @@ def publish(
 ) -> None:
     """Publish a snapshot by hand.
 
-    `--run` shows the snapshot of a run, with `--force` one that the gate refused. `--release` ends a
-    rollback. `lading run` publishes by itself; this is for when it was kept from doing so.
+    `--run` publishes the snapshot of one run; add `--force` if the gate refused it. `--release` ends a
+    rollback. Normally `lading run` publishes for you; use this when something kept it from doing so.
 
     \b
     Example:
@@ -106,7 +110,7 @@ def publish(
 
     if (run is None) == (not release) or (force and run is None):
         raise ConfigError(
-            "publish needs either --run RUN (with --force, if need be) or --release",
+            "publish needs either --run RUN (optionally with --force) or --release",
             hint=f"lading history {table} lists the runs",
         )
     config = known_table(ctx, table)

@@ -1,4 +1,4 @@
-"""lading run: make every table what a rebuild from nothing would give."""
+"""lading run: leave every table exactly as a rebuild from scratch would."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from lading.errors import LadingError, Unexpected
 if TYPE_CHECKING:
     from lading.run import RunReport, TableReport
 
-Full = Annotated[bool, typer.Option("--full", help="Read every file again and replace what the table holds.")]
+Full = Annotated[bool, typer.Option("--full", help="Read every file again and replace all rows.")]
 AllowVanish = Annotated[
-    bool, typer.Option("--allow-vanish", help="Retract rows even if more than half of the files are gone.")
+    bool, typer.Option("--allow-vanish", help="Retract rows even if more than half the files are gone.")
 ]
 SparkMaster = Annotated[
     str | None,
-    typer.Option("--spark-master", metavar="URL", help="Run on this Spark instead of the configured one."),
+    typer.Option(
+        "--spark-master", metavar="URL", help="Use this Spark master instead of the configured one."
+    ),
 ]
 
 
@@ -32,10 +34,10 @@ def run(
     json: Json = False,
     spark_master: SparkMaster = None,
 ) -> None:
-    """Make tables true to their files.
+    """Bring tables up to date with their files.
 
-    Reads new and changed files, retracts the rows of vanished ones, and publishes.
-    Starts Spark only when a file has to be read. Interrupted anywhere, the next run completes it.
+    Reads new and changed files, retracts the rows of vanished ones, and publishes. Starts Spark only if a
+    file has to be read. If a run is interrupted, the next one completes it.
 
     \b
     Example:
@@ -140,7 +142,7 @@ def _show(report: RunReport) -> None:
                     table.rows_added,
                     table.rows_removed,
                     table.rows,
-                    f"sequence {table.sequence}" if table.published else "as before",
+                    f"sequence {table.sequence}" if table.published else "unchanged",
                     f"{table.seconds:.1f}",
                 )
                 for table in worked
@@ -152,7 +154,7 @@ def _show(report: RunReport) -> None:
         if table.error is not None:
             print_error(table.error)
     if not report.spark_started and worked:
-        say("No file had to be read: Spark was not started.")
+        say("No files to read, so Spark was not started.")
 
 
 def _show_findings(table: TableReport) -> None:
@@ -166,7 +168,7 @@ def _show_findings(table: TableReport) -> None:
             word = "warning" if check.severity == "warn" else "failed"
             note(f"{word}: {table.table}: check {check.name!r}: {check.message}")
             for one in check.sample[:1]:
-                note(f"  such as {one[:200]}")
+                note(f"  for example {one[:200]}")
     if table.rows_rejected or table.files_rejected:
         rows, files = count_words(table.rows_rejected, "row"), count_words(table.files_rejected, "whole file")
         note(f"{table.table}: {rows} and {files} set aside; see `lading quarantine show {table.table}`")

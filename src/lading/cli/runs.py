@@ -1,4 +1,4 @@
-"""lading runs: who did what to a table, and whether they are still at it."""
+"""lading runs: what was done to a table, and what is still running."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from lading.cli.terminal.invocation import Json, Table, known_table
 if TYPE_CHECKING:
     from lading.snapshots.runs import RunRecord
 
-Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most N runs; 20 when left out.")]
+Limit = Annotated[
+    int, typer.Option("--limit", metavar="N", min=1, help="Show at most N runs; 20 by default.")
+]
 
 
 def runs(ctx: typer.Context, table: Table, limit: Limit = 20, json: Json = False) -> None:
     """List the runs of a table.
 
-    Newest first. A run at work renews its lease, of five minutes, all the time: one that is slow stays
-    `running`, one whose machine died is `dead` when the lease has lapsed. Rollbacks and publishing by hand
-    are listed too.
+    Newest first, rollbacks and manual publishes included. A run keeps renewing its five-minute lease, so
+    a slow run stays `running`; a run that was killed shows as `dead` once its lease expires.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""lading scan and lookup: rows of what readers see, in a form the next program understands."""
+"""lading scan and lookup: print rows as readers see them, for people or for the next program."""
 
 from __future__ import annotations
 
@@ -27,15 +27,22 @@ class Format(StrEnum):
 
 
 Where = Annotated[
-    str | None, typer.Option("--where", metavar="EXPR", help="Only rows for which EXPR is true.")
+    str | None, typer.Option("--where", metavar="EXPR", help="Print only rows where EXPR is true.")
 ]
-Columns = Annotated[str | None, typer.Option("--columns", metavar="A,B", help="Only these columns.")]
+Columns = Annotated[str | None, typer.Option("--columns", metavar="A,B", help="Print only these columns.")]
 Limit = Annotated[
     int | None,
-    typer.Option("--limit", metavar="N", min=0, help=f"At most N rows; {_TABLE_ROWS} for a table."),
+    typer.Option(
+        "--limit",
+        metavar="N",
+        min=0,
+        help=f"Print at most N rows; {_TABLE_ROWS} by default for a table.",
+    ),
 ]
-As = Annotated[Format, typer.Option("--format", help="How to print; arrow is an IPC stream.")]
-Stats = Annotated[bool, typer.Option("--stats", help="Then one JSON line on stderr: files and rows.")]
+As = Annotated[Format, typer.Option("--format", help="Output format; arrow is an IPC stream.")]
+Stats = Annotated[
+    bool, typer.Option("--stats", help="Also print file and row counts to stderr, as one JSON line.")
+]
 
 
 def scan(
@@ -52,7 +59,7 @@ def scan(
 ) -> None:
     """Print rows of a table.
 
-    As its readers see it: the published snapshot, pruned by EXPR, which is SQL-like:
+    Reads the published snapshot and skips files that EXPR rules out. EXPR is SQL-like:
     = != < <= > >= in between like 'abc%' is null and or not.
 
     \b
@@ -86,7 +93,7 @@ def print_scan(
     if format is Format.table:
         rows = print_table(found, shown)
         if limit is None and rows < found.rows:
-            note(f"the first {_TABLE_ROWS} rows; --limit N shows N, --format jsonl shows all")
+            note(f"showing the first {_TABLE_ROWS} rows; for more, use --limit N or --format jsonl")
     else:
         sys.stdout.flush()
         write = {Format.jsonl: write_jsonl, Format.csv: write_csv, Format.arrow: write_arrow}[format]
@@ -98,7 +105,7 @@ def print_scan(
         print(json.dumps({**figures, **groups}), file=sys.stderr)
 
 
-Key = Annotated[str, typer.Argument(metavar="KEY", help="A value of the table's order column.")]
+Key = Annotated[str, typer.Argument(metavar="KEY", help="A value in the table's order column.")]
 
 
 def lookup(
@@ -110,9 +117,9 @@ def lookup(
     offset: Offset = None,
     as_of: AsOf = None,
 ) -> None:
-    """Find rows by their order value.
+    """Find rows by the order column.
 
-    Opens as few files as possible. A key that isn't there is "not found", not an error.
+    Opens as few files as possible. A missing key prints "not found" and is not an error.
 
     \b
     Example:

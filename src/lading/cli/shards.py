@@ -20,7 +20,7 @@ def shards(
 ) -> None:
     """List the shards of a table.
 
-    Those with rows: how many keys, from which to which, how large, and where.
+    Shows the number of keys, key range, size and location of each shard that has rows.
 
     \b
     Example:
@@ -38,7 +38,7 @@ def shards(
             {"table": table, "run_id": info["run_id"], "served": info["served"], **serve, "shards": listed}
         )
     elif not info["served"]:
-        say(f"{table} is not served by key: `serve:` in lading.yaml does that.")
+        say(f"{table} is not served by key. To serve it, add `serve:` in lading.yaml.")
     else:
         show_table(
             ("shard", "keys", "from", "to", "size", "where"),

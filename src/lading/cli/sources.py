@@ -17,7 +17,7 @@ def sources(
 ) -> None:
     """List the files that rows came from.
 
-    `source` is the `_source` of their rows.
+    The `source` column matches `_source` in the rows.
 
     \b
     Example:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def status(ctx: typer.Context, tables: Tables = None, json: Json = False) -> None:
     """Show each table at a glance.
 
-    Files, rows, parts, buckets, what readers see, the last run, anything pending.
+    Shows files, rows, parts, buckets, what readers see, the last run and pending work.
 
     \b
     Example:
@@ -86,7 +86,7 @@ def _show(found: list[TableStatus]) -> None:
 def _notes(one: TableStatus) -> str:
     failed = [str(check.get("name")) for check in one.checks if not check.get("passed")]
     notes = [one.note] if one.note else []
-    notes += [f"checks that fail: {', '.join(failed)}"] if failed and not one.refused else []
+    notes += [f"failed checks: {', '.join(failed)}"] if failed and not one.refused else []
     if one.rows_rejected or one.files_rejected:
         notes.append(f"set aside: {one.rows_rejected:,} rows, {one.files_rejected:,} files")
     return "; ".join(notes)

@@ -1,4 +1,4 @@
-"""lading verify and repair: is everything what it says it is, and what can be mended without a decision?"""
+"""lading verify and repair: find what is damaged, and fix what needs no decision."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ if TYPE_CHECKING:
     from lading.upkeep.verify import Verified
 
 Deep = Annotated[
-    bool, typer.Option("--deep", help="Also read every byte, and some files again alone on Spark.")
+    bool,
+    typer.Option("--deep", help="Also read every byte, and read some files again on Spark to compare rows."),
 ]
 
 
 def verify(ctx: typer.Context, tables: Tables = None, deep: Deep = False, json: Json = False) -> None:
     """Check tables from their files to their snapshots.
 
-    Source fingerprints, the log, every part (size, rows, whose it is), the snapshot that readers see and
-    its shards. Says what is wrong and which command mends it. Exits with 1 if something is wrong.
+    Checks source fingerprints, the log, every part (size, rows, owner), the snapshot that readers see and
+    its shards. Says what is wrong and which command fixes it. Exits with 1 if something is wrong.
 
     \b
     Example:
@@ -80,11 +81,11 @@ def _show(one: Verified) -> None:
 
 
 def repair(ctx: typer.Context, tables: Tables = None, json: Json = False) -> None:
-    """Mend what can be mended safely.
+    """Fix what can be fixed safely.
 
-    A pointer that is malformed or names a damaged snapshot, a missing manifest.json, a source manifest
-    behind the log, a damaged checkpoint, what killed runs left in the cache. Files whose rows were lost
-    with a part are asked to be read again by the next run. What needs a decision is said and left alone.
+    Fixes a pointer that is malformed or names a damaged snapshot, a missing manifest.json, a source manifest
+    behind the log and a damaged checkpoint, and removes leftovers of killed runs from the cache. If a part
+    is lost, the next run reads the files its rows came from. What needs a decision is reported, not changed.
 
     \b
     Example:
@@ -104,8 +105,8 @@ def repair(ctx: typer.Context, tables: Tables = None, json: Json = False) -> Non
         return
     for one in found:
         if not one.done and not one.left:
-            say(f"{one.table}: nothing to mend.")
+            say(f"{one.table}: nothing to repair.")
         for text in one.done:
             say(f"{one.table}: {text}")
         for text in one.left:
-            say(f"{one.table}: left to do: {text}")
+            say(f"{one.table}: still to do: {text}")

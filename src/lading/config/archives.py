@@ -60,12 +60,12 @@ def preprocess(table: Section) -> Preprocess | None:
     scope = section.choice("scope", ("per_file", "global"))
     options = section.section("options", None)
     if action == UNZIP and scope == "global":
-        section.complain("scope", "unzip works file by file; leave it out")
+        section.complain("scope", "unzip works file by file; remove this key")
     if action == UNZIP and options.lines:
-        section.complain("options", "unzip has none; limits are under `archives:`")
+        section.complain("options", "unzip has no options; set limits under `archives:`")
     for name in options.lines:
         if not name.isidentifier() or name in ("path", "out_dir"):
-            options.complain(name, "can't be the name of an argument of the script")
+            options.complain(name, "can't be used as an argument name in the script")
     return Preprocess(
         action=action,
         scope=cast(Literal["per_file", "global"], scope),
@@ -102,7 +102,7 @@ def _action_problem(text: str) -> str | None:
         return None
     match = _SCRIPT.fullmatch(text)
     if not match:
-        return "must be unzip, or a file of the project and a function in it: scripts/decode.py:process"
+        return "must be unzip, or a file in the project and a function in it: scripts/decode.py:process"
     path = os.path.normpath(match["file"])
     if os.path.isabs(path) or path.startswith(("..", "~")):
         return "must be inside the project: code from elsewhere is never run"

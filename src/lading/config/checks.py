@@ -48,7 +48,7 @@ def checks_of(section: Section, inherited: Sequence[Check] = ()) -> tuple[Check,
         found[check.name] = check
     kept = {check.name: check for check in inherited} | found
     if sum(check.on_rows for check in kept.values()) > MOST_ROW_CHECKS:
-        section.complain("checks", f"more than {MOST_ROW_CHECKS} checks on rows; join some with `sql`")
+        section.complain("checks", f"more than {MOST_ROW_CHECKS} checks on rows; combine some with `sql`")
     return tuple(kept.values())
 
 
@@ -59,7 +59,7 @@ def on_bad_of(table: Section) -> OnBad:
 def max_bad_of(table: Section, on_bad: OnBad) -> Threshold | None:
     """What stops the run, under `on_bad: quarantine`."""
     if "max_bad" in table.lines and on_bad != "quarantine":
-        table.complain("max_bad", "needs on_bad: quarantine; under `fail` the first bad row stops the run")
+        table.complain("max_bad", "needs on_bad: quarantine; with `fail`, the first bad row stops the run")
     return _threshold(table, "max_bad")
 
 
@@ -69,7 +69,7 @@ def refuse_unplaceable(table: Section, checks: Sequence[Check], on_bad: OnBad, p
     if on_bad == "quarantine" and per == "table" and strict:
         table.complain(
             "on_bad",
-            f"rows that fail {strict[0]!r} can't be set aside, since with per: table no file is theirs; "
+            f"rows that fail {strict[0]!r} can't be set aside: with per: table they belong to no file; "
             "set its severity to warn, or on_bad to fail",
         )
 
@@ -78,9 +78,9 @@ def _check(section: Section) -> Check | None:
     kinds = [name for name in section.lines if name in CHECK_KINDS]
     if len(kinds) != 1:
         if section.lines and not (kinds or set(section.lines) - set(CHECK_KEYS)):
-            section.complain(next(iter(section.lines)), f"no check; add one of {', '.join(CHECK_KINDS)}")
+            section.complain(next(iter(section.lines)), f"has no check; add one of {', '.join(CHECK_KINDS)}")
         elif len(kinds) > 1:
-            section.complain(kinds[1], "one check an item; begin the next with '-'")
+            section.complain(kinds[1], "only one check per item; start the next one with '-'")
         return None
     kind = kinds[0]
     asked = _asked(section, kind)
@@ -88,7 +88,7 @@ def _check(section: Section) -> Check | None:
     severity = section.choice("severity", ("error", "warn"))
     threshold = _threshold(section, "threshold")
     if threshold is not None and kind in ("min_rows", "max_rows", "columns"):
-        section.complain("threshold", f"{kind} either holds or doesn't; leave it out")
+        section.complain("threshold", f"{kind} either passes or fails; remove this key")
     if asked is None:
         return None
     return Check(
@@ -143,7 +143,7 @@ def _range(section: Section) -> dict[str, Any] | None:
     column = section.text("column", required=True)
     ends = {end: _value(section, end) for end in ("min", "max")}
     if "min" not in section.lines and "max" not in section.lines:
-        section.complain("min", "is missing, and so is max: name at least one")
+        section.complain("min", "is missing, and so is max; give at least one")
         return None
     wrong = any(end in section.lines and value is None for end, value in ends.items())
     return {"columns": (column,), "least": ends["min"], "most": ends["max"]} if column and not wrong else None
@@ -157,7 +157,9 @@ def _values(section: Section) -> dict[str, Any] | None:
         return None
     texts = [_text(item) for item in line.value]
     if None in texts:
-        section.complain("in", "null and nested values can't be listed; a null passes, `not_null` forbids it")
+        section.complain(
+            "in", "null and nested values can't be listed; a null always passes unless `not_null` forbids it"
+        )
         return None
     return {"columns": (column,), "values": tuple(texts)} if column else None
 
@@ -212,5 +214,5 @@ def _regex_problem(text: str) -> str | None:
     except re.error as error:
         return f"not a regular expression: {error}"
     except (RecursionError, OverflowError):
-        return "not a regular expression: nested too deeply, or counts too far"
+        return "not a regular expression: nested too deeply, or with too large a repeat count"
     return None

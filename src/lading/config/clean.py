@@ -30,7 +30,9 @@ def keep_of(project: Section) -> Keep:
     runs = section.lines.get("keep_runs")
     if runs is not None:
         if type(runs.value) is not int or runs.value < 1:
-            section.complain("keep_runs", "must be a whole number from 1 on: what readers see always stays")
+            section.complain(
+                "keep_runs", "must be a whole number, 1 or more: what readers see is always kept"
+            )
         else:
             given["keep_runs"] = runs.value
     text = section.checked("grace", _span_problem)
@@ -50,4 +52,4 @@ def parse_span(text: str) -> timedelta | None:
 
 
 def _span_problem(text: str) -> str | None:
-    return None if parse_span(text) is not None else f"{text!r} is no span of time; write 30m, 24h or 7d"
+    return None if parse_span(text) is not None else f"{text!r} is not a duration; write 30m, 24h or 7d"

@@ -44,7 +44,7 @@ def _text_of(file: Path) -> str:
     except FileNotFoundError:
         raise ConfigError(
             f"there is no {CONFIG} in {file.parent}",
-            hint="`lading init` writes one here; `lading -C DIR` works on the project in DIR",
+            hint="create one with `lading init`, or use `lading -C DIR` for the project in DIR",
             file=str(file),
         ) from None
     except UnicodeDecodeError as error:
@@ -62,7 +62,7 @@ def _config_error(file: Path, problems: list[Problem]) -> ConfigError:
     ]
     keys = [problem.key.split(".") for problem in problems]
     tables = {key[1] if key[0] == "tables" and len(key) > 1 else None for key in keys}
-    hint = "correct the line" if len(lines) == 1 else f"correct these {len(lines)} lines"
+    hint = "fix the line" if len(lines) == 1 else f"fix these {len(lines)} lines"
     return ConfigError(
         "\n".join(lines),
         hint=f"{hint} in {file}; nothing was run",
@@ -98,9 +98,11 @@ def _tables(project: Path, section: Section) -> dict[str, TableConfig]:
     found = {}
     for name in tables.lines:
         if not _TABLE_NAME.fullmatch(name):
-            tables.complain(name, "a table's name is lower case letters, digits and '_', a letter first")
+            tables.complain(
+                name, "a table's name must be lower-case letters, digits and '_', starting with a letter"
+            )
         elif len(name) > _LONGEST_NAME:
-            tables.complain(name, f"a table's name has at most {_LONGEST_NAME} characters")
+            tables.complain(name, f"a table's name may have at most {_LONGEST_NAME} characters")
         found[name] = table_config(project, name, tables.section(name, TABLE_KEYS), defaults)
     return found
 
@@ -110,7 +112,7 @@ def _spark_conf(spark: Section) -> dict[str, str]:
     found = {}
     for name, line in conf.lines.items():
         if not name.startswith("spark."):
-            conf.complain(name, "a Spark setting's name starts with 'spark.'")
+            conf.complain(name, "the name of a Spark setting must start with 'spark.'")
         elif name == "spark.master":
             conf.complain(name, "write it as spark: {master: …}")
         elif line.text is None or line.value is None:

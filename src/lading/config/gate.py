@@ -45,13 +45,13 @@ def gate(table: Section) -> Gate | None:
         max_drop=_share(rows, "max_drop", most=100),
         max_grow=_share(rows, "max_grow"),
         nulls=_nulls(section),
-        unique=_texts(section, "unique", "the column, or the columns, that tell rows apart"),
+        unique=_texts(section, "unique", "the column or columns that identify a row"),
         sql=_expressions(section),
     )
 
 
 def _expressions(section: Section) -> tuple[str, ...]:
-    texts = _texts(section, "sql", "an expression that has to be true, such as 'min(tonnes) >= 0'")
+    texts = _texts(section, "sql", "an expression that must be true, such as 'min(tonnes) >= 0'")
     for text in texts:
         if (problem := sql_problem(text)) is not None:
             section.complain("sql", f"{text!r} {problem}")

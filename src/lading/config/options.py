@@ -50,7 +50,7 @@ def spec_of(table: Section, format: Format) -> str | None:
     """The file that says where the columns of fixed-width lines are."""
     if format != "fixed_width":
         if "spec" in table.lines:
-            table.complain("spec", "is for format: fixed_width; leave it out")
+            table.complain("spec", "is only for format: fixed_width; remove this key")
         return None
     return table.checked("spec", _spec_problem, required=True)
 
@@ -58,7 +58,7 @@ def spec_of(table: Section, format: Format) -> str | None:
 def _spec_problem(text: str) -> str | None:
     path = os.path.normpath(text)
     if not text.strip() or not path.endswith((".yaml", ".yml")):
-        return "must be a YAML file of the project, such as specs/ships.yaml"
+        return "must be a YAML file in the project, such as specs/ships.yaml"
     return "must be inside the project" if os.path.isabs(path) or path.startswith(("..", "~")) else None
 
 
@@ -66,7 +66,7 @@ def read_options(table: Section, format: Format) -> dict[str, Any]:
     """The options that were given, checked; defaults are the reader's."""
     if not READ_OPTIONS[format]:
         if "read_options" in table.lines:
-            table.complain("read_options", f"{format} files have no read options; leave it out")
+            table.complain("read_options", f"{format} files have no read options; remove this key")
         return {}
     section = table.section("read_options", READ_OPTIONS[format])
     found: dict[str, Any] = {}

@@ -15,7 +15,7 @@ from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
-_OTHER_FLAGS = "of the flags only (?i), (?m), (?s) and (?x) are possible; for ASCII write [0-9] or [A-Za-z]"
+_OTHER_FLAGS = "only the flags (?i), (?m), (?s) and (?x) are supported; for ASCII write [0-9] or [A-Za-z]"
 _MOST = 1_000  # repetitions that RE2 counts to
 _DEEPEST = 100
 _FLAGS = {re.IGNORECASE: "i", re.MULTILINE: "m", re.DOTALL: "s"}
@@ -94,7 +94,7 @@ class _Writer:
 
     def _item(self, code: Any, value: Any) -> str:
         if code in _WITHOUT:
-            raise ValueError(f"{_WITHOUT[code]} can take forever and are not possible here")
+            raise ValueError(f"{_WITHOUT[code]} can take forever and are not supported")
         if code is op.LITERAL:
             return _character(value)
         if code is op.NOT_LITERAL:
@@ -103,7 +103,7 @@ class _Writer:
             return "."
         if code is op.AT:
             if value not in _PLACES:  # RE2 knows the words of ASCII only
-                raise ValueError(r"\b and \B are not possible here; write the characters that stand there")
+                raise ValueError(r"\b and \B are not supported; write the characters themselves")
             return _PLACES[value]
         if code is op.IN:
             return _set(value)
@@ -113,7 +113,7 @@ class _Writer:
             return self._group(*value)
         if code in (op.MAX_REPEAT, op.MIN_REPEAT):
             return self._repeat(*value) + ("?" if code is op.MIN_REPEAT else "")
-        raise ValueError(f"{str(code).lower()} is not possible here")
+        raise ValueError(f"{str(code).lower()} is not supported")
 
     def _group(self, number: int | None, more: int, less: int, items: Sequence[tuple[Any, Any]]) -> str:
         text = self.sequence(items)
@@ -127,7 +127,7 @@ class _Writer:
 
     def _repeat(self, least: int, most: Any, items: Sequence[tuple[Any, Any]]) -> str:
         if least > _MOST or (most is not op.MAXREPEAT and most > _MOST):
-            raise ValueError(f"a repetition counts to {_MOST} at most")
+            raise ValueError(f"a repeat count may be at most {_MOST}")
         return f"(?:{self.sequence(items)}){{{least},{'' if most is op.MAXREPEAT else most}}}"
 
 
@@ -147,7 +147,9 @@ def _set(items: Sequence[tuple[Any, Any]]) -> str:
         elif not negated:
             beside.append(_ALONE[value])
         else:
-            raise ValueError(r"\S and \W are not possible in [^…]; write what is meant, such as [a-z]")
+            raise ValueError(
+                r"\S and \W are not supported in [^…]; write the characters you mean, such as [a-z]"
+            )
     if inside:
         beside.append(f"[{negated}{''.join(inside)}]")
     return beside[0] if len(beside) == 1 else f"(?:{'|'.join(beside)})"

@@ -67,12 +67,12 @@ def serve(table: Section) -> Serve | None:
     if "serve" not in table.lines:
         return None
     section = table.section("serve", SERVE_KEYS)
-    key = _names(section, "key", "the key's column, or a list of columns")
+    key = _names(section, "key", "the key column, or a list of columns")
     if "key" not in section.lines:
         section.complain("key", "is missing")
     key_encoding = section.choice("key_encoding", KEY_ENCODINGS) if "key_encoding" in section.lines else None
     if len(key) > 1 and key_encoding not in (None, "raw"):
-        section.complain("key_encoding", "a key of several columns is stored as raw; leave it out")
+        section.complain("key_encoding", "a key of several columns is stored as raw; remove this key")
     encoding = section.choice("encoding", ENCODINGS)
     cel = _cel(section, key)
     found = Serve(
@@ -96,18 +96,20 @@ def serve(table: Section) -> Serve | None:
 
 def _check_count(section: Section, found: Serve) -> None:
     if "shards" in section.lines and "max_keys_per_shard" in section.lines:
-        section.complain("max_keys_per_shard", "shards says how many there are already; keep one of the two")
+        section.complain("max_keys_per_shard", "shards already sets the number; keep only one of the two")
     tokens = found.cel.routing_values if found.cel is not None else None
     if found.cel is None:
         if "shards" not in section.lines and "max_keys_per_shard" not in section.lines:
-            section.complain("shards", "is missing; say how many (8), or max_keys_per_shard: 1000000")
+            section.complain("shards", "is missing; give a number such as 8, or max_keys_per_shard: 1000000")
         return
     if "max_keys_per_shard" in section.lines:
-        section.complain("max_keys_per_shard", "goes with routing by hash only; an expression needs shards")
+        section.complain("max_keys_per_shard", "only works with routing by hash; an expression needs shards")
     if tokens is not None and found.shards not in (None, len(tokens)):
-        section.complain("shards", f"routing_values has {len(tokens)} tokens, a shard each; leave shards out")
+        section.complain("shards", f"routing_values has {len(tokens)} tokens, one shard each; remove shards")
     if tokens is None and "shards" not in section.lines and found.cel.expr:
-        section.complain("shards", "is missing; say how many shards the expression numbers (0 to shards - 1)")
+        section.complain(
+            "shards", "is missing; give the number of shards: the expression numbers them 0 to shards - 1"
+        )
 
 
 def _cel(section: Section, key: tuple[str, ...]) -> Cel | None:
@@ -117,7 +119,7 @@ def _cel(section: Section, key: tuple[str, ...]) -> Cel | None:
     expr = cel.text("expr", required=True) or ""
     types = cel.section("columns", None)
     if not types.lines:
-        cel.complain("columns", "is missing; name what the expression uses: {key: int, region: string}")
+        cel.complain("columns", "is missing; list what the expression uses: {key: int, region: string}")
     columns = {name: types.choice(name, TYPES, required=True) for name in types.lines}
     if "key" in columns and len(key) > 1:
         types.complain("key", f"the key has several columns: name them ({', '.join(key)})")
@@ -138,7 +140,7 @@ def _tokens(cel: Section) -> tuple[int | str, ...] | None:
         return None
     twice = next((value for value in values if values.count(value) > 1), None)
     if twice is not None:
-        cel.complain("routing_values", f"{twice!r} is there twice")
+        cel.complain("routing_values", f"{twice!r} is listed twice")
         return None
     return tuple(values)
 
@@ -165,7 +167,7 @@ def _names(section: Section, name: str, what: str) -> tuple[str, ...]:
     if len(set(names)) < len(names):
         section.complain(name, "names a column twice")
     if SOURCE in names:
-        section.complain(name, f"{SOURCE} is lading's own column; choose others")
+        section.complain(name, f"{SOURCE} is reserved for lading; choose other columns")
     return tuple(cast(list[str], names))
 
 
@@ -173,7 +175,7 @@ def _value(section: Section, encoding: str) -> tuple[str, ...] | None:
     line = section.lines.get("value")
     if line is None or line.value == "*":
         if encoding == "raw":
-            section.complain("value", "encoding raw stores one column as it is; name it")
+            section.complain("value", "encoding raw stores one column as it is; name that column")
         return None
     names = _names(section, "value", 'the columns to store, or "*"')
     if encoding == "raw" and len(names) > 1:
@@ -196,17 +198,17 @@ def _prefix_problem(text: str) -> str | None:
     if not _PREFIX.fullmatch(text) or any(not step.strip(".") for step in steps):
         return (
             "must be a plain folder name below the table's root, such as shards or serving/shards: "
-            "letters, digits and _ = . - only, no step of dots, no slash at either end"
+            "only letters, digits and _ = . -, no folder named only with dots, no slash at either end"
         )
     if len(text) > _LONGEST:
-        return f"has at most {_LONGEST} characters"
-    return "is a name that lading uses itself" if is_taken(text) else None
+        return f"may have at most {_LONGEST} characters"
+    return "is a name that lading reserves" if is_taken(text) else None
 
 
 def _template_problem(text: str) -> str | None:
     if not _TEMPLATE.fullmatch(text):
         return (
             "must be one folder name with {db_id} in it, such as db={db_id:05d}: "
-            "letters, digits and _ = . - only"
+            "only letters, digits and _ = . -"
         )
-    return f"has at most {_LONGEST} characters" if len(text) > _LONGEST else None
+    return f"may have at most {_LONGEST} characters" if len(text) > _LONGEST else None

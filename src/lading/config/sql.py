@@ -97,12 +97,12 @@ def sql_problem(text: str) -> str | None:
 
 def _query_in(before: _Token, token: _Token, behind: _Token) -> str | None:
     if token.kind == "comment":
-        return "has a comment in it; YAML has its own, behind #"
+        return "contains a comment; use a YAML comment (#) instead"
     begins = before.text in ("", "(") and token.word in _QUERIES and not _ends_a_value(behind)
     if token.text == "|>" or begins or (token.word in ("select", "using") and before.text != "."):
         return (
-            f"has a query in it ({token.text!r}): only columns of the row, or aggregates of them, can be "
-            "asked about; a column of that name stands in `backticks`"
+            f"contains a query ({token.text!r}); it may only use columns of the row or aggregates of them"
+            "; put a column of that name in `backticks`"
         )
     return None
 
@@ -116,18 +116,18 @@ def _call_in(before: _Token, token: _Token, behind: _Token) -> str | None:
     name = token.called
     if behind.text != "(":
         bare = token.word in _WITHOUT_PARENTHESES and before.text != "." and behind.text != "."
-        return _differs(name) + "; a column of that name stands in `backticks`" if bare else None
+        return _differs(name) + "; put a column of that name in `backticks`" if bare else None
     if name and before.text == ".":
-        return f"calls {name}() by a name with a dot in it; only Spark's own functions can be called"
+        return f"calls {name}(), which has a dot in its name; only built-in Spark functions are allowed"
     if name == "identifier":
-        return "calls identifier(), which hides what it names; write the name itself"
+        return "calls identifier(), which hides the name; write the name itself"
     if name in _ANY_ROW:
-        return f"uses {name}(), and rows have no order, so it would differ each time"
+        return f"uses {name}(), which gives different results each time because rows have no order"
     return _differs(f"{name}()") if name in CHANGING else None
 
 
 def _differs(what: str) -> str:
-    return f"uses {what}, so it would differ each time; use the row's own columns"
+    return f"uses {what}, which gives different results each time; use only columns of the row"
 
 
 def _moment_in(before: _Token, token: _Token) -> str | None:

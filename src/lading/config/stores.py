@@ -101,7 +101,7 @@ def url_problem(text: str) -> str | None:
     if scheme in POSTGRES_SCHEMES and re.search(r"\s", text):
         return "has a space in it; write special characters in user and password as %XX"
     if scheme in BUCKETS and (not parts.netloc or "@" in text or parts.query or parts.fragment):
-        keys = ENVIRONMENT.get(scheme, "keys go to s3:, the environment or the AWS files")
+        keys = ENVIRONMENT.get(scheme, "put keys in s3:, the environment or the AWS files")
         return f"must be {scheme}://bucket/prefix; {keys}"
     if scheme == "file" and (parts.netloc not in ("", "localhost") or not parts.path):
         return "must be file:///folder"
@@ -129,7 +129,7 @@ def s3_options(section: Section) -> dict[str, str]:
     if found.get("allow_http") not in (None, "true", "false"):
         s3.complain("allow_http", "must be true or false")
     if (found.get("endpoint") or "").startswith("http://") and found.get("allow_http") != "true":
-        s3.complain("endpoint", "is not encrypted; write allow_http: true if that is meant")
+        s3.complain("endpoint", "is not encrypted; if that is intended, set allow_http: true")
     return {name: text for name, text in found.items() if text is not None}
 
 
@@ -137,7 +137,7 @@ def _plain(section: Section, name: str) -> str | None:
     """The value as written, a key of digits too: a complaint about its type would have to show it."""
     line = section.lines[name]
     if line.text is None or not line.text.strip() or line.value is None:
-        section.complain(name, "must be text; leave it out if there is none")
+        section.complain(name, "must be text; remove this key if there is none")
         return None
     return str(line.value).lower() if isinstance(line.value, bool) else line.text
 
@@ -148,9 +148,9 @@ def postgres_names(section: Section, tables: int) -> PostgresNames:
     for name in POSTGRES_KEYS[1:]:
         text = given[name]
         if text is not None and "{table}" not in text and tables > 1:
-            names.complain(name, "would be shared by several tables; put {table} into it")
+            names.complain(name, "would be shared by several tables; include {table} in it")
     return PostgresNames(**{name: text for name, text in given.items() if text is not None})
 
 
 def _empty(text: str) -> str | None:
-    return None if text.strip() else "is empty; leave it out"
+    return None if text.strip() else "is empty; remove this key"

@@ -62,10 +62,10 @@ def table_config(project: Path, name: str, section: Section, defaults: tuple[Che
     refuse_unplaceable(section, checks, on_bad, per)
     drift = cast(Drift, section.choice("drift", ("strict", "evolve", "ignore_new")))
     if format == "fixed_width" and drift != "strict":
-        section.complain("drift", "the columns of fixed-width files are the spec's; leave it out")
+        section.complain("drift", "fixed-width files take their columns from the spec; remove this key")
     names = section.checked("columns_from_name", _name_pattern_problem)
     if names is not None and format in ("json", "fixed_width") and _has_value_group(names):
-        section.complain("columns_from_name", "`value` is what Spark calls a line; choose another name")
+        section.complain("columns_from_name", "`value` is Spark's own name for a line; choose another name")
     return TableConfig(
         name=name,
         root=project / CACHE / OBJECTS / name if bucket else _below(project, root),
@@ -104,7 +104,7 @@ def _bucket_size(section: Section) -> int | str | None:
     if isinstance(line.value, str) and _DURATION.fullmatch(line.value):
         return line.value
     section.complain(
-        "bucket_size", f"{_shown(line)} is neither a number (100) nor a span of time (15m, 12h, 30d)"
+        "bucket_size", f"{_shown(line)} is neither a number (100) nor a duration (15m, 12h, 30d)"
     )
     return None
 
@@ -141,7 +141,7 @@ def _name_pattern_problem(text: str) -> str | None:
     if not names:
         return "has no named group; write (?P<port>[a-z]+) for a column called port"
     if SOURCE in names:
-        return f"{SOURCE} is lading's own column; choose another name"
+        return f"{SOURCE} is reserved for lading; choose another name"
     return None
 
 
@@ -153,7 +153,7 @@ def _has_value_group(pattern: str) -> bool:
 def _transform_problem(text: str) -> str | None:
     match = _TRANSFORM.fullmatch(text)
     if not match:
-        return "must be a file of the project and a function in it: transforms/voyages.py:clean"
+        return "must be a file in the project and a function in it: transforms/voyages.py:clean"
     path = os.path.normpath(match["file"])
     if os.path.isabs(path) or path.startswith(("..", "~")):
         return "must be inside the project"

@@ -128,14 +128,14 @@ class _Converter:
         try:
             return self._loader.construct_object(node)
         except ValueError as error:  # 2024-13-01 looks like a date and is none
-            self._complain(node, key, f"{error}; put it in quotes if it is meant as text")
+            self._complain(node, key, f"{error}; if it is meant as text, put it in quotes")
             return None
         except (
             AttributeError,
             LookupError,
         ):  # PyYAML's answers to `!!timestamp x`, `!!bool x` and `!!int ''`
             self._complain(
-                node, key, f"{_shown(node)} is no {node.tag.rpartition(':')[2]}; leave the tag out"
+                node, key, f"{_shown(node)} is not a valid {node.tag.rpartition(':')[2]}; remove the tag"
             )
             return None
 
@@ -146,7 +146,7 @@ class _Converter:
                 return "${"
             if not name:
                 self._complain(
-                    node, key, "'${' without a variable name and '}'; write '$${' for a plain '${'"
+                    node, key, "'${' without a variable name and '}'; write '$${' for a literal '${'"
                 )
                 return match[0]  # left as it is, so that one mistake is one complaint
             value = self._environ.get(name, "")

@@ -28,7 +28,7 @@ def load_layout(project: Path, spec: str) -> Layout:
     path = (project / spec).resolve()
     if not path.is_relative_to(project.resolve()):
         raise ConfigError(
-            f"the spec {spec!r} lies outside the project {project}",
+            f"the spec {spec!r} is outside the project {project}",
             hint="copy the file into the project",
             file=str(path),
         )
@@ -48,7 +48,7 @@ def load_layout(project: Path, spec: str) -> Layout:
             f"{spec}:{problem.line}: {problem.key + ': ' if problem.key else ''}{problem.text}"
             for problem in sorted(dict.fromkeys(problems), key=lambda one: (one.line, one.key))
         ]
-        raise ConfigError("\n".join(lines), hint=f"correct it in {path}; nothing was run", file=str(path))
+        raise ConfigError("\n".join(lines), hint=f"fix it in {path}; nothing was run", file=str(path))
     return layout
 
 
@@ -68,7 +68,7 @@ def _fields(section: Section) -> tuple[Field, ...]:
         if field is None:
             continue
         if any(field.name == other.name for other in fields):
-            one.complain("name", f"there are two columns called {field.name!r}; rename one of them")
+            one.complain("name", f"there are two columns named {field.name!r}; rename one of them")
         fields.append(field)
     return tuple(fields)
 
@@ -90,7 +90,7 @@ def _filter(section: Section) -> tuple[int, int, str] | None:
     position, length = _number(one, "position", 0), _number(one, "length", 1)
     value = one.text("value", required=True)
     if value is not None and length is not None and len(value) != length:
-        one.complain("value", f"has {len(value)} characters, `length` says {length}")
+        one.complain("value", f"has {len(value)} characters, but `length` is {length}")
     return None if position is None or length is None or value is None else (position, length, value)
 
 
@@ -107,7 +107,7 @@ def _number(section: Section, name: str, least: int) -> int | None:
 
 def _name_problem(text: str) -> str | None:
     if text in RESERVED:
-        return f"{text} is lading's own column; choose another name"
+        return f"{text} is reserved for lading; choose another name"
     return None if text.strip() else "is empty"
 
 
@@ -116,4 +116,4 @@ def _type_problem(text: str) -> str | None:
         kind = canonical_type(text)
     except ValueError as error:
         return str(error)
-    return f"{kind} can't be read from a piece of text" if is_nested(kind) or kind == "binary" else None
+    return f"{kind} can't be read from text" if is_nested(kind) or kind == "binary" else None

@@ -155,8 +155,8 @@ def delimited_header(path: str, read_options: Mapping[str, Any], format: Format)
             )
         if name in names[: position - 1]:
             raise SourceError(
-                f"{path}: the header has two columns called {name!r}",
-                hint="rename one of them: columns are told apart by name",
+                f"{path}: the header has two columns named {name!r}",
+                hint="rename one of them; columns are matched by name",
                 file=path,
             )
     return names
@@ -174,21 +174,21 @@ def parquet_columns(path: str) -> dict[str, str]:
     except (pa.ArrowException, OSError) as error:
         raise SourceError(
             f"{path} can't be read as Parquet: {error}",
-            hint="check that the file is whole and that the table's `format` is right",
+            hint="check that the file is complete and that the table's `format` is right",
             file=path,
         ) from error
     columns: dict[str, str] = {}
     for field in schema:
         if field.name in columns:
             raise SourceError(
-                f"{path} has two columns called {field.name!r}", hint="rename one of them", file=path
+                f"{path} has two columns named {field.name!r}", hint="rename one of them", file=path
             )
         try:
             columns[field.name] = from_arrow(field.type)
         except ValueError as error:
             raise SourceError(
                 f"{path}: column {field.name!r} can't be read: {error}",
-                hint="write it with another type: timestamps in microseconds, decimals of up to 38 digits",
+                hint="write it with another type; timestamps may have microseconds, decimals up to 38 digits",
                 file=path,
             ) from error
     return columns
@@ -215,7 +215,7 @@ def check_columns(
     if isinstance(have, Mapping):
         for name in wanted.keys() & have.keys():
             if not _reads_as(have[name], wanted[name], drift):
-                raise _drift(found, f"column {name!r} is {have[name]}, the schema says {wanted[name]}")
+                raise _drift(found, f"column {name!r} is {have[name]}, but the schema says {wanted[name]}")
     return new
 
 
@@ -229,19 +229,19 @@ def _refuse_taken(
     for name in have:
         if not name.strip():
             raise SchemaDrift(
-                f"{found.key}: a column has no name: it is called {name!r}",
+                f"{found.key}: a column has no real name, only {name!r}",
                 hint="name it in the file",
                 file=found.key,
             )
         if name in RESERVED:
             raise SchemaDrift(
-                f"{found.key}: the column name {name!r} is lading's own",
+                f"{found.key}: the column name {name!r} is reserved for lading",
                 hint="rename the column in the file",
                 file=found.key,
             )
         if name in name_columns:
             raise SchemaDrift(
-                f"{found.key}: column {name!r} is in the file and in columns_from_name",
+                f"{found.key}: column {name!r} is both in the file and in columns_from_name",
                 hint="rename the group in `columns_from_name`",
                 file=found.key,
             )
@@ -250,7 +250,7 @@ def _refuse_taken(
 def _drift(found: FoundFile, what: str) -> SchemaDrift:
     return SchemaDrift(
         f"{found.key}: {what}",
-        hint="fix the file; or run `lading discover-schema`; or set `drift` for the table",
+        hint="fix the file, run `lading discover-schema`, or set `drift` for the table",
         file=found.key,
     )
 

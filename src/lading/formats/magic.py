@@ -13,20 +13,20 @@ from lading.formats.opening import READ_ERRORS, open_plain, unreadable
 from lading.model import Format
 
 _HEAD = 512
-_UNPACK = "unpack it; compressed text is read by its suffix: .gz, .bz2 or .zst"
-_EXPORT = "export it as CSV or Parquet, and let the table's `path` name that"
-_LEAVE_OUT = "let the table's `path` leave it out"
+_UNPACK = "unpack it; compressed text must end in .gz, .bz2 or .zst"
+_EXPORT = "export it as CSV or Parquet, and match that in the table's `path`"
+_LEAVE_OUT = "exclude it from the table's `path`"
 
 # First bytes, what has them, what to do. None of them begins a text.
 _SIGNS: tuple[tuple[bytes, str, str], ...] = (
     (
         b"PK\x03\x04",
         "a zip archive or an Excel workbook (xlsx)",
-        "save a workbook as CSV; name an archive .zip, and the table reads its members",
+        "save a workbook as CSV; rename an archive to .zip to have its members read",
     ),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Office file, such as an Excel workbook (xls)", _EXPORT),
-    (b"\x1f\x8b\x08", "compressed with gzip", "give its name the suffix .gz"),
-    (b"\x28\xb5\x2f\xfd", "compressed with zstd", "give its name the suffix .zst"),
+    (b"\x1f\x8b\x08", "compressed with gzip", "rename it to end in .gz"),
+    (b"\x28\xb5\x2f\xfd", "compressed with zstd", "rename it to end in .zst"),
     (b"\xfd7zXZ\x00", "compressed with xz", _UNPACK),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive", _UNPACK),
     (b"Rar!\x1a\x07", "a rar archive", _UNPACK),
@@ -67,7 +67,7 @@ def refuse_what_is_no_text(key: str, path: str, format: Format, encoding: str = 
     wide = _wide(head)
     if wide is not None and not codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
         remedy = "convert it to UTF-8" if format == "json" else f"set read_options: {{encoding: {wide}}}"
-        raise SourceError(f"{key} is text in {wide.upper()}, not in {encoding}", hint=remedy, file=key)
+        raise SourceError(f"{key} is {wide.upper()} text, not {encoding}", hint=remedy, file=key)
 
 
 def _sign(head: bytes) -> tuple[str, str] | None:
@@ -75,9 +75,9 @@ def _sign(head: bytes) -> tuple[str, str] | None:
         if head.startswith(sign):
             return what, remedy
     if head[:3] == b"BZh" and head[4:10] == b"1AY&SY":
-        return "compressed with bzip2", "give its name the suffix .bz2"
+        return "compressed with bzip2", "rename it to end in .bz2"
     if head[257:262] == b"ustar":
-        return "a tar archive", "name it .tar, and the table reads its members"
+        return "a tar archive", "rename it to .tar to have its members read"
     # These begin with letters, so a header might too: binary files have a NUL soon.
     if head.startswith(b"PAR1") and b"\x00" in head:
         return "a Parquet file", "set the table's format: parquet"

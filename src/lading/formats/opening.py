@@ -147,7 +147,7 @@ def undecodable(key: str, path: str, encoding: str) -> SourceError:
                 break
     return SourceError(
         f"{key}{f':{line}' if line else ''}: bytes that are not {encoding}",
-        hint="set another `encoding` in the table's read_options, or fix the file",
+        hint="set the right `encoding` in the table's read_options, or fix the file",
         file=key,
     )
 
@@ -162,6 +162,6 @@ def unreadable(path: str, error: Exception) -> SourceError:
         )
     return SourceError(
         f"{path} can't be read: {getattr(error, 'strerror', None) or error}",
-        hint="make the file readable and whole, or take it out of the table's `path`, then run again",
+        hint="make the file readable and complete, or exclude it from the table's `path`, then run again",
         file=path,
     )

@@ -168,7 +168,7 @@ def _next(tokens: list[str]) -> str:
 def _expect(tokens: list[str], wanted: str) -> None:
     token = _next(tokens)
     if token != wanted:
-        raise ValueError(f"{wanted!r} expected, {token!r} found")
+        raise ValueError(f"expected {wanted!r}, found {token!r}")
 
 
 def _parse(tokens: list[str]) -> str:
@@ -194,7 +194,7 @@ def _parse(tokens: list[str]) -> str:
     if name == "struct":
         return _struct(tokens)
     raise ValueError(
-        f"{name!r} is not a type; valid are {', '.join(sorted(set(_ATOMS.values())))}, "
+        f"{name!r} is not a type; valid types are {', '.join(sorted(set(_ATOMS.values())))}, "
         "decimal(p,s), array<…>, map<…,…>, struct<name:…>"
     )
 
@@ -214,7 +214,7 @@ def _decimal(tokens: list[str]) -> str:
 def _number(tokens: list[str]) -> int:
     token = _next(tokens)
     if not token.isdecimal():
-        raise ValueError(f"a number expected, {token!r} found")
+        raise ValueError(f"expected a number, found {token!r}")
     return int(token)
 
 
@@ -232,7 +232,7 @@ def _fields(tokens: list[str]) -> dict[str, str]:
         if name.startswith("`"):
             name = name[1:-1].replace("``", "`")
         if name in fields:
-            raise ValueError(f"the struct has two fields called {name!r}")
+            raise ValueError(f"the struct has two fields named {name!r}")
         _expect(tokens, ":")
         fields[name] = _parse(tokens)
     tokens.pop(0)

@@ -66,7 +66,7 @@ def health(opener: Opener, view: View, *, max_age: float | None, deep: bool) -> 
     concerns = []
     if view.fallback is not None:
         concerns.append(
-            f"{view.fallback.ref} is malformed, an earlier snapshot is used: {view.fallback.reason}"
+            f"{view.fallback.ref} is malformed, so an earlier snapshot is used: {view.fallback.reason}"
         )
     if max_age is not None and age > max_age:
         concerns.append(f"the snapshot is {age:.0f} s old, more than {max_age:.0f}")
@@ -74,7 +74,7 @@ def health(opener: Opener, view: View, *, max_age: float | None, deep: bool) -> 
     try:
         behind = not view.shows(opener.latest())
     except LadingError as error:
-        failures.append(f"what is current can't be told: {error.message}")
+        failures.append(f"can't tell what is current: {error.message}")
     return {
         "status": "failing" if failures else "degraded" if concerns else "ok",
         "table": view.table,

@@ -38,8 +38,8 @@ def lookup(members: MemberSet, key: Any) -> Hit:
     column = members.order_by
     if column is None:
         raise ConfigError(
-            "the table has no order column, so no row can be found by key",
-            hint="set order_by for the table in lading.yaml, or scan it with a where",
+            "the table has no order column, so rows can't be looked up",
+            hint="set order_by for the table in lading.yaml, or use scan with --where",
         )
     schema = table_schema(members)
     bound = _bound(key, column, schema)

@@ -83,9 +83,7 @@ def where_of(
         return place_of(name)
     bucket, _, prefix = name.partition("://")[2].strip("/").partition("/")
     if scheme_of(name) not in BUCKETS or not bucket or not prefix:
-        raise ConfigError(
-            f"{name} is not a place for a collection", hint="give a folder, or s3://bucket/prefix"
-        )
+        raise ConfigError(f"{name} can't hold a collection", hint="give a folder, or s3://bucket/prefix")
     return place(name, s3, cache_folder(cache))
 
 

@@ -36,7 +36,7 @@ class Scan:
         self, members: MemberSet, *, where: str | None, columns: Sequence[str] | None, limit: int | None
     ) -> None:
         if limit is not None and limit < 0:
-            raise ConfigError(f"a limit of {limit} rows is impossible", hint="give a number from 0 on")
+            raise ConfigError(f"the limit can't be {limit}", hint="give a number, 0 or more")
         table = table_schema(members)
         bound = None if where is None else bind(parse(where), table)
         names = _chosen(table, columns)
@@ -111,7 +111,8 @@ def _chosen(schema: pa.Schema, columns: Sequence[str] | None) -> list[str]:
         return list(schema.names)
     if not columns:
         raise ConfigError(
-            "a scan needs a column", hint=f"leave columns out for all of them; {list_columns(schema)}"
+            "a scan needs at least one column",
+            hint=f"omit columns to get all of them; {list_columns(schema)}",
         )
     missing = [name for name in columns if name not in schema.names]
     if missing:

@@ -62,18 +62,19 @@ def frame_of(spark: Any, opener: Opener, ref: str, where: str | None, columns: S
     if opener.store_url is not None:
         if holds_secret(opener.store_url):
             raise ConfigError(
-                "the store's URL has a password, and Spark shows options in plans and logs",
-                hint="leave it out of the URL: PGPASSWORD or ~/.pgpass, for the driver and the workers",
+                "the store's URL contains a password, which Spark would show in plans and logs",
+                hint="remove it from the URL and use PGPASSWORD or ~/.pgpass, on the driver and the workers",
             )
         reader = reader.option("store", opener.store_url)
     elif not isinstance(opener.store, LocalStore) and storage_of(opener.root).folder is not None:
         raise ConfigError(
-            "Spark's tasks can't be handed an open store", hint="open the table with the store's URL instead"
+            "an open store can't be passed to Spark's tasks",
+            hint="open the table with the store's URL instead",
         )
     if opener.root.options:
         raise ConfigError(
-            "credentials that were handed over are not passed on to Spark's tasks",
-            hint="give them to the driver and the workers by AWS_… in the environment, or by ~/.aws",
+            "credentials given to the reader are not passed on to Spark's tasks",
+            hint="set AWS_… in the environment, or ~/.aws, on the driver and the workers",
         )
     if where is not None:
         reader = reader.option("where", where)
@@ -182,7 +183,7 @@ def _offset(text: str | None) -> int | None:
     try:
         return int(text)
     except ValueError:
-        raise ConfigError(f"the offset {text!r} is not a number", hint="1 is the snapshot before") from None
+        raise ConfigError(f"the offset {text!r} is not a number", hint="1 is the previous snapshot") from None
 
 
 def _values(filter: Predicate) -> tuple[Any, ...]:

@@ -176,7 +176,7 @@ class Opener:
         if view.has_parts and storage_of(self.root).folder is None and not Table.exists(self.root):
             raise ConfigError(
                 f"{self.root} has the table's manifests and shards, not its parts",
-                hint="open the table where it lies in the warehouse, with store=",
+                hint="open the table in its warehouse instead, and pass this place as store=",
             )
 
     def _view(self, ref: SnapshotRef, before: View | None, fallback: Fallback | None = None) -> View:

@@ -43,7 +43,7 @@ def discover(root: Path, pattern: str, *, now_ns: int) -> list[FoundFile]:
     top = os.path.abspath(root)
     if not os.path.isdir(top):
         raise SourceError(
-            f"the root {top} is not there or is not a folder",
+            f"the root {top} does not exist or is not a folder",
             hint="check `root` in lading.yaml, and that the disk is mounted; no rows were retracted",
             file=top,
         )
@@ -92,7 +92,7 @@ class _Walk:
             raise SourceError(
                 f"{os.path.join(folder, below) if below else folder} can't be listed: {error.strerror}",
                 hint=_REMEDIES.get(
-                    error.errno or 0, "make it readable, or let the table's `path` leave it out"
+                    error.errno or 0, "make it readable, or exclude it from the table's `path`"
                 )
                 + "; no rows were retracted",
                 file=folder,
@@ -162,15 +162,15 @@ class _Walk:
         if S_ISDIR(stat.st_mode):
             if below and real in above:
                 raise SourceError(
-                    f"{path} links back to {real}, a folder that it lies in",
-                    hint="remove the link: following it would never end",
+                    f"{path} links back to {real}, a folder that contains it",
+                    hint="remove the link, which is an endless loop",
                     file=prefix + entry.name,
                 )
             return [(path, f"{prefix}{entry.name}/", below, (*above, real))] if below else []
         if wanted and not S_ISREG(stat.st_mode):
             raise SourceError(
                 f"{path} is neither a file nor a folder",
-                hint="move it away, or let the table's `path` leave it out",
+                hint="move it away, or exclude it from the table's `path`",
                 file=prefix + entry.name,
             )
         if wanted:
@@ -188,12 +188,12 @@ class _Walk:
         if real != self._real_top and not real.startswith(self._real_top.rstrip("/") + "/"):
             raise SourceError(
                 f"{path} links to {real}, outside the root {self._top}",
-                hint="copy the file into the root, or set `root` to a folder that holds both",
+                hint="copy the file into the root, or set `root` to a folder that contains both",
                 file=path,
             )
         if not os.path.exists(real):
             raise SourceError(
-                f"{path} links to {real}, which is not there",
+                f"{path} links to {real}, which does not exist",
                 hint="remove the link or restore its target; no rows were retracted",
                 file=path,
             )
@@ -226,7 +226,7 @@ def _check_name(path: str) -> None:
     except UnicodeEncodeError as error:
         raise SourceError(
             f"the name of {os.fsencode(path)!r} is not valid UTF-8",
-            hint="rename it: a key has to be text",
+            hint="rename it; keys must be text",
             file=path.encode(errors="backslashreplace").decode(),
         ) from error
 
@@ -260,7 +260,7 @@ def _refuse_own_files(config: Config, found: Iterable[tuple[str, str]]) -> None:
     for key, path in found:
         if path.startswith(own):
             raise ConfigError(
-                f"`path` matches {path}, which lading itself wrote",
+                f"`path` matches {path}, which lading wrote itself",
                 hint="set `root` to the folder of the raw files, or narrow `path`, in lading.yaml",
                 file=key,
             )

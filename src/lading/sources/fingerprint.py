@@ -91,7 +91,7 @@ def unmoved(found: FoundFile) -> bool:
         return False
     except OSError as error:
         raise SourceError(
-            f"{found.path} can't be looked at again: {error.strerror}",
+            f"{found.path} can't be checked again: {error.strerror}",
             hint="make it readable, then run again",
             file=found.key,
         ) from error
@@ -231,7 +231,7 @@ def check_collisions(keys: Iterable[str]) -> None:
         if other == key:
             raise SourceError(
                 f"two source files have the key {key!r}",
-                hint="a key is the path below the table's root: let each file be found under one root only",
+                hint="a key is the path below the table's root; let only one root contain each file",
                 file=key,
             )
         raise SourceError(

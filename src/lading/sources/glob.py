@@ -24,7 +24,7 @@ def glob_segments(pattern: str) -> tuple[str, ...]:
     segments = [segment for segment in pattern.split("/") if segment not in ("", ".")]
     if ".." in segments:
         raise ConfigError(
-            f"the glob {pattern!r} has '..' in it",
+            f"the glob {pattern!r} contains '..'",
             hint="files outside the table's root are never read: set `root` to a folder further up",
         )
     if not segments or pattern.endswith("/"):

@@ -115,6 +115,6 @@ def _read(path: Path) -> dict[str, Any]:
 def _malformed(path: Path, problem: str) -> SourceError:
     return SourceError(
         f"{path} is not a global manifest: {problem}",
-        hint="undo the edit; or delete the file, and the archives will all be extracted again",
+        hint="undo the edit, or delete the file to have all archives extracted again",
         file=str(path),
     )

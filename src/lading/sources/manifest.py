@@ -157,7 +157,7 @@ def load(path: Path) -> SourceManifest | None:
         said = "it is nested too deeply" if deep else _positioned(str(error), data)
         raise SourceError(
             f"{path} is not a source manifest: {said}",
-            hint="undo the edit; or delete the file, and the table's files will all be read again",
+            hint="undo the edit, or delete the file to have all of the table's files read again",
             file=str(path),
         ) from error
     return manifest
@@ -297,7 +297,7 @@ def _tolerant(key: str, entry: dict[str, Any]) -> FileEntry:
     try:
         return msgspec.convert(known, FileEntry)
     except msgspec.ValidationError as error:
-        raise msgspec.ValidationError(f"the entry of {key!r} in `files`: {error}") from error
+        raise msgspec.ValidationError(f"the entry for {key!r} in `files`: {error}") from error
 
 
 def _indented(value: dict[str, Any]) -> bytes:

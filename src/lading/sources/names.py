@@ -33,7 +33,7 @@ def columns_from_name(
         if match is None:
             raise SourceError(
                 f"the name of {found.key} does not match columns_from_name {pattern!r}",
-                hint="rename the file, let the table's `path` leave it out, or widen the pattern",
+                hint="rename the file, exclude it from the table's `path`, or widen the pattern",
                 file=found.key,
             )
         values[found.key] = {column: value or None for column, value in match.items()}

@@ -66,8 +66,8 @@ class Objects:
             return list(self._storage.list())
         except FileNotFoundError:
             raise SourceError(
-                f"the root {self.url} is not there",
-                hint="check `root` in lading.yaml and the bucket's name; no rows were retracted",
+                f"the root {self.url} does not exist",
+                hint="check `root` in lading.yaml and the bucket name; no rows were retracted",
                 file=self.url,
             ) from None
 
@@ -103,7 +103,7 @@ class Objects:
         except OSError as error:
             raise SourceError(
                 f"{found.key} can't be copied to {self._folder}: {error.strerror or error}",
-                hint="check the cache folder's space and rights, then run again",
+                hint="check the cache folder's free space and permissions, then run again",
                 file=found.key,
             ) from error
         if not self.unmoved(found):

@@ -79,8 +79,8 @@ def load_script(project: Path, spec: Preprocess) -> Script:
         json.dumps(spec.options)
     except (TypeError, ValueError) as error:
         raise PreprocessError(
-            f"preprocess.options hold what is neither text, number, list nor mapping: {error}",
-            hint="put dates and the like in quotes",
+            f"preprocess.options may only contain text, numbers, lists and mappings: {error}",
+            hint="put dates and similar values in quotes",
         ) from error
     return Script(spec.action, str(path), function, code, spec.options, spec.scope == "global")
 
@@ -125,7 +125,7 @@ class Preprocessed:
         if moved is not None:
             sweep(folder)
             raise PreprocessError(
-                f"{moved.key} changed while {self._script.action} worked on it",
+                f"{moved.key} changed while {self._script.action} was processing it",
                 hint="run again when the file is complete; nothing was committed",
                 file=moved.key,
             )
@@ -212,11 +212,11 @@ def _outputs(task: ScriptTask, fresh: Path) -> list[Output]:
             relative = os.path.relpath(path, fresh)
             stat = os.stat(path, follow_symlinks=False)
             if not S_ISREG(stat.st_mode):
-                raise _failed(task, f"it made {relative!r}, which is not a plain file")
+                raise _failed(task, f"it wrote {relative!r}, which is not a regular file")
             try:
                 safe_name(relative)
             except BadName as problem:
-                raise _failed(task, f"the name {relative!r} that it gave a file {problem}") from None
+                raise _failed(task, f"it wrote a file whose name {relative!r} {problem}") from None
             found.append(Output(relative, stat.st_size, time_ns(stat), digest(path, utf8=False).sha256))
     return found
 

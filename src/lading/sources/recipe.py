@@ -89,7 +89,7 @@ def project_code(project: Path, spec: str, what: str) -> tuple[Path, str, bytes]
     path = (project / file).resolve()
     if not path.is_relative_to(project.resolve()):
         raise ConfigError(
-            f"the {what} {spec!r} lies outside the project {project}",
+            f"the {what} {spec!r} is outside the project {project}",
             hint="copy the file into the project: code from elsewhere is never run",
             file=str(path),
         )
@@ -161,7 +161,7 @@ class _Search:
         real = module.resolve()
         if not real.is_relative_to(self.project):
             raise ConfigError(
-                f"{self.path} imports {module}, which lies outside the project",
+                f"{self.path} imports {module}, which is outside the project",
                 hint="copy the file into the project: code from elsewhere is never run",
                 file=str(self.path),
             )

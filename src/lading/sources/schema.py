@@ -26,8 +26,8 @@ from lading.storage.folder import write_atomic
 _KEYS = ("generated_at", "combined_hash", "looked_at", "columns")
 _COLUMN_KEYS = ("name", "type", "because")
 _HEAD = """\
-# The columns of this table, pinned. Change a type here and the table is read again under it; a type
-# that you change stays yours. Delete this file and all types are inferred again.
+# The pinned columns of this table. If you change a type here, it stays yours and the table is read again
+# with it. If you delete this file, all types are inferred again.
 """
 
 
@@ -126,7 +126,7 @@ class _File:
             if why:
                 because[column.name] = why
             if any(column.name == other.name for other in columns):
-                self._fail(node, f"there are two columns called {column.name!r}", "remove one of them")
+                self._fail(node, f"there are two columns named {column.name!r}", "remove one of them")
             columns.append(column)
         return TableSchema(
             tuple(columns),
@@ -143,7 +143,7 @@ class _File:
                 self._fail(entry.get(key, node), f"`{key}` is missing", "write `- {name: id, type: bigint}`")
         name, kind = self._text(entry["name"]), self._text(entry["type"])
         if name in RESERVED:
-            self._fail(entry["name"], f"the column name {name!r} is lading's own", "rename the column")
+            self._fail(entry["name"], f"the column name {name!r} is reserved for lading", "rename the column")
         try:
             type, because = canonical_type(kind), self._text(entry.get("because"))
             return Column(name, type, inferred=was_inferred(type, because)), because
@@ -160,7 +160,7 @@ class _File:
             if key.value not in keys:
                 self._fail(key, f"unknown key `{key.value}`", f"valid keys are {', '.join(keys)}")
             if key.value in found:
-                self._fail(key, f"`{key.value}` is there twice", "remove one of them")
+                self._fail(key, f"`{key.value}` is given twice", "remove one of them")
             found[key.value] = value
         return found
 

@@ -156,7 +156,7 @@ class _Check:
             raise SchemaDrift(
                 f"{found.key}: line {record.last_line} has {len(record.fields)} fields, "
                 f"the schema has {len(header)} columns",
-                hint="without a header columns are the schema's, in its order: fix the file or the schema",
+                hint="without a header, columns follow the order of the schema; fix the file or the schema",
                 file=found.key,
             )
         return _Head(header)
@@ -218,7 +218,7 @@ class _Links:
             kind = SourceError if error.errno == errno.ENAMETOOLONG else StorageError
             raise kind(
                 f"{found.key} can't be staged at {link}: {error.strerror}",
-                hint="check the cache folder's space and rights, and the length of the values in the name",
+                hint="check the cache folder's space and permissions, and the length of values in the name",
                 file=found.key,
             ) from error
 

@@ -28,10 +28,12 @@ def bucket_ticks(size: int | str | None, type: st.DataType, column: str, table: 
             return _within(size, size, type, column, table)
         raise _misfit(size, type, column, table, "give a number, such as 100")
     if not isinstance(type, (st.DateType, st.TimestampType, st.TimestampNTZType)):
-        raise _misfit(size, type, column, table, "leave it out: only ints, dates and timestamps have buckets")
+        raise _misfit(
+            size, type, column, table, "remove this key; only ints, dates and timestamps have buckets"
+        )
     seconds = _seconds(size)
     if seconds is None:
-        raise _misfit(size, type, column, table, "give a span of time, such as 7d")
+        raise _misfit(size, type, column, table, "give a duration, such as 7d")
     if not isinstance(type, st.DateType):
         return _within(seconds * 1_000_000, size, type, column, table)
     if seconds % _DAY:
@@ -42,7 +44,7 @@ def bucket_ticks(size: int | str | None, type: st.DataType, column: str, table: 
 def _within(ticks: int, size: int | str, type: st.DataType, column: str, table: str) -> int:
     if ticks < 2**63:
         return ticks
-    raise _misfit(size, type, column, table, "leave it out to have one bucket for all rows")
+    raise _misfit(size, type, column, table, "remove this key to have one bucket for all rows")
 
 
 def bucket_column(column: str, type: st.DataType, ticks: int) -> Column:

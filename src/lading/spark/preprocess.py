@@ -38,7 +38,7 @@ def on_cluster(
         raise failure_of(
             error,
             "run the script in its tasks",
-            hint="try `where: driver`; Spark's own log says more",
+            hint="try `where: driver`; Spark's own log has details",
         ) from error
     ordered = sorted(answers, key=lambda one: one.number)
     return [bytes(one.answer).decode() if one.ok else _error(bytes(one.answer)) for one in ordered]

@@ -187,7 +187,7 @@ def _whole(spark: SparkSession, check: Check, table: str) -> str:
     except (PySparkException, Py4JError) as error:
         raise_interrupt(error)
         said = said_first(error)
-        raise _wrong(check, table, said, "write it so that Java understands it too") from error
+        raise _wrong(check, table, said, "use syntax that Java understands too") from error
     return whole
 
 

@@ -115,7 +115,7 @@ def _check_fixed(conf: dict[str, str]) -> None:
         given = conf.get(name)
         if given is not None and str(given).lower() != value.lower():
             raise ConfigError(
-                f"spark.conf sets {name} to {given!r}, and lading needs {value!r}",
+                f"spark.conf sets {name} to {given!r}, but lading needs {value!r}",
                 hint=f"remove {name} from spark.conf in lading.yaml",
             )
 
@@ -126,7 +126,7 @@ def _started(master: str, conf: dict[str, str], cache: Path, app: str) -> SparkS
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise MissingExtra(
-            "this command reads files with Spark, and pyspark is not installed",
+            "this command reads files with Spark, but pyspark is not installed",
             hint="pip install 'lading[spark]'",
         ) from error
     # PySpark prints every analysis error as a JSON line before raising it.
@@ -175,7 +175,7 @@ def _beside(existing: SparkSession) -> SparkSession:
         ours = existing.newSession()
     except PySparkNotImplementedError as error:
         raise PipelineError(
-            "this Spark Connect client can't open a second session, and lading needs settings of its own",
+            "this Spark Connect client can't open the second session that lading needs for its own settings",
             hint="use PySpark 4.3 or newer, or let lading connect: spark: {master: sc://host:port}",
         ) from error
     for name, value in _FIXED.items():
@@ -206,7 +206,7 @@ def _connected(url: str, conf: dict[str, str], app: str) -> SparkSession:
         raise_interrupt(error)
         raise PipelineError(
             f"Spark could not be reached at {url!r}: {said_first(error)}",
-            hint="is the Spark Connect server running there, and of the same version as pyspark here?",
+            hint="check that the Spark Connect server runs there, in the same version as pyspark here",
         ) from (None if holds_secret(str(error)) else error)
     return session
 

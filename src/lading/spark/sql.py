@@ -21,7 +21,7 @@ from lading.spark.determinism import foreign, nondeterministic
 from lading.spark.failures import Py4JError, raise_interrupt, said_first
 
 _TIMES = (st.DateType, st.TimestampType, st.TimestampNTZType)
-_OWN = "use the row's own columns"
+_OWN = "use only columns of the row"
 
 
 def condition(
@@ -45,7 +45,7 @@ def condition(
         said = said_first(error) or type(error).__name__
         columns = ", ".join(name for name in bare.columns if name != SOURCE)
         hint = f"a condition on one row, in Spark SQL; columns: {columns}"
-        raise wrong(f"can't be worked out: {said}" if aggregates else said, hint) from error
+        raise wrong(f"can't be evaluated: {said}" if aggregates else said, hint) from error
     if of_rows and not isinstance(chosen.schema["held"].dataType, st.BooleanType):
         found = chosen.schema["held"].dataType.simpleString()
         raise wrong(f"gives {found}, not true or false", "compare it with something")
@@ -76,12 +76,12 @@ def _refused(chosen: DataFrame, text: str, columns: st.StructType) -> str | None
     and without rows; None if it may."""
     own = calls(text) & _own_functions(chosen.sparkSession)
     if own:
-        return f"calls {min(own)}(), which is not one of Spark's own functions"
+        return f"calls {min(own)}(), which is not a built-in Spark function"
     strange = foreign(chosen)
     if strange is not None:
-        return f"uses {strange}: only columns of the row, or aggregates of them, can be asked about"
+        return f"uses {strange}; it may only use columns of the row or aggregates of them"
     chance = nondeterministic(chosen, [one.name for one in columns if isinstance(one.dataType, _TIMES)])
-    return None if chance is None else f"uses {chance}, so it would differ each time"
+    return None if chance is None else f"uses {chance}, which gives different results each time"
 
 
 def _own_functions(spark: SparkSession) -> frozenset[str]:

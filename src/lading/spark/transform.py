@@ -79,10 +79,10 @@ def refuse_foreign(job: IngestJob, *seen: Iterable[int]) -> None:
     path, _, name = job.transform.rpartition(":")
     number = next((one for one in foreign if one), None)
     raise TransformError(
-        f"{path}: {name} gave rows in which {SOURCE!r} is null"
+        f"{path}: {name} returned rows where {SOURCE!r} is null"
         if number is None
-        else f"{path}: {name} gave rows with {number} in {SOURCE!r}, which is none of the files being read",
-        hint=f"leave {SOURCE!r} as it is in every row: it says which file the row came from; if rows are "
+        else f"{path}: {name} returned rows with {number} in {SOURCE!r}, which is no file being read",
+        hint=f"keep {SOURCE!r} unchanged in every row: it says which file the row came from; if rows are "
         f"made from several files, set tables.{job.table}.per: table; nothing was committed",
         table=job.table,
         file=path,
@@ -159,7 +159,7 @@ def _run_file(path: str, table: str) -> ModuleType:
         line = error.lineno if isinstance(error, SyntaxError) else _line_in(path, error)
         raise TransformError(
             f"{path}, line {line}: {type(error).__name__}: {_first_line(error)}",
-            hint="fix the file: it is run whole before its function is called",
+            hint="fix the file; all of it is run before its function is called",
             table=table,
             file=path,
         ) from error
@@ -171,7 +171,7 @@ def _check(result: object, job: IngestJob, path: str, name: str) -> None:
         raise _failed(f"{name} returned {type(result).__name__}, not a DataFrame", path, job)
     doubles = {column for column in result.columns if result.columns.count(column) > 1}
     if doubles:
-        raise _failed(f"{name} returned two columns called {sorted(doubles)[0]!r}", path, job)
+        raise _failed(f"{name} returned two columns named {sorted(doubles)[0]!r}", path, job)
     if SOURCE in result.columns:
         if not isinstance(result.schema[SOURCE].dataType, st.LongType):
             found = result.schema[SOURCE].dataType.simpleString()
@@ -186,8 +186,8 @@ def _check(result: object, job: IngestJob, path: str, name: str) -> None:
     chance = nondeterministic(result)
     if chance is not None:
         raise TransformError(
-            f"{path}: {name} uses {chance}, so the table would differ each time it is built",
-            hint="compute it from the row's own columns; if it is only a text, write it in another way",
+            f"{path}: {name} uses {chance}, so each build of the table would differ",
+            hint="compute it from columns of the row; if it is only text, write it differently",
             table=job.table,
             file=path,
         )

@@ -93,7 +93,7 @@ def broken_by(frame: DataFrame, expression: str) -> str | None:
     def wrong(problem: str, hint: str) -> ConfigError:
         return ConfigError(
             f"gate.sql: {expression!r} {problem}",
-            hint="correct the expression in lading.yaml; nothing was published",
+            hint="fix the expression in lading.yaml; nothing was published",
         )
 
     try:

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lading.errors import ConfigError, StorageError
-from lading.layout.beside import fresh_temporary, temporary_of
+from lading.layout.beside import fresh_temporary, lock_of, temporary_of
 from lading.storage.protocol import Named, NotPlain, SwapLost, TooLarge, utf8_name
 
 # What a disk says when it is full, broken, or not ours to write to; anything else is the program's mistake.
@@ -229,7 +229,7 @@ class FolderStorage:
         if name in held:  # by this very thread
             yield True
             return
-        with locked(self.path(f"{name}.lock")):
+        with locked(self.path(lock_of(name))):
             held.add(name)
             try:
                 yield True

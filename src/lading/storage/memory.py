@@ -7,13 +7,13 @@ import itertools
 import os
 import tempfile
 import threading
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 from lading.errors import StorageError
+from lading.layout.beside import fresh_temporary
 from lading.storage.protocol import Named, SwapLost, TooLarge, in_folders, utf8_name
 
 
@@ -87,7 +87,7 @@ class MemoryStorage:
         self.put_new(name, file.read_bytes())
 
     def download(self, name: str, file: Path) -> None:
-        beside = file.with_name(f".{file.name}.{uuid.uuid4().hex}.tmp")
+        beside = file.with_name(fresh_temporary(file.name))
         beside.write_bytes(self.get(name))
         os.replace(beside, file)
 

@@ -119,7 +119,7 @@ class Storage(Protocol):
         ...
 
     def keep(self, draft: Path, name: str) -> None:
-        """Give a complete draft its name, durably; the draft is gone. FileExistsError if the name is taken."""
+        """Give a complete draft its name, durably; the draft is gone. FileExistsError if it is taken."""
         ...
 
     def list(

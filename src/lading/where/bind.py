@@ -70,7 +70,7 @@ def bind(where: Predicate, schema: pa.Schema) -> Predicate:
             type = _type_of(column, at, schema)
             if bound_kind(type) != "str":
                 raise _unfit(
-                    column, at, f"`like` needs text, and it is {type}", "compare it with = or <", schema
+                    column, at, f"`like` needs text, but it is {type}", "compare it with = or <", schema
                 )
             return where
 
@@ -109,7 +109,7 @@ def _type_of(column: str, at: int, schema: pa.Schema) -> pa.DataType:
     if len(found) == 1:
         return schema.field(found[0]).type
     if found:
-        raise _unfit(column, at, "the table has several columns of that name", "rename one", schema)
+        raise _unfit(column, at, "the table has several columns with that name", "rename one", schema)
     near = difflib.get_close_matches(column, schema.names, 1)
     hint = f"did you mean {near[0]}?" if near else "use one of the table's columns"
     raise _unfit(column, at, "there is no such column", hint, schema)

@@ -67,7 +67,7 @@ def place(value: Any, type: pa.DataType) -> Place:
         return _steps(elapsed, -(2**63), 2**63 - 1)
     if kind.startswith("time"):
         return _steps(Fraction(_clock(value, type), _NANOSECONDS[type.unit]), 0, 2**63 - 1)
-    raise _unlike(value, type, "such a column can only be asked `is null` or `is not null`")
+    raise _unlike(value, type, "only `is null` and `is not null` work on such a column")
 
 
 def place_of_key(key: Any, type: pa.DataType) -> Place:

@@ -184,9 +184,9 @@ class _Parser:
         if token.keyword in ("true", "false"):
             return self._advance().text.lower() == "true"
         if token.keyword == "null":
-            self._fail("nothing compares with null: write `is null` or `is not null`")
+            self._fail("nothing equals null: write `is null` or `is not null`")
         if token.kind == "name":
-            self._fail("expected a value: text stands in single quotes, double quotes name a column")
+            self._fail("expected a value: put text in single quotes; double quotes are for column names")
         if token.kind == "word" and token.keyword is None and not self._at_column():
             kind = self._advance().text.lower()
             return Quoted("date" if kind == "date" else "timestamp", _unquote(self._advance().text))

@@ -1,4 +1,4 @@
-"""lading collection compact, check and rebuild: the log itself. They work on a table's directory too."""
+"""lading collection compact, check and rebuild: work on the log itself, also on a table's."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ if TYPE_CHECKING:
 
 KeyColumn = Annotated[
     str | None,
-    typer.Option("--key", metavar="COL", help="The key, if only the files are left and don't declare it."),
+    typer.Option(
+        "--key", metavar="COL", help="The key column, if only the files are left and they don't declare it."
+    ),
 ]
 
 
 def compact(ctx: typer.Context, dir: Dir, json: Json = False) -> None:
-    """Drop the history of a log and keep what is live.
+    """Drop a log's history and keep its live members.
 
-    The members stay the same. A checkpoint is written first, then an empty log behind it; killed in
-    between, the old log still opens. In a bucket the objects of the old log stay.
+    Writes a checkpoint first, then an empty log. If it is killed in between, the old log still opens. In a
+    bucket, the objects of the old log stay.
 
     \b
     Example:
@@ -41,16 +43,16 @@ def compact(ctx: typer.Context, dir: Dir, json: Json = False) -> None:
         sizes = {"log_bytes_before": before, "log_bytes_after": after}
         print_json({"members": live, "sequence": sequence, **sizes})
     elif after == before:
-        say(f"a checkpoint holds the {members} live; {byte_words(after)} of log stay")
+        say(f"the checkpoint has {members}; the log stays at {byte_words(after)}")
     else:
-        say(f"the log went from {byte_words(before)} to {byte_words(after)}; {members} live")
+        say(f"the log shrank from {byte_words(before)} to {byte_words(after)}; {members} live")
 
 
 def check(ctx: typer.Context, dir: Dir, json: Json = False) -> None:
-    """Check that a log is whole and that its files are there.
+    """Check that a log and its files are intact.
 
-    Every checksum of the log and its checkpoint, and the size and row count of every file; no rows are
-    read. Exits with 1 if something is wrong.
+    Verifies every checksum of the log and its checkpoint, and the size and row count of every file.
+    Reads no rows. Exits with 1 if something is wrong.
 
     \b
     Example:
@@ -67,17 +69,17 @@ def check(ctx: typer.Context, dir: Dir, json: Json = False) -> None:
         for problem in problems:
             say(f"{problem.path}: {problem.problem}")
     else:
-        say(f"{count_words(members, 'member')}, all whole")
+        say(f"{count_words(members, 'member')}, all intact")
     if problems:
         raise typer.Exit(1)
 
 
 def rebuild(ctx: typer.Context, dir: Dir, key: KeyColumn = None, json: Json = False) -> None:
-    """Restore a log from whatever is left of it.
+    """Restore a lost or damaged log.
 
-    From checkpoint and log; without them from the snapshot that readers see (in the project's store, if
-    DIR is one of its tables); without that from the Parquet files. Says what it could not decide. The
-    damaged files are kept beside the new ones; a log that is whole is left alone.
+    Uses the checkpoint and log if it can, else the snapshot that readers see (in the project's store, if
+    DIR is one of its tables), else the Parquet files. Says what it could not decide. Damaged files are
+    kept next to the new ones. An intact log is left alone.
 
     \b
     Example:
@@ -92,7 +94,7 @@ def rebuild(ctx: typer.Context, dir: Dir, key: KeyColumn = None, json: Json = Fa
         print_json(dataclasses.asdict(found))
         return
     if not found.written:
-        say(f"the log is whole: {count_words(found.members, 'member')}; nothing had to be written")
+        say(f"the log is intact ({count_words(found.members, 'member')}); nothing was written")
         return
     live = count_words(found.members, "member")
     say(f"restored from the {found.found_in}: {live}, sequence {found.sequence}")

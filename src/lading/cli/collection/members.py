@@ -1,4 +1,4 @@
-"""lading collection: Parquet files that lie somewhere, as one set with a log. One group of commands."""
+"""lading collection: commands that treat Parquet files, wherever they are, as one set with a log."""
 
 from __future__ import annotations
 
@@ -14,28 +14,24 @@ from lading.cli.terminal.invocation import Json, group
 if TYPE_CHECKING:
     from lading.collection import Listed
 
-Files = Annotated[list[str], typer.Argument(metavar="FILE", help="Parquet files, anywhere.")]
+Files = Annotated[list[str], typer.Argument(metavar="FILE", help="Parquet files, wherever they are.")]
 Members = Annotated[
-    list[str], typer.Argument(metavar="MEMBER", help="Listed paths, or file names that are unique.")
+    list[str], typer.Argument(metavar="MEMBER", help="Paths as listed, or unique file names.")
 ]
-Member = Annotated[
-    str, typer.Argument(metavar="MEMBER", help="A listed path, or a file name that is unique.")
-]
-Tier = Annotated[int, typer.Argument(metavar="N", min=0, help="Any number from 0 on; yours to interpret.")]
+Member = Annotated[str, typer.Argument(metavar="MEMBER", help="A path as listed, or a unique file name.")]
+Tier = Annotated[int, typer.Argument(metavar="N", min=0, help="Any number from 0 up; its meaning is yours.")]
 KeyColumn = Annotated[
     str | None,
-    typer.Option("--key", metavar="COL", help="The column that rows are looked up by; remembered."),
+    typer.Option("--key", metavar="COL", help="The column to look rows up by; it is remembered."),
 ]
-Into = Annotated[
-    str | None, typer.Option("--into", metavar="NAME", help="What to call the new file, in DIR.")
-]
+Into = Annotated[str | None, typer.Option("--into", metavar="NAME", help="Name of the new file in DIR.")]
 
 
 def add(ctx: typer.Context, dir: Dir, files: Files, key: KeyColumn = None, json: Json = False) -> None:
-    """Add files to a collection, which is started if there is none.
+    """Add files to a collection, creating it if needed.
 
-    Reads their footers, in parallel, and makes one commit. The files are left as they are.
-    Without --key it is the column that the files declare to be sorted by, if they do.
+    Reads footers in parallel and makes one commit. The files don't change. Without --key, the key is the
+    column that the files declare they are sorted by, if any.
 
     \b
     Example:
@@ -52,15 +48,15 @@ def add(ctx: typer.Context, dir: Dir, files: Files, key: KeyColumn = None, json:
         found = {"added": done.added, "changed": done.changed, "unchanged": done.unchanged}
         print_json({**found, "members": live, "sequence": done.sequence})
         return
-    changed = f", {len(done.changed)} described anew" if done.changed else ""
-    same = f", {len(done.unchanged)} as before" if done.unchanged else ""
+    changed = f", {len(done.changed)} updated" if done.changed else ""
+    same = f", {len(done.unchanged)} unchanged" if done.unchanged else ""
     say(f"{count_words(len(done.added), 'member')} added{changed}{same}; {live:,} live")
 
 
 def list_(ctx: typer.Context, dir: Dir, json: Json = False) -> None:
     """List the live members.
 
-    Each with its key span, rows, bytes, tier, and the columns that it can be pruned on.
+    Shows each member's key range, rows, bytes and tier, and the columns it can be pruned on.
 
     \b
     Example:
@@ -82,7 +78,7 @@ def list_(ctx: typer.Context, dir: Dir, json: Json = False) -> None:
 
 
 def remove(ctx: typer.Context, dir: Dir, members: Members, json: Json = False) -> None:
-    """Take members out of a collection. Their files stay where they are.
+    """Remove members from a collection. Their files stay where they are.
 
     \b
     Example:
@@ -114,14 +110,14 @@ def tier(ctx: typer.Context, dir: Dir, member: Member, n: Tier, json: Json = Fal
     if json:
         print_json({"member": path, "tier": n, "sequence": sequence})
     else:
-        say(f"{path} is in tier {n}")
+        say(f"{path} is now in tier {n}")
 
 
 def merge(ctx: typer.Context, dir: Dir, members: Members, into: Into = None, json: Json = False) -> None:
     """Merge members into one file.
 
-    Sorted by the key, if there is one, and swapped in one commit. The merged files stay where they
-    are: they are yours.
+    Rows are sorted by the key, if there is one, and the swap is one commit. The merged files are yours and
+    stay where they are.
 
     \b
     Example:
@@ -162,7 +158,7 @@ def _member_line(member: Listed) -> str:
     return f"{key}  {size}  zones: {', '.join(prunable) or 'none'}"
 
 
-Key = Annotated[str, typer.Argument(metavar="KEY", help="A value of the collection's key column.")]
+Key = Annotated[str, typer.Argument(metavar="KEY", help="A value in the collection's key column.")]
 
 
 def collection_scan(
@@ -177,8 +173,8 @@ def collection_scan(
 ) -> None:
     """Print rows of a collection.
 
-    Files that EXPR rules out are not opened. EXPR, formats and --stats are those of `lading scan`;
-    --json is --format jsonl.
+    Doesn't open files that EXPR rules out. EXPR, --format and --stats work as in `lading scan`; --json means
+    --format jsonl.
 
     \b
     Example:
@@ -191,7 +187,7 @@ def collection_scan(
 def collection_lookup(ctx: typer.Context, dir: Dir, key: Key, json: Json = False) -> None:
     """Find rows by the collection's key.
 
-    On members with disjoint ranges that opens one file. A key that isn't there is "not found", not an
+    Opens one file if the members' key ranges don't overlap. A missing key prints "not found" and is not an
     error.
 
     \b
@@ -204,7 +200,7 @@ def collection_lookup(ctx: typer.Context, dir: Dir, key: Key, json: Json = False
 
 
 GROUP = group(
-    "Parquet files, wherever they lie, as one set described by one log.",
+    "Treat Parquet files, wherever they are, as one set.",
     add=add,
     list=list_,
     remove=remove,

@@ -1,4 +1,4 @@
-"""Where a collection lies, as a command is told: a directory, or a URL, reached as the project says."""
+"""Where a collection is: a directory or a URL, reached with the project's settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lading.cli.terminal.invocation import config_of, invocation_of
 if TYPE_CHECKING:
     from lading.collection import Collection
 
-Dir = Annotated[str, typer.Argument(metavar="DIR", help="The collection's directory, or s3://bucket/prefix.")]
+Dir = Annotated[str, typer.Argument(metavar="DIR", help="The collection's directory or s3://bucket/prefix.")]
 
 
 def s3_of(ctx: typer.Context, dir: str) -> dict[str, str] | None:

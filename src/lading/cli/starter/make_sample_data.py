@@ -1,9 +1,9 @@
-"""Writes believable shipping voyages: one CSV file for each port and day below data/voyages.
+"""Write realistic shipping voyages to data/voyages: one CSV file per port and day.
 
     python make_sample_data.py            # 4 ports, 3 days
     python make_sample_data.py --days 30
 
-The same arguments give the same files, so running it twice changes nothing but their times.
+The same arguments give the same files, so running it again changes only their times.
 """
 
 import argparse

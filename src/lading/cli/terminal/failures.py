@@ -46,13 +46,13 @@ def usage_failure(error: Any, invocation: Invocation) -> int:
     """`error` is typer's: it can format itself and knows the command."""
     command = error.ctx.command_path if getattr(error, "ctx", None) else "lading"
     message = str(error.format_message()).rstrip(".")
-    return _say(
-        "UsageError", LadingError(message, hint=f"`{command} --help` shows what is possible"), invocation, 3
-    )
+    return _say("UsageError", LadingError(message, hint=f"see `{command} --help`"), invocation, 3)
 
 
 def interrupted(invocation: Invocation) -> int:
-    error = LadingError("interrupted", hint="nothing is lost: the next `lading run` completes what was begun")
+    error = LadingError(
+        "interrupted", hint="nothing is lost; the next `lading run` picks up where this one stopped"
+    )
     return _say("Interrupted", error, invocation, 130)
 
 
@@ -74,7 +74,9 @@ def say_where(error: Unexpected, project: Path | None) -> None:
         for line in hide("".join(traceback.format_exception(cause)).rstrip()).split("\n"):
             note(line)
     where = f"in {log}" if log else "above"
-    error.hint = f"the traceback is {where}; please report it. Nothing is lost: the command may be run again"
+    error.hint = (
+        f"the traceback is {where}; please report it. Nothing is lost, and you can run the command again"
+    )
 
 
 def _say(kind: str, error: LadingError, invocation: Invocation, exit_code: int) -> int:

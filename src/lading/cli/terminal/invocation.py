@@ -103,19 +103,20 @@ def _table_names(incomplete: str) -> list[str]:
 
 Tables = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="TABLE", help="Only these tables; all when left out.", autocompletion=_table_names
-    ),
+    typer.Argument(metavar="TABLE", help="Only these tables; all by default.", autocompletion=_table_names),
 ]
 Table = Annotated[str, typer.Argument(metavar="TABLE", help="The table's name.", autocompletion=_table_names)]
-Ref = Annotated[str | None, typer.Option("--ref", metavar="REF", help="This snapshot, or that of this run.")]
+Ref = Annotated[
+    str | None, typer.Option("--ref", metavar="REF", help="Read this snapshot: a reference or a run.")
+]
 Offset = Annotated[
-    int | None, typer.Option("--offset", metavar="N", min=0, help="N snapshots before what readers see.")
+    int | None,
+    typer.Option("--offset", metavar="N", min=0, help="Read the snapshot N before the current one."),
 ]
 AsOf = Annotated[
-    str | None, typer.Option("--as-of", metavar="TIME", help="What was published last at that time (UTC).")
+    str | None, typer.Option("--as-of", metavar="TIME", help="Read what was current at this time (UTC).")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for scripts.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for scripts.")]
 
 
 def group(text: str, **commands: Callable[..., Any]) -> typer.Typer:

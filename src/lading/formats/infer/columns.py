@@ -96,9 +96,9 @@ def _texts(
 
 
 def _no_columns(files: Sequence[FoundFile]) -> SourceError:
-    why = f"none of its {len(files):,} files has a record in it" if files else "it has no files"
+    why = f"none of its {len(files):,} files contains a record" if files else "it has no files"
     if len(files) == 1:
-        why = f"{files[0].key} has no record in it"
+        why = f"{files[0].key} contains no records"
     return SourceError(
         f"no columns can be inferred: {why}",
         hint="add a file with records, or write the table's schema file by hand",
@@ -139,14 +139,14 @@ def _refuse_taken(columns: Sequence[Column], name_columns: Sequence[str]) -> Non
     for column in columns:
         if not column.name.strip():
             raise SourceError(
-                f"a column found in the files has no name: it is called {column.name!r}",
-                hint="name it: a key of JSON and a column of Parquet need a name like any other",
+                f"a column in the files has no real name, only {column.name!r}",
+                hint="give it a name: JSON keys and Parquet columns need one like any other column",
             )
         if column.name in RESERVED or column.name in name_columns:
             own = column.name in RESERVED
-            whose = "lading's own" if own else "taken by a group of columns_from_name"
+            whose = "reserved for lading" if own else "already a group in columns_from_name"
             raise SourceError(
-                f"the column name {column.name!r}, found in the files, is {whose}",
+                f"the column name {column.name!r} in the files is {whose}",
                 hint="rename the column in the files, or the group",
             )
 
@@ -162,7 +162,7 @@ def _delimited(
     if not Dialect.of(read_options, format).header and names is None:
         raise ConfigError(
             "columns can't be inferred from files without a header",
-            hint="write the table's schema file: under `columns:` one `- {name: …, type: …}` for each",
+            hint="write the table's schema file, with one `- {name: …, type: …}` per column under `columns:`",
         )
     kinds = Kinds.of(read_options)
     look = DelimitedLook(read_options, format, names=names, limit=limit)

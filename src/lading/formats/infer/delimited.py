@@ -44,7 +44,7 @@ class DelimitedLook:
             raise SourceError(
                 f"{found.key}: line {record.last_line} has {len(record.fields)} fields, "
                 f"the schema has {len(names)} columns",
-                hint="without a header columns are the schema's, in its order: fix the file or the schema",
+                hint="without a header, columns follow the order of the schema; fix the file or the schema",
                 file=found.key,
             )
         skip = record.last_line if dialect.header else dialect.skip

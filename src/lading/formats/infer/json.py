@@ -187,7 +187,7 @@ class _Node:
     def because(self) -> str:
         kind = self.type()
         if self._shapes() > 1:
-            return "string: objects, lists or plain values, now this, now that"
+            return "string: a mix of objects, lists and plain values"
         if self.items is not None or self.fields:
             return f"{kind}: as the values are"
         if self._step is None:
@@ -282,7 +282,7 @@ def _documents(found: FoundFile) -> Iterator[dict[str, Any] | SourceError]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         yield SourceError(
             f"{found.key} is not JSON: {_why(error)}",
-            hint="fix the file; without `multiline` each line is a document of its own",
+            hint="fix the file; without `multiline`, each line must be a JSON document of its own",
             file=found.key,
         )
         return
@@ -292,7 +292,7 @@ def _documents(found: FoundFile) -> Iterator[dict[str, Any] | SourceError]:
         else:
             yield SourceError(
                 f"{found.key}: element {position} is not an object",
-                hint="each record has to be an object with the columns as keys",
+                hint="each record must be an object with the columns as keys",
                 file=found.key,
             )
 
@@ -308,6 +308,6 @@ def _what(value: Any) -> str:
 def _not_json(found: FoundFile, line: int, why: str) -> SourceError:
     return SourceError(
         f"{found.key}, line {line}, is not a JSON object: {why}",
-        hint="each line has to be one object; fix the line, or set read_options: {multiline: true}",
+        hint="each line must be one object; fix the line, or set read_options: {multiline: true}",
         file=found.key,
     )

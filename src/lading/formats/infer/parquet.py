@@ -41,7 +41,7 @@ def parquet_look(files: Sequence[FoundFile], *, join_types: bool = False) -> Par
                 if wider is None:
                     raise SchemaDrift(
                         f"column {name!r} is {known} in {first[name]} and {kind} in {found.key}",
-                        hint="write one of the two files anew with the other's type",
+                        hint="rewrite one of the two files with the other's type",
                         file=found.key,
                     )
                 if wider != known or name not in seen.because:
@@ -50,7 +50,7 @@ def parquet_look(files: Sequence[FoundFile], *, join_types: bool = False) -> Par
     for name, holding in longs.items():
         if seen.types[name] == "double" and not exact_as_double(holding, name):
             seen.types[name] = "string"
-            seen.because[name] = "string: some of its integers have more digits than a double"
+            seen.because[name] = "string: some integers have more digits than a double can hold"
     return seen
 
 

@@ -99,16 +99,16 @@ def _made(kind: Kind, folder: Path, users: tuple[str, ...], expected: dict[str, 
     made = leftover_of(folder.name)
     if made is not None:
         lock = folder.with_name(lock_of(made))
-        return _cached("leftover", folder, users, False, "a run that was killed left it behind", lock)
+        return _cached("leftover", folder, users, False, "left behind by a killed run", lock)
     wanted = [name for name, paths in expected.items() if paths is not None and folder in paths]
     unsure = [name for name in users if name in expected and expected[name] is None]
     lock = folder.with_name(lock_of(folder.name))
     if wanted:
-        return _cached(kind, folder, tuple(wanted), True, f"{', '.join(wanted)} would use it", lock)
+        return _cached(kind, folder, tuple(wanted), True, f"used by {', '.join(wanted)}", lock)
     if unsure:
         why = f"the files of {', '.join(unsure)} can't be listed here"
         return _cached(kind, folder, users, True, why, lock)
-    return _cached(kind, folder, users, False, "no table would use it", lock)
+    return _cached(kind, folder, users, False, "no table uses it", lock)
 
 
 def _passing(config: Config) -> Iterator[Cached]:

@@ -96,7 +96,7 @@ class Extraction:
         member = f": its member {self._member!r}" if self._member is not None else ""
         return ArchiveRefused(
             f"{self.shown}{member} {problem}",
-            hint=hint or "ask for a good copy, or let `path` leave the archive out; nothing was extracted",
+            hint=hint or "get a good copy, or exclude the archive from `path`; nothing was extracted",
             file=self.shown,
         )
 
@@ -116,11 +116,11 @@ class Extraction:
         nested = archive_kind(name)
         if nested is not None and nested != "gz" and depth >= self.limits.max_nesting:
             deepest = self.limits.max_nesting
-            raise self.over(f"is an archive in an archive, deeper than {deepest}", "max_nesting")
+            raise self.over(f"is an archive inside an archive, nested deeper than {deepest}", "max_nesting")
         path = below + name
         other = self._taken.setdefault(same_name(path), path)
         if other is not path:
-            raise self.refused("is there twice" if other == path else f"looks like {other!r}")
+            raise self.refused("appears twice" if other == path else f"looks like {other!r}")
         target = self.out / path
         self._make_folder(path.rpartition("/")[0])
         size, sha256 = self._write(target, source, chunk)
@@ -134,10 +134,10 @@ class Extraction:
         """Count what came out, before it is kept."""
         self._bytes += count
         if self._bytes > self.limits.max_bytes:
-            raise self.over(f"brings it to more than {self.limits.max_bytes:,} bytes", "max_bytes")
+            raise self.over(f"takes it over {self.limits.max_bytes:,} bytes", "max_bytes")
         if self._bytes > RATIO_FLOOR and self._bytes > self._packed * self.limits.max_ratio:
             ratio = self.limits.max_ratio
-            raise self.over(f"brings it to more than {ratio:,} times its packed size", "max_ratio")
+            raise self.over(f"takes it over {ratio:,} times its packed size", "max_ratio")
 
     def over(self, problem: str, key: str) -> ArchiveRefused:
         hint = f"if you trust it, raise {key} under `archives:` in lading.yaml; nothing was extracted"
@@ -151,7 +151,7 @@ class Extraction:
         try:
             fd = os.open(target, flags, 0o644)
         except FileExistsError:
-            raise self.refused("has the name of another member") from None
+            raise self.refused("has the same name as another member") from None
         with open(fd, "wb") as file:
             while data := source.read(chunk):
                 self.add_bytes(len(data))
@@ -195,7 +195,7 @@ class Extraction:
                 raise self.refused(f"is damaged or cut off ({_words(error)})") from error
             raise SourceError(
                 f"{self.shown} can't be extracted: {error.strerror}",
-                hint="check the file, and the cache folder's space and rights, then run again",
+                hint="check the file and the cache folder's free space and permissions, then run again",
                 file=self.shown,
             ) from error
 

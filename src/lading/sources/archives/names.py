@@ -31,7 +31,7 @@ def safe_name(name: str) -> str:
         raise BadName(problem)
     segments = [segment for segment in name.split("/") if segment not in ("", ".")]
     if segments and segments[0] == INDEX:
-        raise BadName("is lading's own name")
+        raise BadName("is a name reserved for lading")
     return "/".join(segments)
 
 
@@ -48,14 +48,14 @@ def _problem(name: str) -> str | None:
     if not name:
         return "is empty"
     if any(ord(char) < 32 or ord(char) == 127 for char in name):
-        return "holds control characters"
+        return "contains control characters"
     if name.startswith("/"):
         return "is an absolute path"
     if "\\" in name:
-        return "holds a backslash, which Windows takes for a folder"
+        return "contains a backslash, which separates folders on Windows"
     segments = name.split("/")
     if ".." in segments:
-        return "has '..' in it and could leave the folder"
+        return "contains '..' and could leave the folder"
     if len(encoded) > _MAX_PATH or len(segments) > _MAX_DEPTH:
         return "is too long or too deep"
     return next((problem for segment in segments if (problem := _segment_problem(segment))), None)
@@ -67,5 +67,5 @@ def _segment_problem(segment: str) -> str | None:
     if _DRIVE.match(segment):
         return "starts with a Windows drive"
     if _DEVICE.fullmatch(segment.rstrip(" .")):
-        return "is a device on Windows"
+        return "is a device name on Windows"
     return None

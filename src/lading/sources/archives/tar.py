@@ -57,7 +57,7 @@ def _unpack_member(
     with source:
         size = job.file(name, source, below, depth)
     if size != info.size:
-        raise job.refused(f"says that it has {info.size:,} bytes and has {size:,}")
+        raise job.refused(f"claims {info.size:,} bytes but has {size:,}")
 
 
 class _Blocks(io.RawIOBase):
@@ -89,8 +89,8 @@ class _Blocks(io.RawIOBase):
 
     def check_end(self) -> None:
         if self._last != bytes(tarfile.BLOCKSIZE):
-            raise self._job.refused("is cut off or damaged: the archive does not end there with its end mark")
+            raise self._job.refused("is cut off or damaged: the end marker of the archive is missing")
         while rest := self._stream.read(_HEADER):
             self._job.add_bytes(len(rest))
             if rest.strip(b"\0"):
-                raise self._job.refused("is followed by more than the end of the archive")
+                raise self._job.refused("is followed by data after the end of the archive")

@@ -50,21 +50,21 @@ def _unpack_member(
     with _opened(job, opened, endless) as source:
         size = job.file(name, source, below, depth, chunk=bite)
     if size != info.file_size:
-        raise job.refused(f"says that it has {info.file_size:,} bytes and has {size:,}")
+        raise job.refused(f"claims {info.file_size:,} bytes but has {size:,}")
 
 
 def _opened(job: Extraction, opened: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
     if info.compress_type == _AES or info.flag_bits & _STRONG:
-        hint = "unpack it elsewhere, or ask for a zip with classic encryption"
+        hint = "unpack it yourself, or ask for a zip with classic encryption"
         raise job.refused("is encrypted with AES, which lading can't read", hint=hint)
     if info.flag_bits & _ENCRYPTED and job.password is None:
-        raise job.refused("is encrypted", hint="put the password in a file and name it: password_file")
+        raise job.refused("is encrypted", hint="put the password in a file and set password_file")
     try:
         return opened.open(info, pwd=job.password if info.flag_bits & _ENCRYPTED else None)
     except RuntimeError as error:
         raise job.refused("can't be decrypted: the password is wrong", hint="check password_file") from error
     except NotImplementedError as error:
-        raise job.refused(f"is packed in a way that can't be read ({error})") from error
+        raise job.refused(f"uses a compression that lading can't read ({error})") from error
 
 
 _TAIL = 66_000  # bytes that the end of a zip lies in, with the longest comment
@@ -77,8 +77,8 @@ _WIDE = 0xFFFFFFFF  # the number is elsewhere, in 64 bits
 _CHUNK = 1 << 16
 
 _STUB_HINT = (
-    "if it is a program that unpacks itself, allow that: `archives: {self_extracting: true}` in lading.yaml; "
-    "else ask for a good copy: two zips that were joined have to be two files; nothing was extracted"
+    "if it is a self-extracting program, set `archives: {self_extracting: true}` in lading.yaml; "
+    "otherwise get a good copy, and split zips that were joined into one file; nothing was extracted"
 )
 
 
@@ -103,7 +103,7 @@ def find_directory(job: Extraction, file: IO[bytes]) -> Directory | None:
     entries, length, _, comment = struct.unpack("<HLLH", data[at + 10 : at + 22])
     behind = len(data) - at - 22 - comment
     if behind:
-        what = f"is followed by {behind:,} bytes that belong to no archive" if behind > 0 else "is cut off"
+        what = f"is followed by {behind:,} bytes that aren't part of it" if behind > 0 else "is cut off"
         raise job.refused(what)
     end = at
     if at >= 76 and data[at - 20 : at - 16] == _WIDE_LOCATOR and data[at - 76 : at - 72] == _WIDE_END:
@@ -122,7 +122,7 @@ def check_layout(
 ) -> None:
     """Refuse a zip whose directory doesn't account for the whole file."""
     if len(members) % 65_536 != directory.entries % 65_536:  # old writers count no further
-        raise job.refused(f"has {len(members):,} members and says that it has {directory.entries:,}")
+        raise job.refused(f"has {len(members):,} members but claims {directory.entries:,}")
     ordered = sorted(members, key=lambda info: info.header_offset)
     at = ordered[0].header_offset if ordered else directory.start
     if at > 0:
@@ -131,19 +131,19 @@ def check_layout(
     for info, end in zip(ordered, begins[1:], strict=True):
         behind = _end_of(job, file, info)
         if behind > end:
-            raise job.refused(f"has a member, {info.filename!r}, that lies over what follows it")
+            raise job.refused(f"has a member, {info.filename!r}, that overlaps what follows it")
         behind += _sizes_behind(file, info, behind, end)
         _check_padding(job, file, behind, end, info.filename)
 
 
 def _check_front(job: Extraction, file: IO[bytes], length: int) -> None:
     if not job.limits.self_extracting:
-        raise job.refused(f"has {length:,} bytes in front that belong to no member", hint=_STUB_HINT)
+        raise job.refused(f"starts with {length:,} bytes that belong to no member", hint=_STUB_HINT)
     file.seek(0)
     if file.read(len(_MEMBER)) == _MEMBER:
         raise job.refused(
-            f"begins with {length:,} bytes of zip that its directory doesn't list, and with no program",
-            hint="ask for a good copy; two zips that were joined have to be two files; nothing was extracted",
+            f"starts with {length:,} bytes of zip that its directory doesn't list, not with a program",
+            hint="get a good copy, and split zips that were joined into one file; nothing was extracted",
         )
     begin = max(0, length - _TAIL)
     file.seek(begin)
@@ -152,7 +152,7 @@ def _check_front(job: Extraction, file: IO[bytes], length: int) -> None:
     if 0 <= at <= len(front) - 22 and at + 22 + struct.unpack("<H", front[at + 20 : at + 22])[0] == len(
         front
     ):
-        raise job.refused("is two zips in one file", hint="take them apart; nothing was extracted")
+        raise job.refused("is two zips in one file", hint="split them; nothing was extracted")
 
 
 def _end_of(job: Extraction, file: IO[bytes], info: zipfile.ZipInfo) -> int:
@@ -167,7 +167,7 @@ def _end_of(job: Extraction, file: IO[bytes], info: zipfile.ZipInfo) -> int:
         told = []
     if method != info.compress_type or any(own not in (listed, _WIDE) for own, listed in told):
         raise job.refused(
-            f"says other things of {info.filename!r} in its directory than at the member itself"
+            f"describes {info.filename!r} differently in its directory and at the member itself"
         )
     return info.header_offset + 30 + int(name) + int(extra) + info.compress_size
 
@@ -196,5 +196,5 @@ def _check_padding(job: Extraction, file: IO[bytes], at: int, end: int, name: st
     while left > 0:
         data = file.read(min(_CHUNK, left))
         if not data or data.strip(b"\0"):
-            raise job.refused(f"has {end - at:,} bytes behind its member {name!r} that belong to no member")
+            raise job.refused(f"has {end - at:,} bytes after its member {name!r} that belong to no member")
         left -= len(data)

@@ -84,7 +84,7 @@ def _inside(spark: SparkSession, job: IngestJob, columns: tuple[Column, ...], te
         type = st.DataType.fromDDL(column.type)
         unknown = unknown_keys(F.lit(json.dumps(values[column.name])), type)
         if unknown is not None and spark.range(1).select(F.coalesce(unknown, F.lit(False))).collect()[0][0]:
-            return column.name, f"{column.name!r} has a key that its type {column.type} lacks"
+            return column.name, f"{column.name!r} has a key that is not in its type {column.type}"
     for column in columns:
         alone = json.dumps({column.name: values.get(column.name)})
         rows = _rows(spark.range(1).select(F.lit(alone).alias("value")), job, (column,))

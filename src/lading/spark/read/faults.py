@@ -60,20 +60,18 @@ def advice(
     """What to do about a row: `column` is the one to blame, if the schema has it."""
     if column is not None and column.inferred:
         return (
-            f"fix the row; or `lading discover-schema {table} --full-scan` infers the types from all rows; "
-            f"or make {column.type} yours: delete `because` of the column in {schema_file(table)}"
+            f"fix the row, run `lading discover-schema {table} --full-scan` to infer types from all rows, "
+            f"or claim {column.type} as yours by deleting the column's `because` in {schema_file(table)}"
         )
     if format == "json" and not options.get("multiline") and _is_of_an_array(text):
-        return (
-            "a file that is one array, or one object over many lines, needs read_options: {multiline: true}"
-        )
+        return "if the file is one array, or has objects that span lines, set read_options: {multiline: true}"
     if format == "json" and column is None:
-        return f"fix the record; if its keys are new, `lading discover-schema {table}` or another `drift`"
+        return f"fix the record; if its keys are new, run `lading discover-schema {table}` or change `drift`"
     if format == "fixed_width" and column is None:
         return "fix the line, or `start` and `length` of the columns in the spec"
     if format in DELIMITERS and column is None:
         return (
-            "fix the row, or read_options: `delimiter`, `quote`, `escape`; `comment` for lines that are no "
+            "fix the row, or read_options: `delimiter`, `quote`, `escape`; `comment` for lines that aren't "
             "records, `multiline` for values that span lines"
         )
     where = schema_file(table) if format != "fixed_width" else "the spec"
@@ -105,7 +103,7 @@ def _delimited_fault(
     if fields is not None and len(fields) != len(names):
         return (
             None,
-            f"has {len(fields)} field{'' if len(fields) == 1 else 's'} where the header has {len(names)}",
+            f"has {len(fields)} field{'' if len(fields) == 1 else 's'}, but the header has {len(names)}",
         )
     for name, field in zip(names, fields or (), strict=False):
         if name in unread and _says_something(field, options):
@@ -118,7 +116,7 @@ def _fixed_fault(
 ) -> Fault:
     wanted = max(field.start + field.length for field in layout.fields)
     if len(text) < wanted:
-        return None, f"has {len(text)} characters where the spec needs {wanted}"
+        return None, f"has {len(text)} characters, but the spec needs {wanted}"
     for field in layout.fields:
         piece = text[field.start : field.start + field.length]
         if field.name in unread and _says_something(piece, options):
@@ -204,7 +202,7 @@ def _says_something(field: str, options: Mapping[str, Any]) -> bool:
 def is_not(text: str, column: Column) -> str:
     """A text that is read as the type where a person wrote it is said to be none that was inferred."""
     if column.inferred and _READ_AS.get(column.type, _NOTHING).fullmatch(text.strip()):
-        return f"does not fit {column.type} as it was inferred: with it the column would get another type"
+        return f"does not fit the inferred type {column.type}: with it, another type would be inferred"
     return f"is not {_a(column.type)}"
 
 

@@ -40,8 +40,8 @@ def read(spark: SparkSession, job: IngestJob, *, flag_new_keys: bool = False) ->
     reserved = {SOURCE, RAW}.intersection(column.name for column in job.columns)
     if reserved:
         raise ConfigError(
-            f"{job.table} has a column called {reserved.pop()!r}, which is lading's own",
-            hint="rename it in the files, or select around it with another format",
+            f"{job.table} has a column named {reserved.pop()!r}, which is reserved for lading",
+            hint="rename it in the files",
             table=job.table,
         )
     frames = [_group(spark, job, group, flag_new_keys) for group in job.groups]

@@ -130,7 +130,7 @@ class Texts:
         if cases is None:
             raise ConfigError(
                 f"column {column.name!r} is {type}, which can't be read from text",
-                hint="pin it as string in the table's schema file and take it apart in a transform",
+                hint="make it string in the table's schema file and parse it in a transform",
             )
         # What has to be asked first. No rule of ours takes an empty text for a value; a user's format may.
         ours = self.null is None and self.date is None and self.timestamp is None
