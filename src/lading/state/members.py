@@ -179,9 +179,9 @@ class MemberStore:
         # By SQLite: what is walked in this order lies in this order in memory.
         rows = self._sealed.query(f"SELECT {_SOURCE} FROM sources ORDER BY key")
         whole = self._sealed.rows(rows)  # before anything is compared: a damaged id need not be a number
+        if sorted([row[0] for row in rows]) != self._vectors.source_ids.tolist():
+            raise self._sealed.damaged("sources are missing")
         with self._sealed.sound("a source"):
-            if sorted(row[0] for row in rows) != self._vectors.source_ids.tolist():
-                raise self._sealed.damaged("sources are missing")
             return sorted(map(_source, whole), key=lambda pair: pair[0].key)
 
     def source(self, number: int) -> tuple[Source, int] | None:
