@@ -103,8 +103,7 @@ class Collection:
         declare they are sorted by. If a file declares nothing, its key column is read to check the order: a
         file that isn't sorted has no key range and is found by its zones.
         """
-        from lading.log.changes import change
-        from lading.log.names import path_to_add
+        from lading.log.changes import change, path_to_add
         from lading.log.table import Table
         from lading.parts.intake import footer_to_add, in_parallel, is_sorted
         from lading.storage.place import last_step
@@ -237,8 +236,8 @@ class Collection:
 
         `store` says where the table's manifests are, as for `lading.open`."""
         from lading.read.opener import where_of
-        from lading.upkeep.published import published_at
         from lading.upkeep.rebuild import restore
+        from lading.upkeep.salvage import published_at
 
         where = where_of(folder, s3)
         return restore(where, key=key, published=published_at(where, store, s3))
@@ -294,7 +293,7 @@ class Collection:
         )
 
     def _named(self, table: Table, names: Sequence[str]) -> list[str]:
-        from lading.log.names import one_member
+        from lading.log.changes import one_member
 
         def listed() -> list[str]:
             return [member.path for member in table.state.candidates(None)]
@@ -325,8 +324,7 @@ def _fold_spec(table: Table) -> FoldSpec:
 def _adding(
     table: Table, footers: list[Footer], key: str | None, ascends: Callable[[str, str], bool]
 ) -> tuple[Commit | None, Added]:
-    from lading.log.adding import adding
-    from lading.log.changes import new_commit
+    from lading.log.changes import adding, new_commit
 
     plan = adding(table.state, footers, key, ascends)
     done = Added(plan.added, plan.changed, plan.unchanged, table.state.sequence)

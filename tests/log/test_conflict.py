@@ -11,8 +11,7 @@ import pytest
 
 from lading.collection import Collection
 from lading.errors import Conflict
-from lading.log.adding import adding
-from lading.log.changes import change, new_commit
+from lading.log.changes import adding, change, new_commit
 from lading.log.conflict import refuse_conflicts
 from lading.log.table import Table
 from lading.model import Commit, Member, Source

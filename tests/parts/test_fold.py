@@ -111,7 +111,7 @@ class TestFold:
 
 
 def test_spark_folds_as_this_process_does(spark, tmp_path):
-    from lading.spark.folds import fold_on_spark
+    from lading.spark.tasks import fold_on_spark
 
     folds = [
         Fold(

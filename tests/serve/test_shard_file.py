@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from lading.errors import ShardCoverageError
-from lading.serve.build.winners import select_winners
-from lading.serve.engine import engine_errors
-from lading.serve.shard_file import DDL, ShardWriter
+from lading.serve.build.on_spark import select_winners
+from lading.serve.shard_file import DDL, ShardWriter, engine_errors
 from lading.snapshots.manifest import ShardMeta, WriterInfo
 
 pytestmark = pytest.mark.usefixtures("engine")

@@ -39,7 +39,7 @@ import pyspark.sql
 sys.modules["py4j.protocol"] = None
 from lading.spark.failures import Py4JError
 assert issubclass(Py4JError, Exception) and Py4JError.__module__ == "lading.spark.failures"
-import lading.spark.ingest, lading.serve.build.on_spark, lading.spark.folds, lading.spark.session
+import lading.spark.ingest, lading.serve.build.on_spark, lading.spark.tasks, lading.spark.session
 print("imported")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)

@@ -19,7 +19,9 @@ import pyarrow.parquet  # noqa: F401  (before the first fork)
 import lading
 import lading.upkeep.merge
 from lading.config.file import load as load_config
-from lading.log import adding, check, listing, names, state, table  # noqa: F401
+from lading.log import changes as adding  # noqa: F401
+from lading.log import changes as names  # noqa: F401
+from lading.log import check, listing, state, table  # noqa: F401
 from lading.parts import fold as merge  # noqa: F401
 from lading.parts import intake  # noqa: F401
 from lading.read import lookup, scan  # noqa: F401

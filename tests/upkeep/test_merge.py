@@ -112,7 +112,7 @@ def test_a_minus_in_between_is_not_lost(project, monkeypatch):
     """The rows that it takes out are in the parts that the merge has read already."""
     with_replace(project, "minus")
     monkeypatch.setattr("lading.upkeep.merge.ON_SPARK", 1)
-    from lading.spark import folds as merge_spark
+    from lading.spark import tasks as merge_spark
 
     real = merge_spark.fold_on_spark
 

@@ -231,7 +231,7 @@ def in_spark(run: TableRun, work: Callable[[Any], str], tasks: Sequence[Any]) ->
     if not tasks:
         return []
     spark = run.spark()
-    from lading.spark.preprocess import on_cluster  # here: driver-side work needs no pyspark
+    from lading.spark.tasks import on_cluster  # here: driver-side work needs no pyspark
 
     return on_cluster(spark, work, tasks)
 

@@ -1,8 +1,14 @@
-"""The log's state at one sequence as a SQLite file: manifest.db, replaced whole or not at all, or objects
-in a bucket (object_checkpoint.py)."""
+"""The log's state at one sequence as a SQLite file: manifest.db, replaced whole or not at all, or
+`checkpoint/<sequence>` objects in a bucket, written once, of which the newest is found by listing.
+
+An object is downloaded once and opened where the copy lies, as on disk. The copy's name has the object's
+etag, so that a table that was made anew is never read from an old copy.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -10,13 +16,15 @@ from pathlib import Path
 from urllib.parse import quote
 
 from lading.errors import LadingError, LogCorrupt, ManifestParseError
-from lading.layout.table import CHECKPOINT, CHECKPOINT_FOLDER
-from lading.log.object_checkpoint import connect_each, connect_newest, newest_checkpoint, put_checkpoint
+from lading.layout.project import CHECKPOINT_COPIES
+from lading.layout.table import CHECKPOINT, CHECKPOINT_FOLDER, checkpoint_object, number_of
 from lading.model import Place
 from lading.state.members import MemberStore
+from lading.state.sqlite import MAGIC, require_plain_tables
 from lading.state.tables import StateColumns, StateMeta, write_state
-from lading.storage.folder import write_atomic
+from lading.storage.folder import make_dirs, write_atomic
 from lading.storage.place import storage_of
+from lading.storage.protocol import Named
 
 
 def write_checkpoint(place: Place, meta: StateMeta, state: StateColumns) -> None:
@@ -107,3 +115,106 @@ def _damaged(path: Path | str) -> Callable[[str], LadingError]:
         )
 
     return error
+
+
+_TABLES = ("lading", "members", "zones", "vectors", "sources")
+_ATTEMPTS = 10  # checkpoints that vanish while they are being opened
+
+
+def put_checkpoint(place: Place, sequence: int, payload: bytes) -> None:
+    """Keep the state at `sequence`; one that is there already says the same."""
+    with suppress(FileExistsError):
+        storage_of(place).put_new(checkpoint_object(sequence), payload)
+
+
+def connect_newest(place: Place) -> tuple[sqlite3.Connection, str] | None:
+    """The newest checkpoint, read-only, and its name for people; None when none was written yet."""
+    for _ in range(_ATTEMPTS):
+        newest = _newest(place)
+        if newest is None:
+            return None
+        shown = f"{place.url}/{newest.name}"
+        try:
+            return _connected(place, newest, shown), shown
+        except FileNotFoundError:
+            continue  # a newer one made it superfluous meanwhile
+    raise LogCorrupt(
+        f"the checkpoints of {place} vanish while they are being opened", hint="is somebody deleting them?"
+    )
+
+
+def connect_each(place: Place) -> Iterator[sqlite3.Connection]:
+    """Every checkpoint that can be opened, the newest first."""
+    for one in reversed(
+        [one for one in storage_of(place).list(CHECKPOINT_FOLDER) if number_of(one.name) is not None]
+    ):
+        with suppress(FileNotFoundError, LadingError):
+            yield _connected(place, one, f"{place.url}/{one.name}")
+
+
+def checkpoint_from(place: Place, sequence: int) -> bool:
+    """Whether there is a checkpoint of `sequence` or a later one."""
+    after = checkpoint_object(sequence - 1) if sequence else None
+    return any(
+        number_of(one.name) is not None for one in storage_of(place).list(CHECKPOINT_FOLDER, after=after)
+    )
+
+
+def newest_checkpoint(place: Place) -> str | None:
+    """The name of the newest one."""
+    newest = _newest(place)
+    return newest.name if newest is not None else None
+
+
+def _newest(place: Place) -> Named | None:
+    listed = [one for one in storage_of(place).list(CHECKPOINT_FOLDER) if number_of(one.name) is not None]
+    return listed[-1] if listed else None
+
+
+def _connected(place: Place, newest: Named, shown: str) -> sqlite3.Connection:
+    if place.cache is None:
+        con = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        payload = storage_of(place).get(newest.name)
+        _check_magic(payload[: len(MAGIC)], shown)
+        con.deserialize(payload)
+    else:
+        path = _copied(place, Path(place.cache), newest)
+        with open(path, "rb") as file:
+            _check_magic(file.read(len(MAGIC)), shown)
+        uri = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
+        try:
+            con = sqlite3.connect(uri, uri=True, check_same_thread=False)
+        except sqlite3.OperationalError as error:
+            raise FileNotFoundError(path) from error  # dropped for a newer one in this very moment
+    try:
+        for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "query_only = ON"):
+            con.execute(f"PRAGMA {pragma}")
+        require_plain_tables(con, _TABLES)
+    except BaseException:
+        con.close()
+        raise
+    return con
+
+
+def _check_magic(head: bytes, shown: str) -> None:
+    if head != MAGIC:
+        raise LogCorrupt(
+            f"{shown} is not a checkpoint: it doesn't begin as a SQLite file",
+            hint="delete it: the log and the checkpoint before it have all that it should have",
+            file=shown,
+        )
+
+
+def _copied(place: Place, cache: Path, newest: Named) -> Path:
+    """The copy of a checkpoint; those of older ones go. Whoever has one open keeps it."""
+    folder = cache / CHECKPOINT_COPIES / hashlib.sha256(place.url.encode()).hexdigest()[:32]
+    mark = hashlib.sha256(newest.etag.encode()).hexdigest()[:16]
+    path = folder / f"{newest.name.rpartition('/')[2]}-{mark}.db"
+    if not path.exists():
+        make_dirs(folder)
+        storage_of(place).download(newest.name, path)
+        for entry in os.scandir(folder):
+            if entry.name < path.name and entry.name.endswith(".db"):
+                with suppress(FileNotFoundError):
+                    os.unlink(entry.path)
+    return path

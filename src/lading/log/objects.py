@@ -21,8 +21,8 @@ import msgspec
 
 from lading.errors import CommitUnknown, Conflict, LogCorrupt, NotFound, StorageError
 from lading.layout.table import LOG_FOLDER, log_object, number_of
+from lading.log.checkpoint import checkpoint_from
 from lading.log.file import LogTail, OpenedLog
-from lading.log.object_checkpoint import checkpoint_from
 from lading.model import Commit, Place
 from lading.state.frame import Frames, LogHeader, Salvage, decode_frames, decode_header
 from lading.storage.place import storage_of

@@ -3,7 +3,7 @@
 A fold is a few parts of one bucket that lie next to each other in key order. It is planned from the
 log alone, and carried out by the same code that a Spark task writes its parts with: rows are sorted in
 bounded memory, runs go to disk. So it makes no difference to the result where a fold runs: small work
-is done here, large work is handed out by Spark (spark/folds.py).
+is done here, large work is handed out by Spark (spark/tasks.py).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 from lading.errors import PartError
 from lading.layout.table import SOURCE
 from lading.model import Member, Place
-from lading.parts.conform import conformed
 from lading.parts.cut import Limits
 from lading.parts.open import open_parquet, row_batches, shown_path
+from lading.parts.schema import conformed
 from lading.parts.task import TaskSpec, decoded, sorted_tables, write_parts
 from lading.parts.write import ROW_GROUP, Origin, PartWriter
 

@@ -16,7 +16,7 @@ from lading.layout.table import bucket_of
 from lading.model import Member
 from lading.parts.footer import zones_of_footer
 from lading.parts.open import open_parquet, row_batches, shown_path
-from lading.parts.unify import unified
+from lading.parts.schema import unified
 from lading.storage.place import Where, located
 from lading.where.bounds import tick_of
 

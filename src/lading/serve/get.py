@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 from lading.errors import LadingError, NotFound, ShardError, TooManyFiles
-from lading.serve.engine import Cursor, engine_errors
 from lading.serve.keys import Key
 from lading.serve.open.file import HINT
 from lading.serve.open.limit import FILES, out_of_files, too_many
@@ -24,6 +23,7 @@ from lading.serve.open.ranges import failure_of
 from lading.serve.open.shard import Shard, ShardClosed
 from lading.serve.place_of_key import Grouped, grouper, placer
 from lading.serve.routing import Router
+from lading.serve.shard_file import Cursor, engine_errors
 from lading.snapshots.manifest import BuildMeta, ParsedSnapshot, ShardMeta
 
 _T = TypeVar("_T")

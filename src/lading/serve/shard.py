@@ -162,7 +162,7 @@ class _Base:
 def _base(table: Table, store: ManifestStore, current: SnapshotRef | None, spec: ServeSpec) -> _Base | None:
     if current is None:
         return None
-    from lading.serve.build.dirty import changed_rows, changed_sources
+    from lading.serve.build.rows import changed_rows, changed_sources
 
     state = table.state
     try:

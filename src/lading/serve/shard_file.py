@@ -10,10 +10,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
-
-from lading.serve.engine import create, engine_errors
+from typing import Any
 
 DDL = "CREATE TABLE kv(k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID"
 
@@ -85,3 +85,28 @@ class ShardWriter:
         with contextlib.suppress(*engine_errors()):
             self._con.close()
         self._path.unlink(missing_ok=True)
+
+
+# A connection or a cursor of sqlite3 or of apsw: what is used of them, both have.
+Connection = Any
+Cursor = Any
+
+
+def apsw_or_none() -> Any:
+    try:
+        import apsw
+    except ImportError:
+        return None
+    return apsw
+
+
+def engine_errors() -> tuple[type[Exception], ...]:
+    """What either may raise about a file."""
+    apsw = apsw_or_none()
+    return (sqlite3.Error,) if apsw is None else (sqlite3.Error, apsw.Error)
+
+
+def create(path: str) -> Connection:
+    """A connection that writes `path`; transactions are the caller's."""
+    apsw = apsw_or_none()
+    return sqlite3.connect(path, isolation_level=None) if apsw is None else apsw.Connection(path)

@@ -168,7 +168,7 @@ def _fold_here(merge: _Merge, report: MergeReport, target: int) -> None:
 def _fold_on_spark(merge: _Merge, report: MergeReport, target: int) -> None:
     spark = merge.spark()
     report.spark_started = True
-    from lading.spark.folds import fold_on_spark  # pyspark: only where it is used
+    from lading.spark.tasks import fold_on_spark  # pyspark: only where it is used
 
     folded = fold_on_spark(spark, report.folds, _spec(merge, target))
     _swap(merge, report, report.folds, [member for members in folded for member in members])

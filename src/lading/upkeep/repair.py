@@ -19,6 +19,7 @@ from lading.ingest.record import record_sources, write_table_manifest
 from lading.ingest.table_run import new_run_id
 from lading.layout.project import STAGING, VERIFY, source_manifest
 from lading.layout.table import BUCKET
+from lading.log.checkpoint import newest_name
 from lading.log.table import Table
 from lading.log.table_manifest import load_manifest
 from lading.model import Member, Place, SnapshotRef
@@ -31,7 +32,6 @@ from lading.snapshots.stores.by_url import store_of
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.sources.manifest import forget_file
 from lading.storage.place import storage_of
-from lading.upkeep.setting_aside import put_aside
 from lading.upkeep.verify import broken_members
 from lading.watch import Watch
 
@@ -243,3 +243,25 @@ def _source_manifest(config: Config, name: str, found: Repaired, watch: Watch) -
         return  # what a person asked for is the next run's to answer
     record_sources(seen, {})
     found.done.append(f"{source_manifest(name)} is brought up to the log")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointAside:
+    """The newest checkpoint of a table, under a name that nobody opens."""
+
+    place: Place
+    name: str
+    kept_as: str
+
+    def put_back(self) -> None:
+        storage_of(self.place).rename(self.kept_as, self.name)
+
+
+def put_aside(place: Place, mark: str) -> CheckpointAside | None:
+    """None if the table has no checkpoint."""
+    name = newest_name(place)
+    if name is None:
+        return None
+    aside = CheckpointAside(place, name, f"{name}.{mark}")
+    storage_of(place).rename(aside.name, aside.kept_as)
+    return aside

@@ -9,18 +9,22 @@ state, so it is always said how much that is.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import msgspec
 
-from lading.errors import LadingError
+from lading.errors import LadingError, ManifestParseError
 from lading.layout.table import POINTER
 from lading.log.checkpoint import each_checkpoint
 from lading.log.state import TableState
 from lading.log.table import log_of
 from lading.model import Place, SnapshotRef
+from lading.read.opener import store_at
+from lading.snapshots.history import history
+from lading.snapshots.opening import open_members
 from lading.snapshots.pointer import parse_pointer
+from lading.snapshots.stores.protocol import ManifestStore
 from lading.state.frame import LogHeader, Salvage
 from lading.state.members import MemberStore
 from lading.state.sqlite import open_snapshot_file
@@ -148,3 +152,18 @@ def _lost(log: Salvage, state: TableState) -> list[str]:
             f"the commits {unapplied[0]} to {unapplied[-1]} of the log do not follow the restored state"
         )
     return lost
+
+
+def published_at(where: Where, store: ManifestStore | str | None, s3: Mapping[str, str] | None) -> Published:
+    """The snapshot of the table at `where` that `store` (or its own place) names as current, if it has one.
+    A pointer that is damaged is no help; a store that doesn't answer is an error: there may be a snapshot."""
+    opened = store_at(str(where), store, s3)
+    try:
+        current = opened.load_current()
+    except ManifestParseError:
+        current = None
+    return Published(
+        current,
+        lambda ref: open_members(opened, ref.ref, place_of(where), check=True),
+        highest=max((one.sequence or 0 for one in history(opened)), default=0),
+    )

@@ -6,7 +6,7 @@ result with a hole in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -19,7 +19,6 @@ from lading.model import Place
 from lading.serve.build.packets import AT_ONCE, DDL
 from lading.serve.build.rows import PartRows, shards_touched
 from lading.serve.build.task import RESULT, BuiltShard, ShardJob, build_shards, route_parts
-from lading.serve.build.winners import select_winners
 from lading.serve.routing import Router
 from lading.snapshots.manifest import ShardMeta
 from lading.spark.failures import Py4JError, failure_of, raise_interrupt
@@ -99,3 +98,33 @@ def _routed(spark: SparkSession, job: ShardJob) -> DataFrame:
     else:  # before Spark 4.1: by hash, so that some tasks get several slots
         spread = packets.repartition(job.tasks, "slot")
     return spread.sortWithinPartitions("db")
+
+
+_HINT = "nothing was published; run again, and look into spark/spark.log in the cache folder if it stays"
+
+
+def preference(shard: ShardMeta) -> tuple[int, int, str]:
+    """The least of these wins."""
+    task = shard.writer_info.task_attempt_id
+    return (shard.attempt, 2**63 - 1 if task is None else task, shard.db_url or "")
+
+
+def select_winners(attempts: Iterable[ShardMeta], expected: Collection[int]) -> tuple[ShardMeta, ...]:
+    """One attempt for each shard of `expected`, by id; ShardCoverageError when one has none."""
+    best: dict[int, ShardMeta] = {}
+    for shard in attempts:
+        known = best.get(shard.db_id)
+        if known is None or preference(shard) < preference(known):
+            best[shard.db_id] = shard
+    missing = sorted(set(expected) - best.keys())
+    if missing:
+        raise ShardCoverageError(f"no task has built {_listed(missing)} of {len(expected)}", hint=_HINT)
+    strange = sorted(best.keys() - set(expected))
+    if strange:
+        raise ShardCoverageError(f"{_listed(strange)} were built, which nobody asked for", hint=_HINT)
+    return tuple(best[db_id] for db_id in sorted(best))
+
+
+def _listed(numbers: list[int]) -> str:
+    shown = ", ".join(map(str, numbers[:10]))
+    return f"{'shards' if len(numbers) > 1 else 'shard'} {shown}{' and more' if len(numbers) > 10 else ''}"

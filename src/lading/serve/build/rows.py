@@ -5,7 +5,7 @@ Runs in Spark's Python workers and, for the few keys of a small change, on the d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from lading.errors import PartError
 from lading.layout.table import SOURCE
-from lading.model import Place
-from lading.parts.conform import conformed
+from lading.model import Member, Place, Source
 from lading.parts.open import open_parquet, row_batches, shown_path
+from lading.parts.schema import conformed
 from lading.serve.routing import Router
 from lading.serve.routing_arrays import routing_columns, shards_of, stored_keys
 from lading.serve.spec import ServeSpec
@@ -133,3 +133,50 @@ def _counting(rows: pa.RecordBatch, part: PartRows) -> pa.RecordBatch:
     if part.only is not None:
         rows = rows.filter(pc.is_in(rows.column(SOURCE), value_set=pa.array(part.only, pa.int64())))
     return rows
+
+
+_NO_SOURCE = 0  # rows that no single file gave (per: table): nobody can tell which of them are new
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Rows to look at for their keys."""
+
+    gone: tuple[PartRows, ...]
+    come: tuple[PartRows, ...]
+    bytes: int  # of the parts they lie in
+
+
+def changed_sources(old: Iterable[Source], new: Iterable[Source]) -> frozenset[int]:
+    """Sources whose rows may differ: read anew, retracted, or new."""
+    before, after = {_reading(source) for source in old}, {_reading(source) for source in new}
+    return frozenset({reading[0] for reading in before ^ after} | {_NO_SOURCE})
+
+
+def changed_rows(old: Iterable[Member], new: Iterable[Member], sources: frozenset[int]) -> Changes:
+    """The rows of `sources` that one side has and the other lacks."""
+    before = {member.path: member for member in old}
+    after = {member.path: member for member in new}
+    gone, come, size = [], [], 0
+    for path in sorted(before.keys() | after.keys()):
+        one, other = before.get(path), after.get(path)
+        lost = _live(one, sources) - _live(other, sources)
+        found = _live(other, sources) - _live(one, sources)
+        if lost:
+            gone.append(PartRows(path, only=tuple(sorted(lost))))
+        if found:
+            come.append(PartRows(path, only=tuple(sorted(found))))
+        if lost or found:
+            size += (one or other).bytes if one is not None or other is not None else 0  # type: ignore[union-attr]
+    return Changes(tuple(gone), tuple(come), size)
+
+
+def _reading(source: Source) -> tuple[int, str, str, int]:
+    # A touched file keeps the time it was read at; one that was read again does not.
+    return (source.id, source.sha256, source.processed_at, source.rows)
+
+
+def _live(member: Member | None, sources: frozenset[int]) -> set[int]:
+    if member is None:
+        return set()
+    return {source for source, _ in member.sources if source in sources and source not in member.minus}

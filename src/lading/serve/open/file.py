@@ -16,8 +16,8 @@ from pathlib import Path
 
 from lading.errors import LadingError, ShardError
 from lading.layout.table import SHARD
-from lading.serve.engine import Cursor, apsw_or_none, engine_errors
 from lading.serve.open.limit import out_of_files, too_many
+from lading.serve.shard_file import Cursor, apsw_or_none, engine_errors
 from lading.snapshots.manifest import ShardMeta
 from lading.state.sqlite import require_plain_tables
 

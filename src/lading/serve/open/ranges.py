@@ -13,8 +13,8 @@ from collections import OrderedDict
 from typing import Any
 
 from lading.errors import LadingError, MissingExtra, ShardError, StorageError
-from lading.serve.engine import Cursor, apsw_or_none
 from lading.serve.open.file import HINT
+from lading.serve.shard_file import Cursor, apsw_or_none
 from lading.storage.bucket import ObjectStorage
 
 BLOCK = 64 << 10  # bytes a request: the round trip costs more than the bytes

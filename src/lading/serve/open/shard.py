@@ -11,8 +11,8 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from lading.serve.engine import Cursor, engine_errors
 from lading.serve.open.limit import FILES, OpenFiles
+from lading.serve.shard_file import Cursor, engine_errors
 
 
 class ShardClosed(Exception):

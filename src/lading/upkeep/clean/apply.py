@@ -15,8 +15,7 @@ from lading.config.project import Config
 from lading.errors import Conflict, LadingError, NotFound
 from lading.ingest.record import write_table_manifest
 from lading.ingest.table_run import new_id, new_run_id, now_text
-from lading.log.table import Table
-from lading.log.watching import LogWatch
+from lading.log.table import Table, log_of
 from lading.model import Commit
 from lading.snapshots.runs import give_up
 from lading.snapshots.stores.by_url import beside_the_data, store_of
@@ -137,3 +136,21 @@ def tables_to_clean(config: Config, names: Sequence[str]) -> list[str]:
             config.table(name)
             raise NotFound(f"there is no table {name!r}", hint="`lading status` lists them")
     return list(names) or list(config.tables)
+
+
+class LogWatch:
+    """One table, brought up to date and then asked again and again: on disk a question costs two stats, in a
+    bucket one request."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._log = log_of(table.place)
+        self._seen = self._log.mark()  # before the log is read: what comes later is noticed
+        table.refresh()
+
+    def is_live(self, path: str) -> bool:
+        now = self._log.mark()
+        if now != self._seen or self._log.is_behind(self._table.state.sequence):
+            self._table.refresh()
+        self._seen = now
+        return self._table.state.contains(path)

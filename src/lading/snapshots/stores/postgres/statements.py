@@ -8,7 +8,9 @@ of our columns: no bytes, so that the manifest is made of the rows, and no swap_
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,6 @@ import msgspec
 
 from lading.errors import ManifestParseError
 from lading.model import SnapshotRef
-from lading.snapshots.foreign import foreign_snapshot
 from lading.snapshots.manifest import ParsedSnapshot, ShardMeta, parse_snapshot
 from lading.snapshots.pointer import CONTENT_TYPE, POINTER_FORMAT
 from lading.snapshots.stores.postgres.tables import Tables
@@ -226,3 +227,25 @@ def _shard_rows(run_id: str, shards: Sequence[ShardMeta]) -> list[tuple[Any, ...
 
 def _json(value: Any) -> str:
     return msgspec.json.encode(value, order="sorted").decode()
+
+
+BUILD_COLUMNS = (
+    "run_id", "created_at", "num_dbs", "s3_prefix", "key_col", "sharding", "db_path_template",
+    "shard_prefix", "key_encoding", "custom",
+)  # fmt: skip
+SHARD_COLUMNS = (
+    "db_id", "db_url", "attempt", "row_count", "min_key", "max_key", "checkpoint_id", "writer_info",
+)  # fmt: skip
+
+
+def foreign_snapshot(build: Sequence[Any], shards: Sequence[Sequence[Any]], *, version: int) -> bytes:
+    """The manifest that rows of these columns describe; structures as JSON text, the time as ISO-8601."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        for name, columns, rows in (
+            ("build_meta", (*BUILD_COLUMNS, "format_version"), [(*build, version)]),
+            ("shards", SHARD_COLUMNS, shards),
+        ):
+            listed, marks = ", ".join(columns), ", ".join("?" * len(columns))
+            connection.execute(f"CREATE TABLE {name} ({listed})")
+            connection.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)
+        return connection.serialize()

@@ -2,14 +2,15 @@
 
 A collection takes files as they are, so their columns may differ: one is missing here, an int there is
 wider elsewhere. The schema widens as far as every value, and every bound that the log holds already,
-keeps its meaning; what goes further is refused, with the file and the column named.
+keeps its meaning; what goes further is refused, with the file and the column named. A batch of an older or
+narrower file is read in the schema's terms: what it lacks is null, and no value changes.
 """
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-from lading.errors import SchemaDrift
+from lading.errors import PartError, SchemaDrift
 from lading.where.bounds import bound_kind
 
 _UNITS = ("s", "ms", "us", "ns")
@@ -78,3 +79,32 @@ def _wider(known: pa.DataType, found: pa.DataType) -> pa.DataType | None:
 
 def _both_unsigned(one: pa.DataType, other: pa.DataType) -> bool:
     return bool(pa.types.is_unsigned_integer(one) and pa.types.is_unsigned_integer(other))
+
+
+_HINT = "`lading verify` and `lading collection check` list what is damaged; restore the file or replace it"
+
+
+def conformed(batch: pa.RecordBatch, schema: pa.Schema, path: str, hint: str = _HINT) -> pa.RecordBatch:
+    """The batch with exactly these columns; `path` names the file in an error."""
+    arrays = []
+    for column in schema:
+        at = batch.schema.get_field_index(column.name)
+        if at < 0:
+            arrays.append(pa.nulls(batch.num_rows, column.type))
+            continue
+        array = batch.column(at)
+        if array.type != column.type:
+            array = _cast(array, column, path, hint)
+        arrays.append(array)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _cast(array: pa.Array, column: pa.Field, path: str, hint: str) -> pa.Array:
+    try:
+        return array.cast(column.type)
+    except pa.ArrowException as error:
+        raise PartError(
+            f"{path}: column {column.name} is {array.type} there and {column.type} in the table: {error}",
+            hint=hint,
+            file=path,
+        ) from error
