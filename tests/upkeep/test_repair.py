@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from lading.snapshots.stores.local import LocalStore
 from support.servers import S3Server
 from support.shardyfusion import Writer
 from support.world import BucketWorld, World
@@ -21,6 +20,7 @@ from lading.errors import Conflict, ManifestParseError, StorageError
 from lading.ingest.record import write_table_manifest
 from lading.model import Place, SnapshotRef
 from lading.snapshots.history import Wanted
+from lading.snapshots.stores.files import LocalStore
 from lading.upkeep.clean.apply import clean
 from lading.upkeep.clean.survey import Rules
 from lading.upkeep.pointer import roll_back
