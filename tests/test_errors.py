@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lading.cli.main import invoke
-from lading.cli.terminal.watching import LogFile, log_exception
+from lading.cli.terminal.watching import JsonLog, log_exception
 from lading.errors import LadingError, hide, hide_within, holds_secret
 from lading.snapshots.runs import list_runs, start
 
@@ -137,7 +137,7 @@ def test_an_address_of_spark_connect_that_is_none_is_an_error_without_its_token(
 def test_a_traceback_in_the_log_holds_no_secret(tmp_path: Path) -> None:
     error = RuntimeError("libpq says: connection to postgresql://me:sentinel@host failed")
     assert log_exception(tmp_path, error) is not None
-    LogFile(tmp_path).write("event", where=["sc://h/;token=sentinel"])
+    JsonLog(tmp_path).write("event", where=["sc://h/;token=sentinel"])
     lines = (tmp_path / "logs" / "lading.jsonl").read_text().splitlines()
     assert len(lines) == 2 and "sentinel" not in "".join(lines)
     assert "me:***@host" in json.loads(lines[0])["traceback"]

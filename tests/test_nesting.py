@@ -84,14 +84,14 @@ def test_a_record_that_is_nested_too_deeply_does_not_keep_the_others_from_being_
     (tmp_path / "good.json").write_text('{"a": 2, "b": 3}\n')
     (tmp_path / "deep.json").write_text(f"[{deep}]\n" if multiline else f'{{"a": 1}}\n{deep}\n')
     files = [FoundFile(n, str(tmp_path / n), 1, 1, False) for n in ("good.json", "deep.json")]
-    found = infer(files, format="json", read_options={"multiline": True} if multiline else {})
+    found = infer(files, fmt="json", read_options={"multiline": True} if multiline else {})
     assert [column.name for column in found.columns] == ["a", "b"]
     if depth < 1_000:
         assert {column.type for column in found.columns} == {"bigint", "string"}
     else:
         with pytest.raises(SourceError, match=r"deep.json.*nested too deeply"):
-            infer(files[1:], format="json", read_options={"multiline": True}) if multiline else infer(
-                [FoundFile("deep.json", _only(tmp_path, deep), 1, 1, False)], format="json", read_options={}
+            infer(files[1:], fmt="json", read_options={"multiline": True}) if multiline else infer(
+                [FoundFile("deep.json", _only(tmp_path, deep), 1, 1, False)], fmt="json", read_options={}
             )
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from lading.errors import ConfigError, Conflict, NotFound
 
 if TYPE_CHECKING:
-    from lading.log.check import Problem
+    from lading.log.check import Damage
     from lading.log.table import Table
     from lading.model import Commit, Place
     from lading.parts.fold import FoldSpec
@@ -218,7 +218,7 @@ class Collection:
         """Drop the log's history and keep the live members."""
         self._opened().compact()
 
-    def check(self) -> tuple[int, list[Problem]]:
+    def check(self) -> tuple[int, list[Damage]]:
         """The number of members, and any problems with the log or a file. Reads no rows."""
         from lading.log.check import check_collection
 
@@ -304,7 +304,7 @@ class Collection:
 
 def check_collection(
     folder: str | os.PathLike[str], *, s3: Mapping[str, str] | None = None
-) -> tuple[int, list[Problem]]:
+) -> tuple[int, list[Damage]]:
     """As `Collection.check`, also where the log can't be opened."""
     from lading.log.check import check_collection as check
     from lading.read.opener import where_of

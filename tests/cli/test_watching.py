@@ -10,7 +10,7 @@ from rich.progress import Progress
 from lading.cli.terminal.failures import print_error
 from lading.cli.terminal.screen import byte_words, plain, show_table, verdict_words
 from lading.cli.terminal.watching import (
-    LogFile,
+    JsonLog,
     LogWatch,
     TerminalWatch,
     Watches,
@@ -26,7 +26,7 @@ def log_lines(project):
 
 
 def test_phases_are_logged_with_how_long_the_one_before_took(tmp_path):
-    watch = LogWatch(LogFile(tmp_path))
+    watch = LogWatch(JsonLog(tmp_path))
     watch.phase("voyages", "plan")
     watch.progress("voyages", "files", 3, 10)
     watch.phase("voyages", "ingest")
@@ -39,7 +39,7 @@ def test_phases_are_logged_with_how_long_the_one_before_took(tmp_path):
 
 def test_a_log_that_cannot_be_written_warns_once_and_stops_nothing(tmp_path, capsys):
     (tmp_path / "logs").write_text("a file where the folder should be")
-    log = LogFile(tmp_path)
+    log = JsonLog(tmp_path)
     assert log.write("a") is False
     assert log.write("b") is False
     assert capsys.readouterr().err.count("warning: can't write") == 1
@@ -78,7 +78,7 @@ def test_progress_says_table_phase_and_count():
 
 
 def test_several_watches_hear_the_same(tmp_path):
-    log = LogWatch(LogFile(tmp_path))
+    log = LogWatch(JsonLog(tmp_path))
     Watches(Watch(), log).phase("ships", "commit")
     assert [line["phase"] for line in log_lines(tmp_path)] == ["commit"]
 

@@ -29,7 +29,7 @@ def _files(root: Path, *contents: bytes | str, suffix: str = "csv") -> list[Foun
 
 
 def _types(files: list[FoundFile], format: str = "csv", **options: Any) -> dict[str, str]:
-    return {column.name: column.type for column in infer(files, format=format, read_options=options).columns}
+    return {column.name: column.type for column in infer(files, fmt=format, read_options=options).columns}
 
 
 def _column(root: Path, *values: str, **options: Any) -> str:
@@ -136,14 +136,14 @@ def test_a_record_longer_than_a_block_is_read_whole(tmp_path: Path, monkeypatch:
 
 def test_columns_from_names_come_last_as_strings(tmp_path: Path) -> None:
     files = _files(tmp_path, "a\n1\n")
-    columns = infer(files, format="csv", read_options={}, name_columns=("port", "day")).columns
+    columns = infer(files, fmt="csv", read_options={}, name_columns=("port", "day")).columns
     assert [(column.name, column.type) for column in columns] == [
         ("a", "bigint"),
         ("port", "string"),
         ("day", "string"),
     ]
     with pytest.raises(SourceError, match=r"'a'.*columns_from_name"):
-        infer(files, format="csv", read_options={}, name_columns=("a",))
+        infer(files, fmt="csv", read_options={}, name_columns=("a",))
 
 
 def test_what_can_not_be_inferred_says_what_to_do(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_lines_that_are_no_objects_say_nothing_of_the_types(tmp_path: Path) -> N
 
 
 def _because(files: list[FoundFile], format: str = "csv", **options: Any) -> dict[str, str]:
-    return infer(files, format=format, read_options=options).because
+    return infer(files, fmt=format, read_options=options).because
 
 
 def test_a_type_says_which_value_of_which_file_decided_it(tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_a_type_says_which_value_of_which_file_decided_it(tmp_path: Path) -> Non
         "d": "date in all 20,411 values",
         "e": "string: no value in any file",
     }
-    seen = infer(files, format="csv", read_options={})
+    seen = infer(files, fmt="csv", read_options={})
     assert (seen.files, seen.rows, seen.whole) == (2, 20_412, True)
 
 
@@ -283,25 +283,25 @@ def test_json_says_which_value_decided_too(tmp_path: Path) -> None:
 def test_a_full_scan_looks_beyond_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(infer_module, "BUDGET", 8_192)
     files = _files(tmp_path, "a\n" + "1\n" * 20_000 + "x\n")
-    head = infer(files, format="csv", read_options={})
+    head = infer(files, fmt="csv", read_options={})
     assert (head.columns[0].type, head.whole) == ("bigint", False)
-    whole = infer(files, format="csv", read_options={}, full_scan=True)
+    whole = infer(files, fmt="csv", read_options={}, full_scan=True)
     assert (whole.columns[0].type, whole.whole) == ("string", True)
 
 
 def test_files_without_a_header_take_their_names_from_the_schema(tmp_path: Path) -> None:
     files = _files(tmp_path, "1,x\n2,y\n")
-    found = infer(files, format="csv", read_options={"header": False}, names=("a", "b"))
+    found = infer(files, fmt="csv", read_options={"header": False}, names=("a", "b"))
     assert [(c.name, c.type) for c in found.columns] == [("a", "bigint"), ("b", "string")]
     with pytest.raises(SourceError, match="line 1 has 2 fields, the schema has 1 columns"):
-        infer(files, format="csv", read_options={"header": False}, names=("a",))
+        infer(files, fmt="csv", read_options={"header": False}, names=("a",))
 
 
 def test_bytes_of_another_encoding_are_named_with_their_line(tmp_path: Path) -> None:
     files = _files(tmp_path, b"a,b\n1,x\n2,\x81\n", "a,b\n1,y\n")
     with pytest.raises(SourceError, match=r"0\.csv:3: bytes that are not cp1252"):
         _types(files, encoding="cp1252")
-    tolerant = infer(files, format="csv", read_options={"encoding": "cp1252"}, tolerant=True)
+    tolerant = infer(files, fmt="csv", read_options={"encoding": "cp1252"}, tolerant=True)
     assert [c.type for c in tolerant.columns] == ["bigint", "string"]
 
 
@@ -324,5 +324,5 @@ def test_parquet_is_typed_by_its_footers_and_widened(tmp_path: Path) -> None:
 def test_a_column_without_a_name_is_refused_with_a_sentence(tmp_path: Path) -> None:
     files = _files(tmp_path, '{"": 1, "a": 2}\n', suffix="json")
     with pytest.raises(SourceError, match="a column in the files has no real name") as caught:
-        infer(files, format="json", read_options={})
+        infer(files, fmt="json", read_options={})
     assert caught.value.hint

@@ -77,6 +77,6 @@ def test_what_the_reader_takes_for_a_timestamp_inference_does_too(
     path = tmp_path / "a.csv"
     path.write_text(f"t\n{value}\n")
     found = FoundFile("a.csv", str(path), 1, 1, False)
-    assert infer([found], format="csv", read_options={}).columns == (Column("t", type),)
+    assert infer([found], fmt="csv", read_options={}).columns == (Column("t", type),)
     path.write_text(f'{{"t": "{value}"}}\n')
-    assert infer([found], format="json", read_options={}).columns == (Column("t", type),)
+    assert infer([found], fmt="json", read_options={}).columns == (Column("t", type),)

@@ -17,7 +17,7 @@ def _locate(
     path = tmp_path / name
     path.write_bytes(data)
     found = FoundFile(name, str(path), len(data), 1, "", False)
-    return locate(found, BadRow(1, text, None, "bad"), format=format, read_options=options)
+    return locate(found, BadRow(1, text, None, "bad"), fmt=format, read_options=options)
 
 
 @pytest.mark.parametrize(
@@ -77,4 +77,4 @@ def test_parquet_has_no_lines(tmp_path: Path) -> None:
 def test_a_file_that_is_gone_is_an_error(tmp_path: Path) -> None:
     found = FoundFile("a.csv", str(tmp_path / "a.csv"), 1, 1, "", False)
     with pytest.raises(SourceError, match=r"a\.csv can't be read"):
-        locate(found, BadRow(1, "x", None, "bad"), format="csv", read_options={})
+        locate(found, BadRow(1, "x", None, "bad"), fmt="csv", read_options={})

@@ -87,7 +87,7 @@ def test_a_file_that_is_no_text_says_what_it_is_and_what_to_do(
     found = FoundFile("a.csv", str(tmp_path / "a.csv"), len(data), 1, False)
     for encoding in ({}, {"encoding": "latin1"}):
         with pytest.raises(SourceError) as caught:
-            infer([found], format="csv", read_options=encoding)
+            infer([found], fmt="csv", read_options=encoding)
         assert says in caught.value.message and caught.value.file == "a.csv"
         assert hint in caught.value.hint and "latin" not in caught.value.hint
 
@@ -117,7 +117,7 @@ def test_files_that_are_no_text_are_passed_over_where_they_will_be_set_aside(tmp
     for name, data in (("a.csv", _zip()), ("b.csv", TEXT)):
         (tmp_path / name).write_bytes(data)
         files.append(FoundFile(name, str(tmp_path / name), len(data), 1, False))
-    inferred = infer(files, format="csv", read_options={}, tolerant=True)
+    inferred = infer(files, fmt="csv", read_options={}, tolerant=True)
     assert [column.name for column in inferred.columns] == ["id", "name"]
     with pytest.raises(SourceError, match="Excel"):
-        infer(files[:1], format="csv", read_options={}, tolerant=True)
+        infer(files[:1], fmt="csv", read_options={}, tolerant=True)

@@ -79,7 +79,7 @@ def test_a_line_without_end_takes_no_more_memory_than_allowed(tmp_path: Path, lo
                 digest(path, utf8=True, text=True)
             else:
                 files = [FoundFile("ships", path, 1, 1, False)]
-                infer(files, format=look.split()[1], read_options={})
+                infer(files, fmt=look.split()[1], read_options={})
         assert tracemalloc.get_traced_memory()[1] < 30_000_000
     finally:
         tracemalloc.stop()

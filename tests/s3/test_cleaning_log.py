@@ -16,7 +16,7 @@ from lading.model import Commit
 from lading.state.frame import encode_commit
 from lading.upkeep.clean import apply as step
 from lading.upkeep.clean.apply import CleanReport, clean
-from lading.upkeep.clean.files import FoundFile, files_of
+from lading.upkeep.clean.files import TableFile, files_of
 from lading.upkeep.clean.rules import LogReach
 from lading.upkeep.clean.survey import Rules
 
@@ -133,7 +133,7 @@ def test_before_each_file_goes_the_bucket_is_asked_whether_somebody_committed(th
     there.pass_time(days=2)
     real, deleted = step.delete, []
 
-    def committing(file: FoundFile) -> bool:
+    def committing(file: TableFile) -> bool:
         if not deleted:  # the first one goes; the other is taken up just before it would
             rest = [part for part in loser.parts if part.path != file.path]
             loser.parts = rest

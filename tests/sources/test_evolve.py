@@ -33,7 +33,7 @@ def _evolved(
     suffix = {"csv": "csv", "json": "json"}[format]
     fresh = _found(root, f"new.{suffix}", new)
     found = [fresh] if old is None else [fresh, _found(root, f"old.{suffix}", old)]
-    return evolve(_columns(columns), [fresh], found, format=format, read_options=options)
+    return evolve(_columns(columns), [fresh], found, fmt=format, read_options=options)
 
 
 def _types(evolution: Evolution | None) -> str:
@@ -99,9 +99,9 @@ def test_the_plan_can_name_the_value_that_widens(tmp_path: Path) -> None:
 def test_columns_from_names_and_broken_files_are_left_to_the_reader(tmp_path: Path) -> None:
     file = _found(tmp_path, "a.csv", "port,a\nx,1\n")
     columns = _columns("a bigint; port string")
-    assert evolve(columns, [file], [file], format="csv", read_options={}, name_columns=("port",)) is None
+    assert evolve(columns, [file], [file], fmt="csv", read_options={}, name_columns=("port",)) is None
     broken = _found(tmp_path, "b.csv", "a,a\n1,2\n")
-    assert evolve(columns, [broken], [broken], format="csv", read_options={}) is None
+    assert evolve(columns, [broken], [broken], fmt="csv", read_options={}) is None
 
 
 def test_files_without_a_header_widen_too(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_parquet_grows_by_its_footers(
     tmp_path: Path, pinned: str, array: pa.Array, becomes: str | None
 ) -> None:
     file = _parquet(tmp_path, "new.parquet", a=array)
-    found = evolve(_columns(f"a {pinned}"), [file], [file], format="parquet", read_options={})
+    found = evolve(_columns(f"a {pinned}"), [file], [file], fmt="parquet", read_options={})
     assert found is None if becomes is None else _types(found) == f"a {becomes}"
 
 

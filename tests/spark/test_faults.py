@@ -13,7 +13,7 @@ def columns(types: dict[str, str], *, inferred: bool = False) -> dict[str, Colum
 
 
 def csv_fault(text: str, unread: dict[str, str], **options: str) -> tuple[str | None, str]:
-    return fault(text, format="csv", options=options, names=("id", "port"), unread=columns(unread))
+    return fault(text, fmt="csv", options=options, names=("id", "port"), unread=columns(unread))
 
 
 def test_a_row_with_too_many_or_too_few_fields():
@@ -40,7 +40,7 @@ def test_the_value_that_is_there_and_was_not_read_is_to_blame():
     ],
 )
 def test_json(text, unread, said):
-    column, reason = fault(text, format="json", options={}, names=("id", "port"), unread=columns(unread))
+    column, reason = fault(text, fmt="json", options={}, names=("id", "port"), unread=columns(unread))
     assert column == said[0] and reason.startswith(said[1])
 
 
@@ -49,9 +49,7 @@ def test_fixed_width():
 
     def of(text: str, unread: dict[str, str]) -> tuple[str | None, str]:
         names = ("id", "port")
-        return fault(
-            text, format="fixed_width", options={}, names=names, unread=columns(unread), layout=layout
-        )
+        return fault(text, fmt="fixed_width", options={}, names=names, unread=columns(unread), layout=layout)
 
     assert of("12", {}) == (None, "has 2 characters, but the spec needs 7")
     assert of(" x osl", {"id": "bigint"})[1] == "has 6 characters, but the spec needs 7"
@@ -60,7 +58,7 @@ def test_fixed_width():
 
 def test_a_value_that_only_an_inferred_type_refuses_is_told_from_one_that_no_type_takes():
     unread = columns({"id": "bigint"}, inferred=True)
-    said = [fault(v, format="csv", options={}, names=("id",), unread=unread)[1] for v in ("00501", "x")]
+    said = [fault(v, fmt="csv", options={}, names=("id",), unread=unread)[1] for v in ("00501", "x")]
     assert said[0].startswith("'00501' does not fit the inferred type bigint")
     assert said[1] == "'x' is not a bigint"
 
@@ -82,7 +80,7 @@ def test_a_value_that_only_an_inferred_type_refuses_is_told_from_one_that_no_typ
     ],
 )
 def test_the_hint_fits_what_is_wrong(text, format, column, says):
-    hint = advice(text, column, table="t", format=format, options={})
+    hint = advice(text, column, table="t", fmt=format, options={})
     assert says in hint
     assert column is not None or "schema/t.yaml" not in hint
 

@@ -170,13 +170,13 @@ class _Parser:
         token = self._take()
         end = token.at + len(token.text)
         if token.kind in ("int", "float", "raw", "text"):
-            type, value = _literal(token)
-            return Node("literal", value, (), token.at, end, type)
+            dtype, value = _literal(token)
+            return Node("literal", value, (), token.at, end, dtype)
         if token.kind == "name":
             if token.text in ("true", "false", "null"):
-                type = "null" if token.text == "null" else "bool"
+                dtype = "null" if token.text == "null" else "bool"
                 return Node(
-                    "literal", {"true": True, "false": False}.get(token.text), (), token.at, end, type
+                    "literal", {"true": True, "false": False}.get(token.text), (), token.at, end, dtype
                 )
             if self._accept("("):
                 args, end = self._list(")")

@@ -37,7 +37,9 @@ class Program:
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
         """The result for one row."""
-        return self._evaluate({name: _value(values[name], type, name) for name, type in self.columns.items()})
+        return self._evaluate(
+            {name: _value(values[name], dtype, name) for name, dtype in self.columns.items()}
+        )
 
     def evaluate_all(self, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> list[Any]:
         """The result for each row of `columns`, whose values are of the declared types."""
@@ -64,32 +66,32 @@ def compile_expression(text: str, columns: tuple[tuple[str, str], ...], shard_ha
     return Program(text, tree, dict(columns), on_row(tree, shard_hash))
 
 
-def parsed_value(text: str, type: str, name: str) -> Any:
+def parsed_value(text: str, dtype: str, name: str) -> Any:
     """A value of a CEL type as a person types it."""
     try:
-        if type in ("int", "uint"):
+        if dtype in ("int", "uint"):
             return int(text)
-        if type == "double":
+        if dtype == "double":
             return float(text)
-        if type == "bytes":
+        if dtype == "bytes":
             return bytes.fromhex(text)
-        if type == "bool":
+        if dtype == "bool":
             return {"true": True, "false": False}[text.lower()]
         return text
     except (ValueError, KeyError):
-        raise RoutingError(f"{name}: {text!r} is not {type}", hint="correct the value") from None
+        raise RoutingError(f"{name}: {text!r} is not {dtype}", hint="correct the value") from None
 
 
-def _value(value: Any, type: str, name: str) -> Any:
+def _value(value: Any, dtype: str, name: str) -> Any:
     """A value that somebody gave, as one of the declared type; RoutingError when it is none."""
-    wanted = _PYTHON[type]
+    wanted = _PYTHON[dtype]
     found: Any = value if value.__class__ is wanted else _converted(value, wanted)
     if wanted is int and found is not None:
-        least, most = _RANGES[type]
+        least, most = _RANGES[dtype]
         if not least <= found <= most:
             found = None
     if found is None:
-        raise RoutingError(f"{name}: {value!r} is not {type}", hint="correct the value")
+        raise RoutingError(f"{name}: {value!r} is not {dtype}", hint="correct the value")
     return found
 
 

@@ -178,9 +178,9 @@ def _all_literal(node: Node) -> bool:
     return all(item.kind == "literal" for item in node.args)
 
 
-def _function(name: str, type: str) -> Callable[..., Any]:
+def _function(name: str, dtype: str) -> Callable[..., Any]:
     """By the type of the first argument; by name alone where all types are treated alike."""
-    return _FUNCTIONS.get((name, type.split()[0])) or _FUNCTIONS[name, ""]
+    return _FUNCTIONS.get((name, dtype.split()[0])) or _FUNCTIONS[name, ""]
 
 
 _FUNCTIONS: dict[tuple[str, str], Callable[..., Any]] = {

@@ -9,7 +9,7 @@ import typer
 from lading.cli.terminal.invocation import Json, Table, known_table
 
 if TYPE_CHECKING:
-    from lading.snapshots.history import Entry
+    from lading.snapshots.history import HistoryEntry
 
 _SHOWN = 20
 
@@ -61,11 +61,11 @@ def history(ctx: typer.Context, table: Table, limit: Limit = _SHOWN, json: Json 
             note(f"{one.run_id}: {reason}")
 
 
-def _change(one: Entry) -> str:
+def _change(one: HistoryEntry) -> str:
     return "" if one.change is None else f"{one.change:+,}"
 
 
-def _entry_object(one: Entry) -> dict[str, Any]:
+def _entry_object(one: HistoryEntry) -> dict[str, Any]:
     return {
         "run_id": one.run_id,
         "published_at": one.at.isoformat(),

@@ -73,10 +73,10 @@ def run_and_report(
 
 def _logged_run(config: Config, tables: list[str], options: dict[str, Any]) -> RunReport:
     from lading.cli.terminal.failures import say_where
-    from lading.cli.terminal.watching import LogFile, LogWatch, Watches, terminal_watch
+    from lading.cli.terminal.watching import JsonLog, LogWatch, Watches, terminal_watch
     from lading.run import run as run_tables
 
-    log = LogFile(config.project)
+    log = JsonLog(config.project)
     log.write("run started", tables=tables or list(config.tables), **options)
     try:
         with terminal_watch() as screen:

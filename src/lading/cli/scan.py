@@ -51,7 +51,7 @@ def scan(
     where: Where = None,
     columns: Columns = None,
     limit: Limit = None,
-    format: As = Format.table,
+    fmt: As = Format.table,
     stats: Stats = False,
     ref: Ref = None,
     offset: Offset = None,
@@ -70,7 +70,7 @@ def scan(
       lading scan voyages --as-of 2024-03-01 --limit 5
     """
     with open_published(config_of(ctx), table, ref=ref, offset=offset, as_of=as_of) as reader:
-        print_scan(reader.scan, where, columns, limit, format, stats)
+        print_scan(reader.scan, where, columns, limit, fmt, stats)
 
 
 def print_scan(
@@ -78,7 +78,7 @@ def print_scan(
     where: str | None,
     columns: str | None,
     limit: int | None,
-    format: Format,
+    fmt: Format,
     stats: bool,
 ) -> None:
     """Print what `scan` finds: `Reader.scan` or `Collection.scan`."""
@@ -86,17 +86,17 @@ def print_scan(
     from lading.cli.terminal.screen import note
 
     names = [name.strip() for name in columns.split(",")] if columns is not None else None
-    shown = _TABLE_ROWS if limit is None and format is Format.table else limit
+    shown = _TABLE_ROWS if limit is None and fmt is Format.table else limit
     # One row more than is shown tells whether there is more.
     asked = shown + 1 if shown is not None and limit is None else shown
     found = scan(where=where, columns=names, limit=asked)
-    if format is Format.table:
+    if fmt is Format.table:
         rows = print_table(found, shown)
         if limit is None and rows < found.rows:
             note(f"showing the first {_TABLE_ROWS} rows; for more, use --limit N or --format jsonl")
     else:
         sys.stdout.flush()
-        write = {Format.jsonl: write_jsonl, Format.csv: write_csv, Format.arrow: write_arrow}[format]
+        write = {Format.jsonl: write_jsonl, Format.csv: write_csv, Format.arrow: write_arrow}[fmt]
         rows = write(found, sys.stdout.buffer)
         sys.stdout.buffer.flush()
     if stats:

@@ -46,9 +46,9 @@ def format_of(table: Section) -> str:
     return _ALIASES.get(text, text)
 
 
-def spec_of(table: Section, format: Format) -> str | None:
+def spec_of(table: Section, fmt: Format) -> str | None:
     """The file that says where the columns of fixed-width lines are."""
-    if format != "fixed_width":
+    if fmt != "fixed_width":
         if "spec" in table.lines:
             table.complain("spec", "is only for format: fixed_width; remove this key")
         return None
@@ -62,20 +62,20 @@ def _spec_problem(text: str) -> str | None:
     return "must be inside the project" if os.path.isabs(path) or path.startswith(("..", "~")) else None
 
 
-def read_options(table: Section, format: Format) -> dict[str, Any]:
+def read_options(table: Section, fmt: Format) -> dict[str, Any]:
     """The options that were given, checked; defaults are the reader's."""
-    if not READ_OPTIONS[format]:
+    if not READ_OPTIONS[fmt]:
         if "read_options" in table.lines:
-            table.complain("read_options", f"{format} files have no read options; remove this key")
+            table.complain("read_options", f"{fmt} files have no read options; remove this key")
         return {}
-    section = table.section("read_options", READ_OPTIONS[format])
+    section = table.section("read_options", READ_OPTIONS[fmt])
     found: dict[str, Any] = {}
-    for name in READ_OPTIONS[format]:
+    for name in READ_OPTIONS[fmt]:
         value = _option(section, name)
         if value is not None:
             found[name] = value
-    if format in DELIMITERS:
-        _report_clashes(section, found, {"delimiter": DELIMITERS[format], "quote": '"'})
+    if fmt in DELIMITERS:
+        _report_clashes(section, found, {"delimiter": DELIMITERS[fmt], "quote": '"'})
     return found
 
 

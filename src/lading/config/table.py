@@ -51,7 +51,7 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def table_config(project: Path, name: str, section: Section, defaults: tuple[Check, ...]) -> TableConfig:
-    format = cast(Format, format_of(section))
+    fmt = cast(Format, format_of(section))
     root = section.checked("root", _root_problem) or "."
     bucket = is_bucket(root)
     order_by = section.text("order_by")
@@ -61,18 +61,18 @@ def table_config(project: Path, name: str, section: Section, defaults: tuple[Che
     per = cast(Literal["file", "table"], section.choice("per", ("file", "table")))
     refuse_unplaceable(section, checks, on_bad, per)
     drift = cast(Drift, section.choice("drift", ("strict", "evolve", "ignore_new")))
-    if format == "fixed_width" and drift != "strict":
+    if fmt == "fixed_width" and drift != "strict":
         section.complain("drift", "fixed-width files take their columns from the spec; remove this key")
     names = section.checked("columns_from_name", _name_pattern_problem)
-    if names is not None and format in ("json", "fixed_width") and _has_value_group(names):
+    if names is not None and fmt in ("json", "fixed_width") and _has_value_group(names):
         section.complain("columns_from_name", "`value` is Spark's own name for a line; choose another name")
     return TableConfig(
         name=name,
         root=project / CACHE / OBJECTS / name if bucket else _below(project, root),
         path=section.checked("path", _glob_problem, required=True) or "",
-        format=format,
-        spec=spec_of(section, format),
-        read_options=read_options(section, format),
+        format=fmt,
+        spec=spec_of(section, fmt),
+        read_options=read_options(section, fmt),
         columns_from_name=names,
         order_by=order_by,
         bucket_size=_bucket_size(section),

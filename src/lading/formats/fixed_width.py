@@ -76,11 +76,11 @@ def _fields(section: Section) -> tuple[Field, ...]:
 def _field(one: Section) -> Field | None:
     name = one.checked("name", _name_problem, required=True)
     start, length = _number(one, "start", 0), _number(one, "length", 1)
-    type = one.checked("type", _type_problem)
+    dtype = one.checked("type", _type_problem)
     trim = one.flag("trim")
     if name is None or start is None or length is None:
         return None
-    return Field(name, start, length, canonical_type(type or "string"), True if trim is None else trim)
+    return Field(name, start, length, canonical_type(dtype or "string"), True if trim is None else trim)
 
 
 def _filter(section: Section) -> tuple[int, int, str] | None:

@@ -51,12 +51,12 @@ class Dialect:
     skip: int = 0  # lines before the header, or before the first record
 
     @classmethod
-    def of(cls, read_options: Mapping[str, Any], format: Format) -> Dialect:
+    def of(cls, read_options: Mapping[str, Any], fmt: Format) -> Dialect:
         quote = read_options.get("quote", '"')
         escape = read_options.get("escape")
         encoding = str(read_options.get("encoding", "utf-8"))
         return cls(
-            delimiter=read_options.get("delimiter", DELIMITERS.get(format, ",")),
+            delimiter=read_options.get("delimiter", DELIMITERS.get(fmt, ",")),
             quote=quote,
             escape=None if escape == quote else escape,
             encoding="utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else encoding,
@@ -139,9 +139,9 @@ def first_record(path: str, dialect: Dialect) -> FirstRecord | None:
         raise unreadable(path, error) from error
 
 
-def delimited_header(path: str, read_options: Mapping[str, Any], format: Format) -> tuple[str, ...] | None:
+def delimited_header(path: str, read_options: Mapping[str, Any], fmt: Format) -> tuple[str, ...] | None:
     """The column names in file order; None for a file without a single record."""
-    dialect = Dialect.of(read_options, format)
+    dialect = Dialect.of(read_options, fmt)
     record = first_record(path, dialect)
     if record is None:
         return None

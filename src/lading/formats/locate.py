@@ -20,16 +20,16 @@ def locate(
     found: FoundFile,
     bad: BadRow,
     *,
-    format: Format,
+    fmt: Format,
     read_options: Mapping[str, Any],
     layout: Layout | None = None,
 ) -> int | None:
     """1-based line where the record starts; None when its text is not in the file or it has no lines."""
-    if format == "parquet":
+    if fmt == "parquet":
         return None
-    fields = _Fields(Dialect.of(read_options, format), bad.text) if format in DELIMITERS else None
+    fields = _Fields(Dialect.of(read_options, fmt), bad.text) if fmt in DELIMITERS else None
     like_it = None
-    for line, text in records(found.path, format, read_options, layout=layout):
+    for line, text in records(found.path, fmt, read_options, layout=layout):
         if line == 1:
             text = text.removeprefix("\ufeff")
         if text == bad.text:

@@ -53,7 +53,7 @@ _MARKS = (
 )
 
 
-def refuse_what_is_no_text(key: str, path: str, format: Format, encoding: str = "utf-8") -> None:
+def refuse_what_is_no_text(key: str, path: str, fmt: Format, encoding: str = "utf-8") -> None:
     """SourceError for a file of text that begins like something else, saying what it is and what to do."""
     try:
         with open_plain(path) as plain:
@@ -63,10 +63,10 @@ def refuse_what_is_no_text(key: str, path: str, format: Format, encoding: str = 
     found = _sign(head)
     if found is not None:
         what, remedy = found
-        raise SourceError(f"{key} is {what}, not {format}", hint=remedy, file=key)
+        raise SourceError(f"{key} is {what}, not {fmt}", hint=remedy, file=key)
     wide = _wide(head)
     if wide is not None and not codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
-        remedy = "convert it to UTF-8" if format == "json" else f"set read_options: {{encoding: {wide}}}"
+        remedy = "convert it to UTF-8" if fmt == "json" else f"set read_options: {{encoding: {wide}}}"
         raise SourceError(f"{key} is {wide.upper()} text, not {encoding}", hint=remedy, file=key)
 
 

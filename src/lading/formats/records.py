@@ -23,14 +23,14 @@ _SPACES = " \t\n\x0b\f\r"  # between the objects of JSON
 
 
 def records(
-    path: str, format: Format, read_options: Mapping[str, Any], *, layout: Layout | None = None
+    path: str, fmt: Format, read_options: Mapping[str, Any], *, layout: Layout | None = None
 ) -> Iterator[tuple[int, str]]:
     """(line, text) of each record, in the order of the file; none for files whose records have no lines."""
-    if format == "parquet":
+    if fmt == "parquet":
         return
-    dialect = Dialect.of(read_options, format)
+    dialect = Dialect.of(read_options, fmt)
     try:
-        if format == "json" and dialect.multiline:
+        if fmt == "json" and dialect.multiline:
             yield from _in_array(path)
             return
         with (
@@ -39,7 +39,7 @@ def records(
             long_fields(),
         ):
             skipped = sum(1 for _ in islice(text, dialect.skip))
-            delimited = format in DELIMITERS
+            delimited = fmt in DELIMITERS
             if layout is not None:
                 found = _fixed(text, layout)
             elif delimited and dialect.reads_whole:

@@ -30,15 +30,15 @@ def whole(shape: str) -> str:
     return rf"\A{shape}\z"
 
 
-def timestamp_shape(type: str) -> str:
+def timestamp_shape(dtype: str) -> str:
     """Of a `timestamp` or `timestamp_ntz` that a person pinned."""
-    return rf"{DATE}(?:{TIME}{ZONE + '?' if type == 'timestamp' else ''})?"
+    return rf"{DATE}(?:{TIME}{ZONE + '?' if dtype == 'timestamp' else ''})?"
 
 
-def plain_timestamp_shape(type: str, *, date_format: str | None) -> str:
+def plain_timestamp_shape(dtype: str, *, date_format: str | None) -> str:
     """Of one that was inferred: a zone is there or it isn't. A column may mix dates and times as long as
     dates have no format of their own."""
-    if type == "timestamp":
+    if dtype == "timestamp":
         return PLAIN_DATE + TIME + ZONE
     return PLAIN_DATE + (f"(?:{TIME})?" if date_format is None else TIME)
 
@@ -58,11 +58,11 @@ _JAVA_FIELDS = {
 } | {"S" * digits: ("fraction", f"[0-9]{{{digits}}}") for digits in range(1, 7)}
 
 
-def java_pattern(format: str) -> str | None:
+def java_pattern(fmt: str) -> str | None:
     """A regular expression with named groups for a Java date format; None for one beyond the usual."""
     out: list[str] = []
     seen: set[str] = set()
-    for token in re.finditer(r"'(?P<quoted>(?:[^']|'')*)'|(?P<letters>([A-Za-z])\3*)|(?P<other>.)", format):
+    for token in re.finditer(r"'(?P<quoted>(?:[^']|'')*)'|(?P<letters>([A-Za-z])\3*)|(?P<other>.)", fmt):
         quoted, letters, other = token["quoted"], token["letters"], token["other"]
         if letters is not None:
             if letters not in _JAVA_FIELDS or _JAVA_FIELDS[letters][0] in seen:
@@ -79,9 +79,9 @@ def java_pattern(format: str) -> str | None:
     return "".join(out) if {"year", "month", "day"} <= seen else None
 
 
-def format_type(format: str) -> str | None:
+def format_type(fmt: str) -> str | None:
     """What a Java format gives: a date, a timestamp with or without a zone; None for one beyond the usual."""
-    pattern = java_pattern(format)
+    pattern = java_pattern(fmt)
     if pattern is None:
         return None
     names = set(re.findall(r"\(\?P<(\w+)>", pattern))

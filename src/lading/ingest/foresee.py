@@ -32,7 +32,7 @@ def _refusals(run: TableRun) -> tuple[str, ...]:
         found = list(
             refusals(
                 run.plan.read,
-                format=cfg.format,
+                fmt=cfg.format,
                 read_options=cfg.read_options,
                 columns=columns,
                 columns_from_name=cfg.columns_from_name,

@@ -53,7 +53,7 @@ def prepare(run: TableRun, read: Sequence[FoundFile]) -> Prepared:
     groups = stage(
         files,
         folder=run.staging,
-        format=cfg.format,
+        fmt=cfg.format,
         read_options=cfg.read_options,
         columns=columns,
         name_values=names,
@@ -114,9 +114,7 @@ def refuse_bad_rows(run: TableRun, ingested: Ingested, by_id: Mapping[int, Found
     key = file.key if file is not None else "an unknown file"
     cfg = run.cfg
     layout = layout_of(run.config, cfg)
-    line = (
-        locate(file, bad, format=cfg.format, read_options=cfg.read_options, layout=layout) if file else None
-    )
+    line = locate(file, bad, fmt=cfg.format, read_options=cfg.read_options, layout=layout) if file else None
     more = f" ({ingested.bad_rows - 1:,} more bad rows)" if ingested.bad_rows > 1 else ""
     raise BadRows(
         f"{key}{f':{line}' if line else ''}: {bad.reason}{_shown_column(bad)}: {bad.text[:200]!r}{more}",

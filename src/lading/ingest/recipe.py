@@ -24,7 +24,7 @@ def recipe_of(
     rules = rules_of(cfg.checks) if rules == "" else rules
     return recipe(
         columns=columns,
-        format=cfg.format,
+        fmt=cfg.format,
         read_options=cfg.read_options,
         columns_from_name=cfg.columns_from_name,
         order_by=cfg.order_by,

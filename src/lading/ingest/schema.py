@@ -72,7 +72,7 @@ def infer_columns(
     headless = cfg.format in DELIMITERS and cfg.read_options.get("header") is False
     return infer(
         found,
-        format=cfg.format,
+        fmt=cfg.format,
         read_options=cfg.read_options,
         name_columns=names,
         names=tuple(c.name for c in old.columns if c.name not in names) if headless and old else None,

@@ -13,12 +13,12 @@ from lading.storage.place import Where
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class Damage:
     path: str
     problem: str
 
 
-def check_collection(where: Where) -> tuple[int, list[Problem]]:
+def check_collection(where: Where) -> tuple[int, list[Damage]]:
     """How many members there are, and what is wrong; reads the whole log and every footer, no rows."""
     try:
         table = Table.open(where)
@@ -29,20 +29,20 @@ def check_collection(where: Where) -> tuple[int, list[Problem]]:
         finally:
             table.close()
     except LadingError as error:
-        return 0, [Problem(error.file or str(where), f"{error.message} ({error.hint})")]
+        return 0, [Damage(error.file or str(where), f"{error.message} ({error.hint})")]
     found = in_parallel(lambda member: _problem(where, member), members)
     return len(members), [problem for problem in found if problem is not None]
 
 
-def _problem(where: Where, member: Member) -> Problem | None:
+def _problem(where: Where, member: Member) -> Damage | None:
     try:
         footer = footer_of(where, member.path)
     except FileNotFoundError:
-        return Problem(member.path, f"{shown_path(where, member.path)} is not there")
+        return Damage(member.path, f"{shown_path(where, member.path)} is not there")
     except LadingError as error:
-        return Problem(member.path, error.message)
+        return Damage(member.path, error.message)
     if footer.bytes != member.bytes:
-        return Problem(member.path, f"it has {footer.bytes:,} bytes, {member.bytes:,} when it was added")
+        return Damage(member.path, f"it has {footer.bytes:,} bytes, {member.bytes:,} when it was added")
     if footer.metadata.num_rows != member.rows:
-        return Problem(member.path, f"it has {footer.metadata.num_rows:,} rows, the log says {member.rows:,}")
+        return Damage(member.path, f"it has {footer.metadata.num_rows:,} rows, the log says {member.rows:,}")
     return None

@@ -35,10 +35,10 @@ def listed(state: TableState) -> Iterator[dict[str, Any]]:
         }
 
 
-def _value(bound: Bound | None, type: pa.DataType | None) -> Any:
-    if bound is None or type is None:
+def _value(bound: Bound | None, dtype: pa.DataType | None) -> Any:
+    if bound is None or dtype is None:
         return None
-    scalar = from_bound(bound, type)
+    scalar = from_bound(bound, dtype)
     try:
         return scalar.as_py()
     except (ValueError, OverflowError, ImportError):  # beyond Python's years, or nanoseconds without pandas

@@ -55,8 +55,8 @@ class FooterZones:
         count = self._metadata.num_row_groups
         if column not in self._types or column not in self._leaves:
             return [None] * count
-        leaf, type = self._leaves[column], self._types[column]
-        return [_zone(self._metadata.row_group(group).column(leaf), type) for group in range(count)]
+        leaf, dtype = self._leaves[column], self._types[column]
+        return [_zone(self._metadata.row_group(group).column(leaf), dtype) for group in range(count)]
 
     def vector(self, column: str) -> ZoneVector | None:
         """The same for `may_match`."""
@@ -114,36 +114,36 @@ def _leaves(schema: pa.Schema, total: int) -> Mapping[str, int]:
     return {name: leaf for name, leaf in found.items() if name not in repeated}
 
 
-def _leaf_count(type: pa.DataType) -> int:
-    if isinstance(type, pa.BaseExtensionType):
-        return _leaf_count(type.storage_type)
-    if not pa.types.is_nested(type):
+def _leaf_count(dtype: pa.DataType) -> int:
+    if isinstance(dtype, pa.BaseExtensionType):
+        return _leaf_count(dtype.storage_type)
+    if not pa.types.is_nested(dtype):
         return 1
-    if pa.types.is_map(type):
-        return _leaf_count(type.key_type) + _leaf_count(type.item_type)
-    if pa.types.is_struct(type):
-        return sum(_leaf_count(type.field(i).type) for i in range(type.num_fields))
-    return _leaf_count(type.value_type)
+    if pa.types.is_map(dtype):
+        return _leaf_count(dtype.key_type) + _leaf_count(dtype.item_type)
+    if pa.types.is_struct(dtype):
+        return sum(_leaf_count(dtype.field(i).type) for i in range(dtype.num_fields))
+    return _leaf_count(dtype.value_type)
 
 
-def _zone(column: pq.ColumnChunkMetaData, type: pa.DataType) -> Zone | None:
+def _zone(column: pq.ColumnChunkMetaData, dtype: pa.DataType) -> Zone | None:
     statistics = column.statistics
     if statistics is None:
         return None
     nulls = statistics.null_count if statistics.has_null_count else None
     low = high = None
     if statistics.has_min_max:
-        low = _bound(statistics, "min", type)
-        high = _bound(statistics, "max", type)
+        low = _bound(statistics, "min", dtype)
+        high = _bound(statistics, "max", dtype)
     if low is None and high is None and nulls is None:
         return None
     return shorten(Zone(low, high, nulls))
 
 
-def _bound(statistics: pq.Statistics, end: str, type: pa.DataType) -> Bound | None:
-    if pa.types.is_dictionary(type):
-        type = type.value_type
-    kind = bound_kind(type) or ""
+def _bound(statistics: pq.Statistics, end: str, dtype: pa.DataType) -> Bound | None:
+    if pa.types.is_dictionary(dtype):
+        dtype = dtype.value_type
+    kind = bound_kind(dtype) or ""
     raw: Any = getattr(statistics, f"{end}_raw")
     if kind in ("str", "bytes"):
         return _text(raw, end, kind)
@@ -153,15 +153,15 @@ def _bound(statistics: pq.Statistics, end: str, type: pa.DataType) -> Bound | No
     if kind in ("int", "bool") or kind.startswith("decimal"):
         # Decoded: raw unsigned integers are signed, raw decimals are bytes.
         value = getattr(statistics, end)
-        return to_bound(value, type) if _fits(value, type) else None
+        return to_bound(value, dtype) if _fits(value, dtype) else None
     # Dates, times, durations: the raw integer is in the type's own unit, what is decoded loses digits.
     return raw if isinstance(raw, int) else None
 
 
-def _fits(value: Any, type: pa.DataType) -> bool:
-    if pa.types.is_decimal(type):
+def _fits(value: Any, dtype: pa.DataType) -> bool:
+    if pa.types.is_decimal(dtype):
         return isinstance(value, Decimal)
-    return isinstance(value, int) and not (pa.types.is_unsigned_integer(type) and value < 0)
+    return isinstance(value, int) and not (pa.types.is_unsigned_integer(dtype) and value < 0)
 
 
 def _text(raw: Any, end: str, kind: str) -> str | bytes | None:

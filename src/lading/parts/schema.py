@@ -29,20 +29,20 @@ def unified(table: pa.Schema | None, file: pa.Schema, path: str) -> pa.Schema:
         found = _plain(field.type)
         known = columns.get(field.name)
         columns[field.name] = found if known is None else _joined(known, found, field.name, path)
-    return pa.schema([pa.field(name, type) for name, type in columns.items()])
+    return pa.schema([pa.field(name, dtype) for name, dtype in columns.items()])
 
 
-def _plain(type: pa.DataType) -> pa.DataType:
+def _plain(dtype: pa.DataType) -> pa.DataType:
     """The type that values are given out in: how a writer chose to encode them is the file's business."""
-    if pa.types.is_dictionary(type):
-        return _plain(type.value_type)
-    if pa.types.is_string_view(type):
+    if pa.types.is_dictionary(dtype):
+        return _plain(dtype.value_type)
+    if pa.types.is_string_view(dtype):
         return pa.string()
-    if pa.types.is_binary_view(type):
+    if pa.types.is_binary_view(dtype):
         return pa.binary()
-    if pa.types.is_date64(type):
+    if pa.types.is_date64(dtype):
         return pa.date32()
-    return pa.float32() if pa.types.is_float16(type) else type
+    return pa.float32() if pa.types.is_float16(dtype) else dtype
 
 
 def _joined(known: pa.DataType, found: pa.DataType, column: str, path: str) -> pa.DataType:
@@ -73,8 +73,8 @@ def _wider(known: pa.DataType, found: pa.DataType) -> pa.DataType | None:
     joined = pa.unify_schemas(
         [pa.schema([("x", known)]), pa.schema([("x", found)])], promote_options="permissive"
     )
-    type: pa.DataType = joined.field("x").type
-    return type if bound_kind(type) == kind else None
+    dtype: pa.DataType = joined.field("x").type
+    return dtype if bound_kind(dtype) == kind else None
 
 
 def _both_unsigned(one: pa.DataType, other: pa.DataType) -> bool:

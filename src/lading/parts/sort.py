@@ -91,7 +91,7 @@ def merged(runs: Sequence[pa.Table], keys: Sequence[str], limit: int) -> Iterato
         yield together if len(slices) == 1 else together.take(in_order(together, keys))
 
 
-class Runs:
+class SortedRuns:
     """Sorted runs in a temporary folder, memory-mapped when they are read back."""
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
 """What one Spark task does with its rows: hold them, sort them, write them as parts.
 
-Runs in Spark's Python workers, on Arrow batches. Nothing but one small row a part goes back to the
+SortedRuns in Spark's Python workers, on Arrow batches. Nothing but one small row a part goes back to the
 driver. A task that Spark runs twice writes other files the second time; only the winner's rows are
 collected, and the loser's parts are recognised by the run's token in their names.
 """
@@ -17,7 +17,7 @@ from lading.errors import TransformError
 from lading.layout.table import SOURCE
 from lading.model import Member, Place
 from lading.parts.cut import Cutter, Limits
-from lading.parts.sort import TIE, Runs, in_order, merged, sort_keys, value_ends
+from lading.parts.sort import TIE, SortedRuns, in_order, merged, sort_keys, value_ends
 from lading.parts.write import Origin
 
 RESULT = "member binary"  # the schema of what a task returns, as Spark DDL
@@ -98,7 +98,7 @@ def sorted_tables(
 ) -> Iterator[pa.Table]:
     """Rows in the order of `keys`, a table at a time; what exceeds `memory` goes to disk in sorted runs.
     Without `merge` each run is sorted by itself."""
-    runs = Runs()
+    runs = SortedRuns()
     try:
         held: list[pa.RecordBatch] = []
         size = rows = 0

@@ -72,23 +72,23 @@ def to_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def _bound(key: Any, column: str, schema: pa.Schema) -> Any:
-    type = schema.field(column).type
+    dtype = schema.field(column).type
     try:
-        found = place_of_key(key, type)
+        found = place_of_key(key, dtype)
     except PredicateError as error:
         raise PredicateError(
-            f"the order column {column} is {type}: {error.message}", hint=error.hint
+            f"the order column {column} is {dtype}: {error.message}", hint=error.hint
         ) from None
     return found.at if found.exact else None
 
 
 def _python(column: pa.Array) -> list[Any]:
-    type = column.type
-    if not pa.types.is_temporal(type) or getattr(type, "unit", "") != "ns":
+    dtype = column.type
+    if not pa.types.is_temporal(dtype) or getattr(dtype, "unit", "") != "ns":
         return list(column.to_pylist())
     # pyarrow gives pandas' own type here, and only where pandas is installed.
-    coarse = pa.timestamp("us", type.tz) if pa.types.is_timestamp(type) else None
-    if pa.types.is_time(type):
+    coarse = pa.timestamp("us", dtype.tz) if pa.types.is_timestamp(dtype) else None
+    if pa.types.is_time(dtype):
         coarse = pa.time64("us")
     if coarse is None:
         coarse = pa.duration("us")

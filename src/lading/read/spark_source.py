@@ -115,17 +115,17 @@ class TableDoor:
         table = self._table()
         return pa.schema([table.field(name) for name in self.columns])
 
-    def accepts(self, filter: Predicate) -> bool:
+    def accepts(self, kept: Predicate) -> bool:
         """Not on floats: to Spark NaN is a value, greater than all others."""
         table = self._table()
-        for name in columns_of(filter):
+        for name in columns_of(kept):
             if name not in table.names or pa.types.is_floating(table.field(name).type):
                 return False
         try:
-            bind(filter, table)
+            bind(kept, table)
         except PredicateError:
             return False
-        return None not in _values(filter)
+        return None not in _values(kept)
 
     def tasks(self, filters: Sequence[Predicate]) -> list[bytes]:
         with _opened(str(self.root), self.store, Wanted(ref=self.ref)) as view:
@@ -141,7 +141,7 @@ class TableDoor:
 
     def _bound(self, filters: Sequence[Predicate]) -> Predicate | None:
         table = self._table()
-        parts = [bind(filter, table) for filter in filters]
+        parts = [bind(kept, table) for kept in filters]
         if self.where is not None:
             parts.append(self.where)
         return And(tuple(parts)) if parts else None
@@ -186,8 +186,8 @@ def _offset(text: str | None) -> int | None:
         raise ConfigError(f"the offset {text!r} is not a number", hint="1 is the previous snapshot") from None
 
 
-def _values(filter: Predicate) -> tuple[Any, ...]:
-    match filter:
+def _values(kept: Predicate) -> tuple[Any, ...]:
+    match kept:
         case Compare(value=value):
             return (value,)
         case In(values=values):

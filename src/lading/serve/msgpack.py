@@ -34,21 +34,21 @@ def _map_head(count: int) -> bytes:
 
 
 def _column(column: pa.Array) -> pa.Array:
-    type = column.type
-    if pa.types.is_integer(type) and type != pa.uint64():
+    dtype = column.type
+    if pa.types.is_integer(dtype) and dtype != pa.uint64():
         return _ints(column)
-    if pa.types.is_boolean(type):
+    if pa.types.is_boolean(dtype):
         return pc.if_else(column, pa.scalar(b"\xc3", _BINARY), pa.scalar(b"\xc2", _BINARY))
-    if pa.types.is_float32(type) or pa.types.is_float64(type):
+    if pa.types.is_float32(dtype) or pa.types.is_float64(dtype):
         return _floats(column)
-    if pa.types.is_string(type) or pa.types.is_large_string(type):
+    if pa.types.is_string(dtype) or pa.types.is_large_string(dtype):
         return _text(column)
-    if pa.types.is_binary(type) or pa.types.is_large_binary(type):
+    if pa.types.is_binary(dtype) or pa.types.is_large_binary(dtype):
         return _with_length(column.cast(_BINARY), -1, (0xC4, 0xC5, 0xC6))
-    if pa.types.is_date32(type):
+    if pa.types.is_date32(dtype):
         return _text(column.cast(pa.large_string()))
-    if pa.types.is_timestamp(type) and type.unit == "us":
-        return _moments(column) if type.tz is not None else _local_times(column)
+    if pa.types.is_timestamp(dtype) and dtype.unit == "us":
+        return _moments(column) if dtype.tz is not None else _local_times(column)
     values = column.to_pylist(maps_as_pydicts="lossy")
     return pa.array([_encode(value) for value in values], _BINARY)
 
@@ -138,7 +138,7 @@ def _cut(cells: np.ndarray, lengths: np.ndarray, column: pa.Array) -> pa.Array:
     return found if not column.null_count else pc.if_else(column.is_valid(), found, pa.scalar(None, _BINARY))
 
 
-def _numbers(column: pa.Array, type: type[np.generic]) -> np.ndarray:
+def _numbers(column: pa.Array, dtype: type[np.generic]) -> np.ndarray:
     """The values; where there is none, any."""
     filled = pc.fill_null(column, 0) if column.null_count else column
-    return np.ascontiguousarray(filled.to_numpy(zero_copy_only=False), type)
+    return np.ascontiguousarray(filled.to_numpy(zero_copy_only=False), dtype)

@@ -45,13 +45,13 @@ def xxh3_64_of_bytes(values: pa.Array) -> np.ndarray:
     return np.fromiter(found, np.uint64, len(values))
 
 
-def kind_of(type: pa.DataType) -> Kind | None:
+def kind_of(dtype: pa.DataType) -> Kind | None:
     """The kind of key that a column's values are; None when it can't be a key."""
-    if pa.types.is_integer(type) and type != pa.uint64():
+    if pa.types.is_integer(dtype) and dtype != pa.uint64():
         return "int"
-    if pa.types.is_string(type) or pa.types.is_large_string(type):
+    if pa.types.is_string(dtype) or pa.types.is_large_string(dtype):
         return "str"
-    if pa.types.is_binary(type) or pa.types.is_large_binary(type):
+    if pa.types.is_binary(dtype) or pa.types.is_large_binary(dtype):
         return "bytes"
     return None
 
@@ -94,14 +94,14 @@ def routing_columns(router: Router) -> tuple[str, ...]:
 
 def _shards_by_cel(router: Router, batch: pa.RecordBatch) -> np.ndarray:
     columns = {}
-    for name, type in (router.sharding.cel_columns or {}).items():
+    for name, dtype in (router.sharding.cel_columns or {}).items():
         column = batch.column(router.key.columns[0] if name == KEY_VARIABLE else name)
         if column.null_count:
             raise RoutingError(
                 f"{column.null_count} rows have no {name}, which the routing expression needs",
                 hint="fill it, or drop such rows in the transform",
             )
-        columns[name] = column.cast(cel_columns.TYPES[type])
+        columns[name] = column.cast(cel_columns.TYPES[dtype])
     results = cel_columns.evaluate(router.program, columns, batch.num_rows, _hashes)
     # Few distinct results (there are no more than shards): each is judged once.
     found = results.dictionary_encode()

@@ -27,7 +27,7 @@ from lading.serve.build.place import ShardPlace
 from lading.serve.spec import ServeSpec, refuse_misfits, resolve, schema_of
 from lading.snapshots.manifest import BuildMeta, ShardMeta, read_snapshot
 from lading.snapshots.opening import open_manifest
-from lading.snapshots.runs import Output
+from lading.snapshots.runs import RunOutput
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.state.members import MemberStore
 from lading.storage.place import storage_of
@@ -256,10 +256,10 @@ def _numbers(sources: Iterable[tuple[int, int]]) -> list[int]:
     return [number for number, _ in sources]
 
 
-def output_of(config: Config, cfg: TableConfig, table: Table) -> Output:
+def output_of(config: Config, cfg: TableConfig, table: Table) -> RunOutput:
     """Where a run's shards go, for its record."""
     url = _url(config, cfg.name, table) or ""
-    return Output(url, cfg.serve.shard_prefix, cfg.serve.db_path_template) if cfg.serve else Output(url)
+    return RunOutput(url, cfg.serve.shard_prefix, cfg.serve.db_path_template) if cfg.serve else RunOutput(url)
 
 
 def _place(config: Config, name: str, serve: Serve, table: Table, run_id: str) -> ShardPlace:

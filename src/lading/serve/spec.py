@@ -158,10 +158,10 @@ def refuse_misfits(serve: Serve, schema: pa.Schema, table: str) -> None:
                 f"use {' or '.join(wanted)}, or leave it out", table,
             )  # fmt: skip
     for name in serve.value or ():
-        type = _type(serve, "value", name, schema, table)
-        if serve.encoding == "raw" and kind_of(type) not in ("str", "bytes"):
+        dtype = _type(serve, "value", name, schema, table)
+        if serve.encoding == "raw" and kind_of(dtype) not in ("str", "bytes"):
             raise _misfit(
-                serve, "value", f"{name!r} is {type}, and encoding raw stores text or bytes as they are",
+                serve, "value", f"{name!r} is {dtype}, and encoding raw stores text or bytes as they are",
                 "choose json or msgpack, or another column", table,
             )  # fmt: skip
     _refuse_cel_misfits(serve, schema, table)
@@ -175,12 +175,12 @@ def _refuse_cel_misfits(serve: Serve, schema: pa.Schema, table: str) -> None:
                 f"write {serve.key[0]} for the key in the expression", table,
             )  # fmt: skip
         column = serve.key[0] if name == KEY_VARIABLE else name
-        type = _type(serve, "cel", column, schema, table)
-        kind = kind_of(type)
+        dtype = _type(serve, "cel", column, schema, table)
+        kind = kind_of(dtype)
         fits = _CEL_FITS.get(declared)
-        if not (fits(type) if fits else kind == {"string": "str", "bytes": "bytes"}[declared]):
+        if not (fits(dtype) if fits else kind == {"string": "str", "bytes": "bytes"}[declared]):
             raise _misfit(
-                serve, "cel", f"{name!r} is said to be {declared} and is {type}",
+                serve, "cel", f"{name!r} is said to be {declared} and is {dtype}",
                 f"correct tables.{table}.serve.cel.columns", table,
             )  # fmt: skip
 
@@ -203,8 +203,8 @@ def _misfit(serve: Serve, at: str, text: str, hint: str, table: str) -> ConfigEr
     return ConfigError(f"{where}tables.{table}.serve.{at}: {text}", hint=hint, table=table)
 
 
-def _kind(type: pa.DataType) -> Kind:
-    kind = kind_of(type)
+def _kind(dtype: pa.DataType) -> Kind:
+    kind = kind_of(dtype)
     assert kind is not None
     return kind
 

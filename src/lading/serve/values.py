@@ -39,21 +39,21 @@ def encoded_values(rows: pa.RecordBatch, encoding: str) -> pa.Array:
 
 def rank_bytes(values: pa.Array) -> pa.Array:
     """Each value as bytes that compare as the values do: which of two rows is later."""
-    type = values.type
-    if pa.types.is_string(type) or pa.types.is_binary(type):
+    dtype = values.type
+    if pa.types.is_string(dtype) or pa.types.is_binary(dtype):
         return values.cast(pa.large_binary())
-    if pa.types.is_decimal(type):
-        digits = values.cast(pa.decimal128(38, type.scale))
+    if pa.types.is_decimal(dtype):
+        digits = values.cast(pa.decimal128(38, dtype.scale))
         words = np.frombuffer(digits.buffers()[1], np.uint8).reshape(-1, 16)
         words = words[digits.offset : digits.offset + len(digits), ::-1].copy()
         words[:, 0] ^= 0x80
         return _fixed(words)
-    if pa.types.is_floating(type):
+    if pa.types.is_floating(dtype):
         floats = values.cast(pa.float64()).to_numpy(zero_copy_only=False) + 0.0  # -0.0 is 0.0
         bits = np.where(np.isnan(floats), np.nan, floats).view(np.uint64)
         sign = bits >> np.uint64(63)
         return _fixed(_big_endian(np.where(sign == 1, ~bits, bits | np.uint64(1 << 63))))
-    if pa.types.is_boolean(type) or pa.types.is_date32(type):
+    if pa.types.is_boolean(dtype) or pa.types.is_date32(dtype):
         values = values.cast(pa.int32())
     numbers = values.cast(pa.int64()).to_numpy(zero_copy_only=False)
     return _fixed(_big_endian(numbers.view(np.uint64) ^ np.uint64(1 << 63)))
@@ -65,8 +65,8 @@ def _big_endian(words: np.ndarray) -> np.ndarray:
 
 def _fixed(rows: np.ndarray) -> pa.Array:
     count, width = rows.shape
-    type = pa.binary(width)
-    return pa.Array.from_buffers(type, count, [None, pa.py_buffer(rows.tobytes())]).cast(pa.large_binary())
+    dtype = pa.binary(width)
+    return pa.Array.from_buffers(dtype, count, [None, pa.py_buffer(rows.tobytes())]).cast(pa.large_binary())
 
 
 def _raw(rows: pa.RecordBatch) -> pa.Array:
@@ -80,22 +80,22 @@ def _raw(rows: pa.RecordBatch) -> pa.Array:
 
 
 def _as_json(column: pa.Array) -> pa.Array:
-    type = column.type
-    if pa.types.is_integer(type):
+    dtype = column.type
+    if pa.types.is_integer(dtype):
         text = column.cast(_TEXT)
-    elif pa.types.is_boolean(type):
+    elif pa.types.is_boolean(dtype):
         text = pc.if_else(column, pa.scalar("true", _TEXT), pa.scalar("false", _TEXT))
-    elif pa.types.is_string(type) or pa.types.is_large_string(type):
+    elif pa.types.is_string(dtype) or pa.types.is_large_string(dtype):
         text = _quoted(column.cast(_TEXT))
-    elif pa.types.is_date32(type) or pa.types.is_decimal(type):
+    elif pa.types.is_date32(dtype) or pa.types.is_decimal(dtype):
         text = _in_quotes(column.cast(_TEXT))
-    elif pa.types.is_timestamp(type):
+    elif pa.types.is_timestamp(dtype):
         # As ISO 8601 has it; pyarrow itself puts a blank between day and time, and Z for a zone.
-        plain = column.cast(pa.timestamp("us", type.tz)).cast(_TEXT)
+        plain = column.cast(pa.timestamp("us", dtype.tz)).cast(_TEXT)
         text = _in_quotes(pc.replace_substring(plain, " ", "T", max_replacements=1))
-    elif pa.types.is_float32(type) or pa.types.is_float64(type):
+    elif pa.types.is_float32(dtype) or pa.types.is_float64(dtype):
         return _floats(column)
-    elif pa.types.is_binary(type) or pa.types.is_large_binary(type):
+    elif pa.types.is_binary(dtype) or pa.types.is_large_binary(dtype):
         text = _one_by_one(column, lambda value: f'"{base64.b64encode(value).decode()}"')
     else:
         text = _one_by_one(column, lambda value: _json(value).decode())

@@ -21,7 +21,7 @@ from lading.storage.place import Where
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class HistoryEntry:
     """One snapshot as `lading history` shows it."""
 
     ref: str
@@ -66,7 +66,7 @@ class Wanted:
         return self == Wanted()
 
 
-def history(store: ManifestStore, *, limit: int | None = None) -> list[Entry]:
+def history(store: ManifestStore, *, limit: int | None = None) -> list[HistoryEntry]:
     """Newest first. A pointer that can't be read marks nothing; it hides nothing either."""
     try:
         current = store.load_current()
@@ -132,10 +132,10 @@ def parse_time(text: str) -> datetime:
         ) from None
 
 
-def _entry(store: ManifestStore, listed: SnapshotRef, current: SnapshotRef | None) -> Entry:
+def _entry(store: ManifestStore, listed: SnapshotRef, current: SnapshotRef | None) -> HistoryEntry:
     is_current = current is not None and current.ref == listed.ref
     held = is_current and current is not None and current.held
-    plain = Entry(listed.ref, listed.run_id, listed.published_at, current=is_current, held=held)
+    plain = HistoryEntry(listed.ref, listed.run_id, listed.published_at, current=is_current, held=held)
     try:
         custom = build_meta(store, listed.ref).custom
     except (ManifestParseError, ManifestStoreError) as error:
@@ -150,7 +150,7 @@ def _entry(store: ManifestStore, listed: SnapshotRef, current: SnapshotRef | Non
     )
 
 
-def _compared(entry: Entry, older: list[Entry]) -> Entry:
+def _compared(entry: HistoryEntry, older: list[HistoryEntry]) -> HistoryEntry:
     before = older[0].rows if older else None
     if entry.rows is None or before is None:
         return entry

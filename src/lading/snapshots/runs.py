@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class RunOutput:
     """Where a run's shards go, as shardyfusion's records say it."""
 
     s3_prefix: str = ""
@@ -64,7 +64,7 @@ class RunRecord:
     given_up: bool = False  # its lease lapsed, and cleaning took it for dead
     checks: list[dict[str, Any]] | None = None  # how each check of lading.yaml went
     updated_at: str | None = None  # when the record was last written
-    output: Output = Output()
+    output: RunOutput = RunOutput()
 
     def alive(self, now: datetime | None = None) -> bool:
         """Whether the run may still be at work; one whose lease has lapsed is taken for dead."""
@@ -199,7 +199,7 @@ def start(
     tables: Sequence[str] = (),
     lease: timedelta = LEASE,
     action: str | None = None,
-    output: Output | None = None,
+    output: RunOutput | None = None,
 ) -> RunHandle:
     """Write a record that says `running` below `root`, and return the handle to it. `output` is where the
     shards go; None: below `root`, as by default."""
@@ -220,7 +220,7 @@ def start(
         host=socket.gethostname(),
         pid=os.getpid(),
         action=action,
-        output=output or Output(storage_of(root).prefix.rstrip("/")),
+        output=output or RunOutput(storage_of(root).prefix.rstrip("/")),
     )
     handle = RunHandle(RecordFile(root, record_folder(at, run_id)), record, lease)
     handle._write(record, now)
@@ -283,7 +283,7 @@ def list_runs(root: Where) -> tuple[list[Registered], list[str]]:
 
 def _typed(fields: dict[str, Any]) -> RunRecord | None:
     known = {name: fields[name] for name in RunRecord.__dataclass_fields__ if name in fields}
-    said = {name: fields[name] for name in Output.__dataclass_fields__ if name in fields}
+    said = {name: fields[name] for name in RunOutput.__dataclass_fields__ if name in fields}
     known["output"] = said
     try:
         return msgspec.convert(known, RunRecord)

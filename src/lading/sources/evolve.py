@@ -36,7 +36,7 @@ def evolve(
     new: Sequence[FoundFile],
     found: Sequence[FoundFile],
     *,
-    format: Format,
+    fmt: Format,
     read_options: Mapping[str, Any],
     name_columns: Sequence[str] = (),
     empty: Collection[str] = (),
@@ -45,7 +45,7 @@ def evolve(
     `found`, so that they don't depend on the order in which files arrive. `empty` are columns that are text
     only because no file had a value for them: they take the type of their first values."""
     plain = {column.name: column for column in columns if column.name not in name_columns}
-    look = _Look(plain, frozenset(empty), format, read_options)
+    look = _Look(plain, frozenset(empty), fmt, read_options)
     differing = look.differing(new)
     taken = {*RESERVED, *name_columns}  # refused when the file is staged, with its name
     differing = {name: why for name, why in differing.items() if name not in taken and name.strip()}
@@ -66,8 +66,8 @@ def evolve(
     return Evolution(evolved, because, tuple(changes))
 
 
-def _changed(column: Column, type: str | None) -> Column:
-    return column if type in (None, column.type) else Column(column.name, str(type), inferred=True)
+def _changed(column: Column, dtype: str | None) -> Column:
+    return column if dtype in (None, column.type) else Column(column.name, str(dtype), inferred=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class _Look:
             return types, {name: _because(kind, names[name]) for name, kind in types.items()}
         inferred = infer(
             files,
-            format=self.format,
+            fmt=self.format,
             read_options=self.read_options,
             names=self._headless,
             full_scan=True,

@@ -22,7 +22,7 @@ from lading.storage.folder import locked, write_atomic
 VERSION = "3.0"
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class ExtractionEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One extraction. What Fairway did not write is None: such an entry is no proof of anything."""
 
     extracted_dir: str  # relative to the project
@@ -48,7 +48,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
             spot=self.spot,
         )
 
-    def proven(self, proof: Proof) -> Entry:
+    def proven(self, proof: Proof) -> ExtractionEntry:
         return msgspec.structs.replace(
             self,
             archive_hash=proof.hash,
@@ -65,17 +65,17 @@ def entry_key(path: str) -> str:
     return f"archive:{path}"
 
 
-def load_extractions(path: Path) -> dict[str, Entry]:
+def load_extractions(path: Path) -> dict[str, ExtractionEntry]:
     """Entries by key; none when there is no file."""
     extractions = _read(path).get("extractions") or {}
     try:
-        return {key: msgspec.convert(value, Entry) for key, value in extractions.items()}
+        return {key: msgspec.convert(value, ExtractionEntry) for key, value in extractions.items()}
     except (msgspec.ValidationError, AttributeError) as error:
         raise _malformed(path, str(error)) from error
 
 
 def merge_extractions(
-    path: Path, lock: Path, change: Callable[[dict[str, Entry]], dict[str, Entry | None]]
+    path: Path, lock: Path, change: Callable[[dict[str, ExtractionEntry]], dict[str, ExtractionEntry | None]]
 ) -> None:
     """`change` gets the entries as they are now and gives those to write (None: to drop)."""
     with locked(lock):

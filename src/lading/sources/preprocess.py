@@ -25,7 +25,7 @@ from lading.config.archives import Preprocess
 from lading.errors import LadingError, PreprocessError
 from lading.layout.beside import inputs_beside, lock_of
 from lading.layout.project import PREPROCESSED, made_folder
-from lading.sources.archives.extract import Output
+from lading.sources.archives.extract import ExtractedFile
 from lading.sources.archives.index import Index, fill_fresh, is_whole, put_in_place, read_index, sweep
 from lading.sources.archives.input import Input, Proof, proof_of
 from lading.sources.archives.names import BadName, safe_name
@@ -93,35 +93,35 @@ class Preprocessed:
         self._project = project
         self._script = script
 
-    def folder_of(self, input: Input, relative: str) -> Path:
-        return self.folder / made_folder("all" if self._script.together else input.key, relative)
+    def folder_of(self, given: Input, relative: str) -> Path:
+        return self.folder / made_folder("all" if self._script.together else given.key, relative)
 
     def lock_of(self, folder: Path) -> Path:
         return folder.with_name(lock_of(folder.name))
 
-    def current(self, input: Input, relative: str, section: Mapping[str, Any], *, full: bool) -> Made | None:
+    def current(self, given: Input, relative: str, section: Mapping[str, Any], *, full: bool) -> Made | None:
         """The outputs, if running the script now would give the same. Writes nothing."""
-        folder = self.folder_of(input, relative)
-        proof = self._recorded(section.get(input.key), folder)
+        folder = self.folder_of(given, relative)
+        proof = self._recorded(section.get(given.key), folder)
         index = read_index(folder)
         if proof is None or index is None:
             return None
         if (index.sha256, index.made_by) != (proof.sha256, self._script.made_by):
             return None
-        if not is_whole(folder, index) or not input.is_still(proof, full=full):
+        if not is_whole(folder, index) or not given.is_still(proof, full=full):
             return None
-        return Made(input, folder, index, input.renewed(proof))
+        return Made(given, folder, index, given.renewed(proof))
 
-    def task(self, input: Input, relative: str) -> ScriptTask:
+    def task(self, given: Input, relative: str) -> ScriptTask:
         """The caller holds the folder's lock, from here to `finish`."""
-        folder = self.folder_of(input, relative)
+        folder = self.folder_of(given, relative)
         sweep(folder)
-        files = tuple((file.key, file.path) for file in input.files)
-        return ScriptTask(self._script, files, input.key, str(folder), relative, input.sha256)
+        files = tuple((file.key, file.path) for file in given.files)
+        return ScriptTask(self._script, files, given.key, str(folder), relative, given.sha256)
 
-    def finish(self, input: Input, relative: str, fresh: str, *, full: bool) -> Made:
-        folder = self.folder_of(input, relative)
-        moved = next((file for file in input.files if file.fingerprint is None and not unmoved(file)), None)
+    def finish(self, given: Input, relative: str, fresh: str, *, full: bool) -> Made:
+        folder = self.folder_of(given, relative)
+        moved = next((file for file in given.files if file.fingerprint is None and not unmoved(file)), None)
         if moved is not None:
             sweep(folder)
             raise PreprocessError(
@@ -129,7 +129,7 @@ class Preprocessed:
                 hint="run again when the file is complete; nothing was committed",
                 file=moved.key,
             )
-        return Made(input, folder, put_in_place(Path(fresh), folder), input.proof(full=full))
+        return Made(given, folder, put_in_place(Path(fresh), folder), given.proof(full=full))
 
     def entry(self, made: Made) -> dict[str, Any]:
         """Its place in the section `preprocessing` of manifest/<table>.json."""
@@ -156,7 +156,7 @@ class Preprocessed:
 def run_script(task: ScriptTask) -> str:
     """Run it into a fresh folder; its path, for `Preprocessed.finish`."""
 
-    def fill(fresh: Path) -> list[Output]:
+    def fill(fresh: Path) -> list[ExtractedFile]:
         _call(task, fresh)
         return _outputs(task, fresh)
 
@@ -204,7 +204,7 @@ def _linked(task: ScriptTask, folder: Path) -> Path:
     return folder
 
 
-def _outputs(task: ScriptTask, fresh: Path) -> list[Output]:
+def _outputs(task: ScriptTask, fresh: Path) -> list[ExtractedFile]:
     found = []
     for folder, folders, names in os.walk(fresh):
         for name in [*names, *(name for name in folders if os.path.islink(os.path.join(folder, name)))]:
@@ -217,7 +217,9 @@ def _outputs(task: ScriptTask, fresh: Path) -> list[Output]:
                 safe_name(relative)
             except BadName as problem:
                 raise _failed(task, f"it wrote a file whose name {relative!r} {problem}") from None
-            found.append(Output(relative, stat.st_size, time_ns(stat), digest(path, utf8=False).sha256))
+            found.append(
+                ExtractedFile(relative, stat.st_size, time_ns(stat), digest(path, utf8=False).sha256)
+            )
     return found
 
 

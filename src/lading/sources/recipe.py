@@ -23,7 +23,7 @@ _READING = 3
 def recipe(
     *,
     columns: Sequence[Column],
-    format: Format,
+    fmt: Format,
     read_options: Mapping[str, Any],
     columns_from_name: str | None,
     order_by: str | None,
@@ -40,8 +40,8 @@ def recipe(
     """Hex SHA-256 over a canonical JSON of all of it; the order of read options doesn't count."""
     facts: dict[str, Any] = {
         "reading": _READING,
-        "columns": [[column.name, column.type, *_how(column, format)] for column in columns],
-        "format": format,
+        "columns": [[column.name, column.type, *_how(column, fmt)] for column in columns],
+        "format": fmt,
         "read_options": dict(read_options),
         "columns_from_name": columns_from_name,
         "order_by": order_by,
@@ -65,9 +65,9 @@ def recipe(
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _how(column: Column, format: Format) -> list[str]:
+def _how(column: Column, fmt: Format) -> list[str]:
     """Where a type that was inferred takes fewer values than one that a person wrote."""
-    by_value = format in ("csv", "tsv", "json") and column.type not in ("string", "boolean")
+    by_value = fmt in ("csv", "tsv", "json") and column.type not in ("string", "boolean")
     return ["inferred"] if column.inferred and by_value else []
 
 

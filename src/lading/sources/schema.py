@@ -31,11 +31,11 @@ _HEAD = """\
 """
 
 
-def was_inferred(type: str, because: str) -> bool:
+def was_inferred(dtype: str, because: str) -> bool:
     """Whether the evidence of a column is for the type that it has. Without evidence a person wrote it, and
     where the two differ a person changed it. Older files have only `struct` or `array` of a nested type."""
-    shape = re.escape(type.partition("<")[0])
-    return re.match(rf"(?:{re.escape(type)}|{shape})(?![<(\w])", because) is not None
+    shape = re.escape(dtype.partition("<")[0])
+    return re.match(rf"(?:{re.escape(dtype)}|{shape})(?![<(\w])", because) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +145,8 @@ class _File:
         if name in RESERVED:
             self._fail(entry["name"], f"the column name {name!r} is reserved for lading", "rename the column")
         try:
-            type, because = canonical_type(kind), self._text(entry.get("because"))
-            return Column(name, type, inferred=was_inferred(type, because)), because
+            dtype, because = canonical_type(kind), self._text(entry.get("because"))
+            return Column(name, dtype, inferred=was_inferred(dtype, because)), because
         except ValueError as error:
             self._fail(entry["type"], f"`type` {kind!r} of column {name!r}: {error}", "use a Spark SQL type")
 

@@ -35,7 +35,7 @@ def stage(
     files: Sequence[FoundFile],
     *,
     folder: Path,
-    format: Format,
+    fmt: Format,
     read_options: Mapping[str, Any],
     columns: tuple[Column, ...],
     name_values: Mapping[str, Mapping[str, str | None]],
@@ -45,14 +45,14 @@ def stage(
     """Check each file's columns and link it below `folder`; files without a record are left out, and so
     are those that don't do if there is an `aside` to be told of them."""
     names = tuple(next(iter(name_values.values()), {}))
-    check = _Check(format, read_options, columns, names, drift)
+    check = _Check(fmt, read_options, columns, names, drift)
     groups: dict[_Head, list[FoundFile]] = {}
     for found in files:
         with _or_aside(found, aside):
             head = check.head(found)
             if head is not None:
                 groups.setdefault(head, []).append(found)
-    links = _Links(format, name_values, read_options)
+    links = _Links(fmt, name_values, read_options)
     staged = []
     for number, (head, members) in enumerate(groups.items()):
         group = folder / f"g{number:04d}"
@@ -69,21 +69,21 @@ def stage(
 def refusals(
     files: Sequence[FoundFile],
     *,
-    format: Format,
+    fmt: Format,
     read_options: Mapping[str, Any],
     columns: tuple[Column, ...],
     columns_from_name: str | None,
     drift: Drift,
 ) -> Iterator[SourceError]:
     """What `stage` would refuse the files for, by their names and their heads alone."""
-    check = _Check(format, read_options, columns, name_columns(columns_from_name), drift)
+    check = _Check(fmt, read_options, columns, name_columns(columns_from_name), drift)
     for found in files:
         try:
             if columns_from_name is not None:
                 values_in_name(columns_from_name, [found], columns)
-            if format != "parquet":
+            if fmt != "parquet":
                 encoding = str(read_options.get("encoding", "utf-8"))
-                refuse_what_is_no_text(found.key, found.path, format, encoding)
+                refuse_what_is_no_text(found.key, found.path, fmt, encoding)
             check.head(found)
         except SourceError as error:
             yield error
@@ -185,15 +185,15 @@ class _Links:
 
     def __init__(
         self,
-        format: Format,
+        fmt: Format,
         name_values: Mapping[str, Mapping[str, str | None]],
         read_options: Mapping[str, Any],
     ) -> None:
-        self._format = format
+        self._format = fmt
         self._values = name_values
-        self._dialect = Dialect.of(read_options, format)
+        self._dialect = Dialect.of(read_options, fmt)
         plain = codecs.lookup(self._dialect.encoding).name in ("utf-8", "utf-8-sig", "ascii")
-        self._to_utf8 = format == "fixed_width" and not plain
+        self._to_utf8 = fmt == "fixed_width" and not plain
         self._made: set[str] = set()
 
     def _copying(self, found: FoundFile) -> Copying:

@@ -32,24 +32,24 @@ def arrow_schema(spark_schema: st.StructType) -> pa.Schema:
     )
 
 
-def is_nested(type: st.DataType) -> bool:
+def is_nested(dtype: st.DataType) -> bool:
     """Whether Arrow can't sort by a column of this type."""
-    return isinstance(type, (st.ArrayType, st.MapType, st.StructType))
+    return isinstance(dtype, (st.ArrayType, st.MapType, st.StructType))
 
 
-def _arrow_type(type: st.DataType, column: str) -> pa.DataType:
-    if isinstance(type, st.DecimalType):
-        return pa.decimal128(type.precision, type.scale)
-    if isinstance(type, st.ArrayType):
-        return pa.list_(pa.field("element", _arrow_type(type.elementType, column)))
-    if isinstance(type, st.MapType):
-        return pa.map_(_arrow_type(type.keyType, column), _arrow_type(type.valueType, column))
-    if isinstance(type, st.StructType):
-        return pa.struct([pa.field(field.name, _arrow_type(field.dataType, column)) for field in type])
-    plain = _PLAIN.get(type.__class__)
+def _arrow_type(dtype: st.DataType, column: str) -> pa.DataType:
+    if isinstance(dtype, st.DecimalType):
+        return pa.decimal128(dtype.precision, dtype.scale)
+    if isinstance(dtype, st.ArrayType):
+        return pa.list_(pa.field("element", _arrow_type(dtype.elementType, column)))
+    if isinstance(dtype, st.MapType):
+        return pa.map_(_arrow_type(dtype.keyType, column), _arrow_type(dtype.valueType, column))
+    if isinstance(dtype, st.StructType):
+        return pa.struct([pa.field(field.name, _arrow_type(field.dataType, column)) for field in dtype])
+    plain = _PLAIN.get(dtype.__class__)
     if plain is None:
         raise PipelineError(
-            f"column {column!r} has the Spark type {type.simpleString()}, which a part can't hold",
+            f"column {column!r} has the Spark type {dtype.simpleString()}, which a part can't hold",
             hint="cast it to another type in the table's transform",
         )
     return plain

@@ -19,46 +19,46 @@ _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _DAY = 86_400
 
 
-def bucket_ticks(size: int | str | None, type: st.DataType, column: str, table: str) -> int | None:
+def bucket_ticks(size: int | str | None, dtype: st.DataType, column: str, table: str) -> int | None:
     """A bucket's width in ticks of the order column; None when there is one bucket for all."""
     if size is None:
         return None
-    if isinstance(type, _INTS):
+    if isinstance(dtype, _INTS):
         if isinstance(size, int):
-            return _within(size, size, type, column, table)
-        raise _misfit(size, type, column, table, "give a number, such as 100")
-    if not isinstance(type, (st.DateType, st.TimestampType, st.TimestampNTZType)):
+            return _within(size, size, dtype, column, table)
+        raise _misfit(size, dtype, column, table, "give a number, such as 100")
+    if not isinstance(dtype, (st.DateType, st.TimestampType, st.TimestampNTZType)):
         raise _misfit(
-            size, type, column, table, "remove this key; only ints, dates and timestamps have buckets"
+            size, dtype, column, table, "remove this key; only ints, dates and timestamps have buckets"
         )
     seconds = _seconds(size)
     if seconds is None:
-        raise _misfit(size, type, column, table, "give a duration, such as 7d")
-    if not isinstance(type, st.DateType):
-        return _within(seconds * 1_000_000, size, type, column, table)
+        raise _misfit(size, dtype, column, table, "give a duration, such as 7d")
+    if not isinstance(dtype, st.DateType):
+        return _within(seconds * 1_000_000, size, dtype, column, table)
     if seconds % _DAY:
-        raise _misfit(size, type, column, table, "give whole days, such as 1d or 30d")
-    return _within(seconds // _DAY, size, type, column, table)
+        raise _misfit(size, dtype, column, table, "give whole days, such as 1d or 30d")
+    return _within(seconds // _DAY, size, dtype, column, table)
 
 
-def _within(ticks: int, size: int | str, type: st.DataType, column: str, table: str) -> int:
+def _within(ticks: int, size: int | str, dtype: st.DataType, column: str, table: str) -> int:
     if ticks < 2**63:
         return ticks
-    raise _misfit(size, type, column, table, "remove this key to have one bucket for all rows")
+    raise _misfit(size, dtype, column, table, "remove this key to have one bucket for all rows")
 
 
-def bucket_column(column: str, type: st.DataType, ticks: int) -> Column:
+def bucket_column(column: str, dtype: st.DataType, ticks: int) -> Column:
     """The bucket of a row, rounded down also below zero."""
-    tick = _tick(F.col(_quoted(column)), type)
+    tick = _tick(F.col(_quoted(column)), dtype)
     width = F.lit(ticks).cast("bigint")
     remainder = tick % width
     return F.call_function("div", tick, width) - F.when(remainder < 0, 1).otherwise(0)
 
 
-def _tick(column: Column, type: st.DataType) -> Column:
-    if isinstance(type, st.DateType):
+def _tick(column: Column, dtype: st.DataType) -> Column:
+    if isinstance(dtype, st.DateType):
         return F.unix_date(column).cast("bigint")
-    if isinstance(type, (st.TimestampType, st.TimestampNTZType)):
+    if isinstance(dtype, (st.TimestampType, st.TimestampNTZType)):
         return F.unix_micros(column.cast("timestamp"))  # the session's zone is UTC
     return column.cast("bigint")
 
@@ -72,9 +72,9 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _misfit(size: int | str, type: st.DataType, column: str, table: str, remedy: str) -> ConfigError:
+def _misfit(size: int | str, dtype: st.DataType, column: str, table: str, remedy: str) -> ConfigError:
     return ConfigError(
-        f"bucket_size {size} does not fit the order column {column!r}, which is {type.simpleString()}",
+        f"bucket_size {size} does not fit the order column {column!r}, which is {dtype.simpleString()}",
         hint=f"tables.{table}.bucket_size: {remedy}",
         table=table,
     )

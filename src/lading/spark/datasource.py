@@ -38,7 +38,7 @@ class Door(Protocol):
     def schema(self) -> pa.Schema:
         """The columns that are to be read."""
 
-    def accepts(self, filter: Predicate) -> bool:
+    def accepts(self, kept: Predicate) -> bool:
         """Whether `filter` means the same to lading as to Spark, so that files may be left out by it."""
 
     def tasks(self, filters: Sequence[Predicate]) -> list[bytes]:
@@ -98,8 +98,8 @@ class _FilteringReader(_TableReader):
     def pushFilters(self, filters: list[ds.Filter]) -> Iterable[ds.Filter]:  # noqa: N802 (Spark's name)
         """Files are left out by what lading understands; Spark applies every filter once more, since it
         costs little and then no difference between the two can ever show."""
-        for filter in filters:
-            predicate = _predicate(filter)
+        for kept in filters:
+            predicate = _predicate(kept)
             if predicate is not None and self._door.accepts(predicate):
                 self._filters.append(predicate)
         return filters
@@ -132,25 +132,25 @@ def _checked(schema: st.StructType, table: pa.Schema) -> list[str]:
     return [field.name for field in schema]
 
 
-def _predicate(filter: ds.Filter) -> Predicate | None:
+def _predicate(kept: ds.Filter) -> Predicate | None:
     """What lading has a word for; None for the rest, and for fields inside of structs."""
-    if isinstance(filter, ds.Not):
-        inner = _predicate(filter.child)
+    if isinstance(kept, ds.Not):
+        inner = _predicate(kept.child)
         return None if inner is None else Not(inner)
-    path: tuple[str, ...] = getattr(filter, "attribute", ())
+    path: tuple[str, ...] = getattr(kept, "attribute", ())
     if len(path) != 1:
         return None
-    column, value = path[0], getattr(filter, "value", None)
-    op = _OPS.get(type(filter).__name__)
+    column, value = path[0], getattr(kept, "value", None)
+    op = _OPS.get(type(kept).__name__)
     if op is not None:
         return Compare(column, op, value)
-    if isinstance(filter, ds.In):
+    if isinstance(kept, ds.In):
         return In(column, tuple(value or ()))
-    if isinstance(filter, ds.IsNull):
+    if isinstance(kept, ds.IsNull):
         return IsNull(column)
-    if isinstance(filter, ds.IsNotNull):
+    if isinstance(kept, ds.IsNotNull):
         return Not(IsNull(column))
-    if isinstance(filter, ds.StringStartsWith):
+    if isinstance(kept, ds.StringStartsWith):
         return Like(column, f"{str(value).translate(_LIKE)}%")
     return None
 
@@ -171,19 +171,19 @@ _PLAIN: Mapping[pa.DataType, st.DataType] = {
 }
 
 
-def _spark_type(type: pa.DataType, column: str) -> st.DataType:
-    if pa.types.is_decimal128(type):
-        return st.DecimalType(type.precision, type.scale)
-    if pa.types.is_list(type):
-        return st.ArrayType(_spark_type(type.value_type, column))
-    if pa.types.is_map(type):
-        return st.MapType(_spark_type(type.key_type, column), _spark_type(type.item_type, column))
-    if pa.types.is_struct(type):
-        return st.StructType([st.StructField(field.name, _spark_type(field.type, column)) for field in type])
-    plain = _PLAIN.get(type)
+def _spark_type(dtype: pa.DataType, column: str) -> st.DataType:
+    if pa.types.is_decimal128(dtype):
+        return st.DecimalType(dtype.precision, dtype.scale)
+    if pa.types.is_list(dtype):
+        return st.ArrayType(_spark_type(dtype.value_type, column))
+    if pa.types.is_map(dtype):
+        return st.MapType(_spark_type(dtype.key_type, column), _spark_type(dtype.item_type, column))
+    if pa.types.is_struct(dtype):
+        return st.StructType([st.StructField(field.name, _spark_type(field.type, column)) for field in dtype])
+    plain = _PLAIN.get(dtype)
     if plain is None:
         raise PipelineError(
-            f"column {column!r} is {type} in the parts, which Spark has no type for",
+            f"column {column!r} is {dtype} in the parts, which Spark has no type for",
             hint="leave it out with the option columns",
         )
     return plain

@@ -118,14 +118,14 @@ def _bucket_width(job: IngestJob, frame: DataFrame) -> int | None:
             hint=f"tables.{job.table}.order_by: one of {', '.join(frame.columns)}",
             table=job.table,
         )
-    type = frame.schema[job.order_by].dataType
-    if is_nested(type):
+    dtype = frame.schema[job.order_by].dataType
+    if is_nested(dtype):
         raise ConfigError(
-            f"{job.table} can't be ordered by {job.order_by!r}, which is {type.simpleString()}",
+            f"{job.table} can't be ordered by {job.order_by!r}, which is {dtype.simpleString()}",
             hint=f"tables.{job.table}.order_by: choose a column of a plain type",
             table=job.table,
         )
-    return bucket_ticks(job.bucket_size, type, job.order_by, job.table)
+    return bucket_ticks(job.bucket_size, dtype, job.order_by, job.table)
 
 
 def _keyed(frame: DataFrame, order_by: str, *, sources: bool) -> BadRowProbe:
@@ -144,8 +144,8 @@ def _with_tie(frame: DataFrame) -> DataFrame:
     return frame.withColumn(TIE, F.xxhash64(*hashed))
 
 
-def _has_map(type: st.DataType) -> bool:
-    return "map<" in type.simpleString()  # Spark hashes no maps
+def _has_map(dtype: st.DataType) -> bool:
+    return "map<" in dtype.simpleString()  # Spark hashes no maps
 
 
 def _spread(spark: SparkSession, job: IngestJob, frame: DataFrame, width: int | None) -> DataFrame:

@@ -148,7 +148,7 @@ class _Describing:
             unread = {c.name: c for c, is_null in zip(spec.columns, nulls, strict=True) if is_null}
             return fault(
                 text,
-                format=spec.format,
+                fmt=spec.format,
                 options=spec.read_options,
                 names=self._file.names,
                 unread=unread,

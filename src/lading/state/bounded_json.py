@@ -12,10 +12,10 @@ import msgspec
 MAX_DEPTH = 100
 
 
-def decode(data: bytes | str | msgspec.Raw, type: Any = Any) -> Any:
+def decode(data: bytes | str | msgspec.Raw, dtype: Any = Any) -> Any:
     """As `msgspec.json.decode`; a text that is nested too deeply is a `msgspec.DecodeError`, too."""
     try:
-        value = msgspec.json.decode(data, type=type)
+        value = msgspec.json.decode(data, type=dtype)
     except RecursionError:
         raise _too_deep() from None
     refuse_deep(value)

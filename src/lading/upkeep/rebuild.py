@@ -30,7 +30,7 @@ from lading.state.frame import FORMAT_VERSION, LogHeader
 from lading.state.tables import StateMeta
 from lading.storage.folder import fsync_dir
 from lading.storage.place import Where, folder_of, last_step, place_of, storage_of
-from lading.upkeep.salvage import Published, header_of, own_pointer, salvaged_state
+from lading.upkeep.salvage import PublishedState, header_of, own_pointer, salvaged_state
 from lading.upkeep.walk import parquet_files, walk_files
 
 
@@ -60,7 +60,7 @@ class Recovered:
         return self.found_in == "log" and not self.undecided
 
 
-def recover(where: Place, *, key: str | None = None, published: Published | None = None) -> Recovered:
+def recover(where: Place, *, key: str | None = None, published: PublishedState | None = None) -> Recovered:
     """The best state there is. Writes nothing."""
     table = _whole_log(where)
     if table is not None:
@@ -72,7 +72,7 @@ def recover(where: Place, *, key: str | None = None, published: Published | None
     return _from_files(where, key)
 
 
-def restore(where: Where, *, key: str | None = None, published: Published | None = None) -> Restored:
+def restore(where: Where, *, key: str | None = None, published: PublishedState | None = None) -> Restored:
     """Put a log in place that can be opened; one that is whole is left alone. Writes manifest.json too,
     for a table that has buckets. `published` is what readers see; None: what the pointer in the table's own
     directory names."""
@@ -160,7 +160,9 @@ def _id_in_header(where: Place) -> str | None:
     return header.table_id if header is not None else None
 
 
-def _written_anew(where: Place, found: Recovered, published: Published) -> tuple[tuple[str, ...], TableState]:
+def _written_anew(
+    where: Place, found: Recovered, published: PublishedState
+) -> tuple[tuple[str, ...], TableState]:
     """What was kept of the damaged log, and the state as the beginning of the new one."""
     log = log_of(where)
     given = max(found.state.sequence, log.last_number())

@@ -33,7 +33,7 @@ from lading.storage.place import Where, place_of, storage_of
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedState:
     """The snapshot that readers see, wherever its manifest is kept."""
 
     current: SnapshotRef | None
@@ -54,7 +54,7 @@ class Salvaged:
     lost: tuple[str, ...]  # in words
 
 
-def salvaged_state(where: Where, published: Published | None = None) -> Salvaged | None:
+def salvaged_state(where: Where, published: PublishedState | None = None) -> Salvaged | None:
     """The furthest state that checkpoint, snapshot and log give; None if none of them can be read. Without
     `published` it is what the pointer in the table's own directory names."""
     where = place_of(where)
@@ -67,7 +67,7 @@ def salvaged_state(where: Where, published: Published | None = None) -> Salvaged
     return Salvaged(name, state, tuple(_lost(log, state)))
 
 
-def own_pointer(where: Where) -> Published:
+def own_pointer(where: Where) -> PublishedState:
     """What the pointer in a table's own directory says, nothing when there is none or it can't be read."""
 
     place = place_of(where)
@@ -79,12 +79,12 @@ def own_pointer(where: Where) -> Published:
 
     try:
         if folder is None:
-            return Published(None, members)
+            return PublishedState(None, members)
         current = parse_pointer((folder / POINTER).read_bytes())
     except (OSError, LadingError):
-        return Published(None, members)
+        return PublishedState(None, members)
     leads_out = ".." in current.ref.split("/") or current.ref.startswith("/")
-    return Published(None if leads_out else current, members)
+    return PublishedState(None if leads_out else current, members)
 
 
 def header_of(where: Where) -> LogHeader | None:
@@ -97,7 +97,7 @@ def _checkpoint(where: Place) -> tuple[str, TableState] | None:
     return next((one for one in found if one is not None), None)
 
 
-def _snapshot(where: Place, published: Published) -> tuple[str, TableState] | None:
+def _snapshot(where: Place, published: PublishedState) -> tuple[str, TableState] | None:
     if published.current is None:
         return None
     try:
@@ -154,7 +154,9 @@ def _lost(log: Salvage, state: TableState) -> list[str]:
     return lost
 
 
-def published_at(where: Where, store: ManifestStore | str | None, s3: Mapping[str, str] | None) -> Published:
+def published_at(
+    where: Where, store: ManifestStore | str | None, s3: Mapping[str, str] | None
+) -> PublishedState:
     """The snapshot of the table at `where` that `store` (or its own place) names as current, if it has one.
     A pointer that is damaged is no help; a store that doesn't answer is an error: there may be a snapshot."""
     opened = store_at(str(where), store, s3)
@@ -162,7 +164,7 @@ def published_at(where: Where, store: ManifestStore | str | None, s3: Mapping[st
         current = opened.load_current()
     except ManifestParseError:
         current = None
-    return Published(
+    return PublishedState(
         current,
         lambda ref: open_members(opened, ref.ref, place_of(where), check=True),
         highest=max((one.sequence or 0 for one in history(opened)), default=0),

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lading.errors import PredicateError
 from lading.where.bounds import bound_kind
-from lading.where.literal import Place, place
+from lading.where.literal import Position, place
 from lading.where.text import parse
 from lading.where.tree import (
     And,
@@ -67,10 +67,10 @@ def bind(where: Predicate, schema: pa.Schema) -> Predicate:
             places = [_place(column, value, at, schema) for value in values]
             return In(column, tuple(dict.fromkeys(p.at for p in places if p.exact)), at)
         case Like(column, _, at):
-            type = _type_of(column, at, schema)
-            if bound_kind(type) != "str":
+            dtype = _type_of(column, at, schema)
+            if bound_kind(dtype) != "str":
                 raise _unfit(
-                    column, at, f"`like` needs text, but it is {type}", "compare it with = or <", schema
+                    column, at, f"`like` needs text, but it is {dtype}", "compare it with = or <", schema
                 )
             return where
 
@@ -82,7 +82,7 @@ def list_columns(schema: pa.Schema) -> str:
     return "columns: " + (", ".join(shown) or "none yet") + (f" and {more} more" if more > 0 else "")
 
 
-def _compare(column: str, op: Op, found: Place, at: int) -> Predicate:
+def _compare(column: str, op: Op, found: Position, at: int) -> Predicate:
     never = In(column, (), at)
     if op == "=":
         return Compare(column, "=", found.at, at) if found.exact else never
@@ -96,10 +96,10 @@ def _compare(column: str, op: Op, found: Place, at: int) -> Predicate:
     return Compare(column, op, found.at, at)
 
 
-def _place(column: str, value: Any, at: int, schema: pa.Schema) -> Place:
-    type = _type_of(column, at, schema)
+def _place(column: str, value: Any, at: int, schema: pa.Schema) -> Position:
+    dtype = _type_of(column, at, schema)
     try:
-        return place(value, type)
+        return place(value, dtype)
     except PredicateError as error:
         raise _unfit(column, at, error.message, error.hint, schema) from None
 

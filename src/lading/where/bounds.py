@@ -25,93 +25,93 @@ _LAST_CODE_POINT = 0x10FFFF
 _MICROSECONDS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 
 
-def bound_kind(type: pa.DataType) -> str | None:
+def bound_kind(dtype: pa.DataType) -> str | None:
     """What the bounds of this type mean; None for a type without an order (list, struct, map, …)."""
-    if pa.types.is_dictionary(type):
-        return bound_kind(type.value_type)
+    if pa.types.is_dictionary(dtype):
+        return bound_kind(dtype.value_type)
     for test, kind in _PLAIN_KINDS:
-        if test(type):
+        if test(dtype):
             return kind
-    if pa.types.is_timestamp(type):
-        return f"timestamp[{type.unit}]" + (" with zone" if type.tz else "")
-    if pa.types.is_time(type):
-        return f"time[{type.unit}]"
-    if pa.types.is_duration(type):
-        return f"duration[{type.unit}]"
-    if pa.types.is_decimal(type):
-        return f"decimal{_decimal_width(type)}[{type.scale}]"
+    if pa.types.is_timestamp(dtype):
+        return f"timestamp[{dtype.unit}]" + (" with zone" if dtype.tz else "")
+    if pa.types.is_time(dtype):
+        return f"time[{dtype.unit}]"
+    if pa.types.is_duration(dtype):
+        return f"duration[{dtype.unit}]"
+    if pa.types.is_decimal(dtype):
+        return f"decimal{_decimal_width(dtype)}[{dtype.scale}]"
     return None
 
 
-def tick_of(bound: Bound | None, type: pa.DataType) -> int:
+def tick_of(bound: Bound | None, dtype: pa.DataType) -> int:
     """The tick of an order value: an int as it is, days, microseconds; 0 for what has none."""
     if not isinstance(bound, int):
         return 0
-    if pa.types.is_timestamp(type):
-        multiply, divide = _MICROSECONDS[type.unit]
+    if pa.types.is_timestamp(dtype):
+        multiply, divide = _MICROSECONDS[dtype.unit]
         return bound * multiply // divide
-    return bound if bound_kind(type) in ("int", "date") else 0
+    return bound if bound_kind(dtype) in ("int", "date") else 0
 
 
-def comparable_type(type: pa.DataType) -> pa.DataType:
+def comparable_type(dtype: pa.DataType) -> pa.DataType:
     """The type to compare a column in, without loss: pyarrow has no kernels for some."""
-    if pa.types.is_dictionary(type):
-        return comparable_type(type.value_type)
-    if pa.types.is_string_view(type):
+    if pa.types.is_dictionary(dtype):
+        return comparable_type(dtype.value_type)
+    if pa.types.is_string_view(dtype):
         return pa.string()
-    if pa.types.is_binary_view(type):
+    if pa.types.is_binary_view(dtype):
         return pa.binary()
-    if pa.types.is_float16(type):
+    if pa.types.is_float16(dtype):
         return pa.float32()
-    if pa.types.is_duration(type):
+    if pa.types.is_duration(dtype):
         return pa.int64()
-    if pa.types.is_date64(type):
+    if pa.types.is_date64(dtype):
         return pa.date32()
-    if pa.types.is_decimal(type) and type.bit_width < 128:
-        return pa.decimal128(type.precision, type.scale)
-    return type
+    if pa.types.is_decimal(dtype) and dtype.bit_width < 128:
+        return pa.decimal128(dtype.precision, dtype.scale)
+    return dtype
 
 
-def to_bound(value: Any, type: pa.DataType) -> Bound | None:
+def to_bound(value: Any, dtype: pa.DataType) -> Bound | None:
     """A value of `type` (a Python value or an Arrow scalar) as a bound; None for null, NaN, no order."""
-    if pa.types.is_dictionary(type):
-        type = type.value_type
-    kind = bound_kind(type)
+    if pa.types.is_dictionary(dtype):
+        dtype = dtype.value_type
+    kind = bound_kind(dtype)
     if kind is None:
         return None
-    scalar = value if isinstance(value, pa.Scalar) else pa.scalar(value, type)
+    scalar = value if isinstance(value, pa.Scalar) else pa.scalar(value, dtype)
     if pa.types.is_dictionary(scalar.type):
-        scalar = scalar.cast(type)
+        scalar = scalar.cast(dtype)
     if not scalar.is_valid:
         return None
-    return _scalar_bound(scalar, type, kind)
+    return _scalar_bound(scalar, dtype, kind)
 
 
-def from_bound(bound: Bound, type: pa.DataType) -> pa.Scalar:
+def from_bound(bound: Bound, dtype: pa.DataType) -> pa.Scalar:
     """The Arrow scalar that a bound of `type` stands for (of the value type, for a dictionary)."""
-    if pa.types.is_dictionary(type):
-        type = type.value_type
-    if pa.types.is_boolean(type):
-        return pa.scalar(bool(bound), type)
-    if pa.types.is_date64(type):
+    if pa.types.is_dictionary(dtype):
+        dtype = dtype.value_type
+    if pa.types.is_boolean(dtype):
+        return pa.scalar(bool(bound), dtype)
+    if pa.types.is_date64(dtype):
         assert isinstance(bound, int)
-        return pa.scalar(bound * 86_400_000, type)
-    if pa.types.is_decimal(type):
+        return pa.scalar(bound * 86_400_000, dtype)
+    if pa.types.is_decimal(dtype):
         assert isinstance(bound, bytes)
-        return pa.scalar(_scaled(decimal_number(bound), type.scale), type)
-    return pa.scalar(bound, type)
+        return pa.scalar(_scaled(decimal_number(bound), dtype.scale), dtype)
+    return pa.scalar(bound, dtype)
 
 
 def zone_of(column: pa.ChunkedArray | pa.Array) -> Zone | None:
     """The exact zone of a column; None for a type without an order. NaN is left out of min and max."""
-    type = column.type
-    if bound_kind(type) is None:
+    dtype = column.type
+    if bound_kind(dtype) is None:
         return None
-    comparable = comparable_type(type)
-    if comparable != type:
+    comparable = comparable_type(dtype)
+    if comparable != dtype:
         column = column.cast(comparable, safe=False)
     ends = pc.min_max(column)
-    return shorten(Zone(to_bound(ends["min"], type), to_bound(ends["max"], type), column.null_count))
+    return shorten(Zone(to_bound(ends["min"], dtype), to_bound(ends["max"], dtype), column.null_count))
 
 
 def merge_zones(zones: Iterable[Zone | None]) -> Zone | None:
@@ -143,9 +143,9 @@ def next_prefix(prefix: str | bytes) -> str | bytes | None:
     return text[:-1] + chr(code)
 
 
-def decimal_bound(unscaled: int, type: pa.DataType) -> bytes:
+def decimal_bound(unscaled: int, dtype: pa.DataType) -> bytes:
     """An unscaled decimal as bytes in numeric order: big-endian, moved up by half the range."""
-    width = _decimal_width(type)
+    width = _decimal_width(dtype)
     return (unscaled + (1 << (8 * width - 1))).to_bytes(width, "big")
 
 
@@ -169,8 +169,8 @@ _PLAIN_KINDS = (
 )
 
 
-def _decimal_width(type: pa.DataType) -> int:
-    return 33 if pa.types.is_decimal256(type) else 17
+def _decimal_width(dtype: pa.DataType) -> int:
+    return 33 if pa.types.is_decimal256(dtype) else 17
 
 
 def _scaled(unscaled: int, scale: int) -> Decimal:
@@ -179,7 +179,7 @@ def _scaled(unscaled: int, scale: int) -> Decimal:
     return Decimal((sign, digits, -scale))
 
 
-def _scalar_bound(scalar: pa.Scalar, type: pa.DataType, kind: str) -> Bound | None:
+def _scalar_bound(scalar: pa.Scalar, dtype: pa.DataType, kind: str) -> Bound | None:
     if kind == "date":
         days = scalar.value if pa.types.is_date32(scalar.type) else scalar.value // 86_400_000
         return int(days)
@@ -187,7 +187,7 @@ def _scalar_bound(scalar: pa.Scalar, type: pa.DataType, kind: str) -> Bound | No
         return int(scalar.as_py() if pa.types.is_integer(scalar.type) else scalar.value)
     value = scalar.as_py()
     if kind.startswith("decimal"):
-        return decimal_bound(int(Fraction(value) * Fraction(10) ** type.scale), type)
+        return decimal_bound(int(Fraction(value) * Fraction(10) ** dtype.scale), dtype)
     if kind == "float":
         number = float(value)
         return None if math.isnan(number) else number

@@ -52,13 +52,13 @@ def _comparison(where: Compare, schema: pa.Schema) -> Callable[[pa.RecordBatch],
     """A lookup's filter: the same function that the expression stands for, without the engine around it,
     whose start takes longer than the comparison."""
     own = schema.field(where.column).type
-    type = _compared_as(own)
+    dtype = _compared_as(own)
     compare = pc.get_function(_FUNCTIONS[where.op])
-    at, value = schema.get_field_index(where.column), from_bound(where.value, type)
+    at, value = schema.get_field_index(where.column), from_bound(where.value, dtype)
 
     def kept(batch: pa.RecordBatch) -> pa.RecordBatch:
         column = batch.column(at)
-        return batch.filter(compare.call([column if type == own else column.cast(type), value]))
+        return batch.filter(compare.call([column if dtype == own else column.cast(dtype), value]))
 
     return kept
 
@@ -75,8 +75,8 @@ def to_arrow(where: Predicate, schema: pa.Schema) -> pc.Expression:
         case IsNull(column):
             return pc.field(column).is_null()
         case Compare(column, op, value):
-            field, type = _field(column, schema)
-            return _OPERATORS[op](field, pc.scalar(from_bound(value, type)))
+            field, dtype = _field(column, schema)
+            return _OPERATORS[op](field, pc.scalar(from_bound(value, dtype)))
         case In(column, values):
             return _in(column, values, schema)
         case Like(column, pattern):
@@ -106,33 +106,33 @@ def without_sources(
 
 def _field(column: str, schema: pa.Schema) -> tuple[pc.Expression, pa.DataType]:
     own = schema.field(column).type
-    type = _compared_as(own)
+    dtype = _compared_as(own)
     field = pc.field(column)
-    return (field if type == own else field.cast(type)), type
+    return (field if dtype == own else field.cast(dtype)), dtype
 
 
 def _compared_as(own: pa.DataType) -> pa.DataType:
-    type = comparable_type(own)
+    dtype = comparable_type(own)
     # So that a literal may have any length.
-    return pa.binary() if pa.types.is_fixed_size_binary(type) else type
+    return pa.binary() if pa.types.is_fixed_size_binary(dtype) else dtype
 
 
 def _in(column: str, values: Sequence[Bound], schema: pa.Schema) -> pc.Expression:
-    field, type = _field(column, schema)
+    field, dtype = _field(column, schema)
     found: Any = pc.scalar(False)
     if values:
-        if pa.types.is_floating(type) and 0.0 in values:
+        if pa.types.is_floating(dtype) and 0.0 in values:
             values = (*values, 0.0, -0.0)  # equal, but not to a hash table
-        found = field.isin(pa.array([from_bound(value, type) for value in values], type))
+        found = field.isin(pa.array([from_bound(value, dtype) for value in values], dtype))
     # Arrow answers false for null; SQL says null.
     return pc.if_else(field.is_valid(), found, pc.scalar(pa.scalar(None, pa.bool_())))
 
 
 def _like(column: str, pattern: str, schema: pa.Schema) -> pc.Expression:
-    field, type = _field(column, schema)
+    field, dtype = _field(column, schema)
     prefix, rest = like_prefix(pattern)
     if not rest:
-        return field == pc.scalar(pa.scalar(prefix, type))
+        return field == pc.scalar(pa.scalar(prefix, dtype))
     if rest == "%":
         return pc.starts_with(field, prefix)
     return pc.match_substring_regex(field, rf"(?s)\A{re.escape(prefix)}{_regex(rest)}\z")

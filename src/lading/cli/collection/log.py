@@ -22,7 +22,7 @@ KeyColumn = Annotated[
 ]
 
 
-def compact(ctx: typer.Context, dir: Dir, json: Json = False) -> None:
+def compact(ctx: typer.Context, folder: Dir, json: Json = False) -> None:
     """Drop a log's history and keep its live members.
 
     Writes a checkpoint first, then an empty log. If it is killed in between, the old log still opens. In a
@@ -34,7 +34,7 @@ def compact(ctx: typer.Context, dir: Dir, json: Json = False) -> None:
     """
     from lading.cli.terminal.screen import byte_words, count_words, print_json, say
 
-    with collection_at(ctx, dir) as collection:
+    with collection_at(ctx, folder) as collection:
         before = collection.log_bytes()
         collection.compact()
         after, live, sequence = collection.log_bytes(), len(collection), collection.sequence
@@ -48,7 +48,7 @@ def compact(ctx: typer.Context, dir: Dir, json: Json = False) -> None:
         say(f"the log shrank from {byte_words(before)} to {byte_words(after)}; {members} live")
 
 
-def check(ctx: typer.Context, dir: Dir, json: Json = False) -> None:
+def check(ctx: typer.Context, folder: Dir, json: Json = False) -> None:
     """Check that a log and its files are intact.
 
     Verifies every checksum of the log and its checkpoint, and the size and row count of every file.
@@ -61,7 +61,7 @@ def check(ctx: typer.Context, dir: Dir, json: Json = False) -> None:
     from lading.cli.terminal.screen import count_words, print_json, say
     from lading.collection import check_collection
 
-    members, problems = check_collection(dir, s3=s3_of(ctx, dir))
+    members, problems = check_collection(folder, s3=s3_of(ctx, folder))
     if json:
         found = [dataclasses.asdict(problem) for problem in problems]
         print_json({"ok": not problems, "members": members, "problems": found})
@@ -74,7 +74,7 @@ def check(ctx: typer.Context, dir: Dir, json: Json = False) -> None:
         raise typer.Exit(1)
 
 
-def rebuild(ctx: typer.Context, dir: Dir, key: KeyColumn = None, json: Json = False) -> None:
+def rebuild(ctx: typer.Context, folder: Dir, key: KeyColumn = None, json: Json = False) -> None:
     """Restore a lost or damaged log.
 
     Uses the checkpoint and log if it can, else the snapshot that readers see (in the project's store, if
@@ -89,7 +89,7 @@ def rebuild(ctx: typer.Context, dir: Dir, key: KeyColumn = None, json: Json = Fa
     from lading.cli.terminal.screen import count_words, print_json, say
     from lading.collection import Collection
 
-    found = Collection.rebuild(dir, key=key, store=_store(ctx, dir), s3=s3_of(ctx, dir))
+    found = Collection.rebuild(folder, key=key, store=_store(ctx, folder), s3=s3_of(ctx, folder))
     if json:
         print_json(dataclasses.asdict(found))
         return
@@ -104,16 +104,16 @@ def rebuild(ctx: typer.Context, dir: Dir, key: KeyColumn = None, json: Json = Fa
         say(f"  kept: {name}")
 
 
-def _store(ctx: typer.Context, dir: str) -> ManifestStore | None:
+def _store(ctx: typer.Context, folder: str) -> ManifestStore | None:
     """Where the manifests of DIR are, if it is a table of the project and lading.yaml says so."""
     if not invocation_of(ctx).is_project:
         return None
     from lading.snapshots.stores.by_url import store_of
 
     config = config_of(ctx)
-    name = dir.rstrip("/").rsplit("/", 1)[-1]
+    name = folder.rstrip("/").rsplit("/", 1)[-1]
     if config.store is None or not name.isidentifier():
         return None
     place = config.place(name)
-    same = place.url == dir.rstrip("/") or Path(place.url).resolve() == Path(dir).resolve()
+    same = place.url == folder.rstrip("/") or Path(place.url).resolve() == Path(folder).resolve()
     return store_of(config, name) if same else None

@@ -27,7 +27,7 @@ KeyColumn = Annotated[
 Into = Annotated[str | None, typer.Option("--into", metavar="NAME", help="Name of the new file in DIR.")]
 
 
-def add(ctx: typer.Context, dir: Dir, files: Files, key: KeyColumn = None, json: Json = False) -> None:
+def add(ctx: typer.Context, folder: Dir, files: Files, key: KeyColumn = None, json: Json = False) -> None:
     """Add files to a collection, creating it if needed.
 
     Reads footers in parallel and makes one commit. The files don't change. Without --key, the key is the
@@ -41,7 +41,7 @@ def add(ctx: typer.Context, dir: Dir, files: Files, key: KeyColumn = None, json:
     """
     from lading.cli.terminal.screen import count_words, print_json, say
 
-    with collection_at(ctx, dir) as collection:
+    with collection_at(ctx, folder) as collection:
         done = collection.add(*files, key=key)
         live = len(collection)
     if json:
@@ -53,7 +53,7 @@ def add(ctx: typer.Context, dir: Dir, files: Files, key: KeyColumn = None, json:
     say(f"{count_words(len(done.added), 'member')} added{changed}{same}; {live:,} live")
 
 
-def list_(ctx: typer.Context, dir: Dir, json: Json = False) -> None:
+def list_(ctx: typer.Context, folder: Dir, json: Json = False) -> None:
     """List the live members.
 
     Shows each member's key range, rows, bytes and tier, and the columns it can be pruned on.
@@ -66,7 +66,7 @@ def list_(ctx: typer.Context, dir: Dir, json: Json = False) -> None:
     from lading.cli.terminal.rows import row_json
     from lading.cli.terminal.screen import say
 
-    with collection_at(ctx, dir) as collection:
+    with collection_at(ctx, folder) as collection:
         members = collection.members()
     if json:
         print(row_json({"members": [_member_object(member) for member in members]}).decode())
@@ -77,7 +77,7 @@ def list_(ctx: typer.Context, dir: Dir, json: Json = False) -> None:
         say(f"  {member.path:<{width}}  {_member_line(member)}")
 
 
-def remove(ctx: typer.Context, dir: Dir, members: Members, json: Json = False) -> None:
+def remove(ctx: typer.Context, folder: Dir, members: Members, json: Json = False) -> None:
     """Remove members from a collection. Their files stay where they are.
 
     \b
@@ -86,7 +86,7 @@ def remove(ctx: typer.Context, dir: Dir, members: Members, json: Json = False) -
     """
     from lading.cli.terminal.screen import count_words, print_json, say
 
-    with collection_at(ctx, dir) as collection:
+    with collection_at(ctx, folder) as collection:
         removed = collection.remove(*members)
         live, sequence = len(collection), collection.sequence
     if json:
@@ -95,7 +95,7 @@ def remove(ctx: typer.Context, dir: Dir, members: Members, json: Json = False) -
         say(f"{count_words(len(removed), 'member')} removed; {live:,} live")
 
 
-def tier(ctx: typer.Context, dir: Dir, member: Member, n: Tier, json: Json = False) -> None:
+def tier(ctx: typer.Context, folder: Dir, member: Member, n: Tier, json: Json = False) -> None:
     """Set the tier of a member.
 
     \b
@@ -104,7 +104,7 @@ def tier(ctx: typer.Context, dir: Dir, member: Member, n: Tier, json: Json = Fal
     """
     from lading.cli.terminal.screen import print_json, say
 
-    with collection_at(ctx, dir) as collection:
+    with collection_at(ctx, folder) as collection:
         path = collection.tier(member, n)
         sequence = collection.sequence
     if json:
@@ -113,7 +113,7 @@ def tier(ctx: typer.Context, dir: Dir, member: Member, n: Tier, json: Json = Fal
         say(f"{path} is now in tier {n}")
 
 
-def merge(ctx: typer.Context, dir: Dir, members: Members, into: Into = None, json: Json = False) -> None:
+def merge(ctx: typer.Context, folder: Dir, members: Members, into: Into = None, json: Json = False) -> None:
     """Merge members into one file.
 
     Rows are sorted by the key, if there is one, and the swap is one commit. The merged files are yours and
@@ -125,7 +125,7 @@ def merge(ctx: typer.Context, dir: Dir, members: Members, into: Into = None, jso
     """
     from lading.cli.terminal.screen import count_words, print_json, say
 
-    with collection_at(ctx, dir) as collection:
+    with collection_at(ctx, folder) as collection:
         path = collection.merge(*members, into=into)
         live, sequence = len(collection), collection.sequence
         [new] = [member for member in collection.members() if member.path == path]
@@ -163,11 +163,11 @@ Key = Annotated[str, typer.Argument(metavar="KEY", help="A value in the collecti
 
 def collection_scan(
     ctx: typer.Context,
-    dir: Dir,
+    folder: Dir,
     where: Where = None,
     columns: Columns = None,
     limit: Limit = None,
-    format: As = Format.table,
+    fmt: As = Format.table,
     stats: Stats = False,
     json: Json = False,
 ) -> None:
@@ -180,11 +180,11 @@ def collection_scan(
     Example:
       lading collection scan ./corpus --where "status = 404" --columns url,status --stats
     """
-    with collection_at(ctx, dir) as collection:
-        print_scan(collection.scan, where, columns, limit, Format.jsonl if json else format, stats)
+    with collection_at(ctx, folder) as collection:
+        print_scan(collection.scan, where, columns, limit, Format.jsonl if json else fmt, stats)
 
 
-def collection_lookup(ctx: typer.Context, dir: Dir, key: Key, json: Json = False) -> None:
+def collection_lookup(ctx: typer.Context, folder: Dir, key: Key, json: Json = False) -> None:
     """Find rows by the collection's key.
 
     Opens one file if the members' key ranges don't overlap. A missing key prints "not found" and is not an
@@ -194,7 +194,7 @@ def collection_lookup(ctx: typer.Context, dir: Dir, key: Key, json: Json = False
     Example:
       lading collection lookup ./corpus https://example.com/page --json
     """
-    with collection_at(ctx, dir) as collection:
+    with collection_at(ctx, folder) as collection:
         hit = collection.lookup(key)
     print_hit(hit, json)
 

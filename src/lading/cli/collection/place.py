@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 Dir = Annotated[str, typer.Argument(metavar="DIR", help="The collection's directory or s3://bucket/prefix.")]
 
 
-def s3_of(ctx: typer.Context, dir: str) -> dict[str, str] | None:
+def s3_of(ctx: typer.Context, folder: str) -> dict[str, str] | None:
     """What the project's `s3:` says, for a URL; None means the environment and the AWS files."""
-    in_bucket = "://" in dir and invocation_of(ctx).is_project
+    in_bucket = "://" in folder and invocation_of(ctx).is_project
     return (dict(config_of(ctx).s3) or None) if in_bucket else None
 
 
-def collection_at(ctx: typer.Context, dir: str) -> Collection:
+def collection_at(ctx: typer.Context, folder: str) -> Collection:
     from lading.collection import Collection
 
-    s3 = s3_of(ctx, dir)
-    return Collection(dir, s3=s3)
+    s3 = s3_of(ctx, folder)
+    return Collection(folder, s3=s3)

@@ -24,7 +24,7 @@ from lading.layout.project import RUN_LOG
 from lading.watch import Watch
 
 
-class LogFile:
+class JsonLog:
     """Appends lines; each is one write, so that runs side by side never mix theirs."""
 
     def __init__(self, project: Path) -> None:
@@ -55,7 +55,7 @@ class LogFile:
 class LogWatch(Watch):
     """Phases go to the log, with how long the one before took; counts inside them do not."""
 
-    def __init__(self, log: LogFile) -> None:
+    def __init__(self, log: JsonLog) -> None:
         self._log = log
         self._lock = threading.Lock()
         self._since: dict[str, tuple[str, datetime]] = {}
@@ -73,7 +73,7 @@ class LogWatch(Watch):
 
 def log_exception(project: Path, error: BaseException) -> Path | None:
     """Where the traceback was logged; None when it could not be."""
-    log = LogFile(project)
+    log = JsonLog(project)
     text = "".join(traceback.format_exception(error))
     written = log.write(
         "exception", level="error", kind=type(error).__name__, message=str(error), traceback=text

@@ -43,7 +43,7 @@ class Inferred:
 def infer(
     files: Sequence[FoundFile],
     *,
-    format: Format,
+    fmt: Format,
     read_options: Mapping[str, Any],
     name_columns: Sequence[str] = (),
     names: tuple[str, ...] | None = None,
@@ -58,18 +58,18 @@ def infer(
     """
     limit = None if full_scan else limit_of(files)
     odd: SourceError | None = None
-    if format != "parquet":
-        files, odd = _texts(files, format, read_options, tolerant)
-    if format == "parquet":
+    if fmt != "parquet":
+        files, odd = _texts(files, fmt, read_options, tolerant)
+    if fmt == "parquet":
         inferred = _parquet(files, join_types, tolerant)
-    elif format == "json":
+    elif fmt == "json":
         seen = json_look(files, read_options, limit=limit, tolerant=tolerant)
         looked = len(files) - seen.unread
         inferred = Inferred(
             _columns(seen.types()), seen.because(), looked, seen.rows, limit is None, seen.problem
         )
     else:
-        inferred = _delimited(files, read_options, format, names, limit, tolerant)
+        inferred = _delimited(files, read_options, fmt, names, limit, tolerant)
     if not inferred.columns:
         raise odd or inferred.problem or _no_columns(files)
     _refuse_taken(inferred.columns, name_columns)
@@ -79,14 +79,14 @@ def infer(
 
 
 def _texts(
-    files: Sequence[FoundFile], format: Format, read_options: Mapping[str, Any], tolerant: bool
+    files: Sequence[FoundFile], fmt: Format, read_options: Mapping[str, Any], tolerant: bool
 ) -> tuple[list[FoundFile], SourceError | None]:
     """Those that are text, and what the first of the others is."""
     encoding = str(read_options.get("encoding", "utf-8"))
     texts, odd = [], None
     for found in files:
         try:
-            refuse_what_is_no_text(found.key, found.path, format, encoding)
+            refuse_what_is_no_text(found.key, found.path, fmt, encoding)
             texts.append(found)
         except SourceError as error:
             if not tolerant:
@@ -154,18 +154,18 @@ def _refuse_taken(columns: Sequence[Column], name_columns: Sequence[str]) -> Non
 def _delimited(
     files: Sequence[FoundFile],
     read_options: Mapping[str, Any],
-    format: Format,
+    fmt: Format,
     names: tuple[str, ...] | None,
     limit: int | None,
     tolerant: bool,
 ) -> Inferred:
-    if not Dialect.of(read_options, format).header and names is None:
+    if not Dialect.of(read_options, fmt).header and names is None:
         raise ConfigError(
             "columns can't be inferred from files without a header",
             hint="write the table's schema file, with one `- {name: …, type: …}` per column under `columns:`",
         )
     kinds = Kinds.of(read_options)
-    look = DelimitedLook(read_options, format, names=names, limit=limit)
+    look = DelimitedLook(read_options, fmt, names=names, limit=limit)
     seen: dict[str, Evidence] = {}
     rows, looked, problem = 0, 0, None
     with ThreadPoolExecutor(THREADS) as pool:

@@ -15,7 +15,7 @@ from lading.errors import SourceError
 from lading.formats.heads import Dialect, delimited_header, first_record
 from lading.formats.infer.fits import Fits
 from lading.formats.infer.kinds import Kinds
-from lading.formats.infer.trail import Step, Trail, shown
+from lading.formats.infer.trail import ColumnTrail, Step, shown
 from lading.formats.opening import READ_ERRORS, open_plain, undecodable, unreadable
 from lading.model import Column, Format, FoundFile
 
@@ -74,7 +74,7 @@ class DelimitedLook:
 @dataclass(slots=True)
 class DelimitedFile:
     rows: int = 0
-    trails: dict[str, Trail] = field(default_factory=dict)
+    trails: dict[str, ColumnTrail] = field(default_factory=dict)
     misfits: dict[str, Step] = field(
         default_factory=dict
     )  # by pinned column: the first value of another type
@@ -84,7 +84,7 @@ class _Looker:
     """Goes through the blocks of one file."""
 
     def __init__(self, look: DelimitedLook, dialect: Dialect, names: tuple[str, ...]) -> None:
-        self.file = DelimitedFile(trails={name: Trail() for name in names if name not in look.pinned})
+        self.file = DelimitedFile(trails={name: ColumnTrail() for name in names if name not in look.pinned})
         self._look = look
         self._dialect = dialect
         self._names = names
@@ -141,7 +141,7 @@ class _Looker:
             elif trail is not None or name not in self.file.misfits:
                 self._see_column(name, trail, batch.column(position), start)
 
-    def _see_column(self, name: str, trail: Trail | None, column: pa.Array, start: int) -> None:
+    def _see_column(self, name: str, trail: ColumnTrail | None, column: pa.Array, start: int) -> None:
         present = pc.is_valid(column)
         values = column.filter(present)
         if self._dialect.trim:

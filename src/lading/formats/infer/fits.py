@@ -50,23 +50,23 @@ class Fits:
             else self._as_written(values, column.type)
         )
 
-    def _as_written(self, values: pa.Array, type: str) -> bool:
-        if type in _INTEGERS:
-            return matches(r"\A[+-]?[0-9]+\z", values) and casts(_unsigned(values), _INTEGERS[type])
-        if type in ("double", "float"):
+    def _as_written(self, values: pa.Array, dtype: str) -> bool:
+        if dtype in _INTEGERS:
+            return matches(r"\A[+-]?[0-9]+\z", values) and casts(_unsigned(values), _INTEGERS[dtype])
+        if dtype in ("double", "float"):
             return _floating(values)
-        if size := re.fullmatch(r"decimal\((\d+),(\d+)\)", type):
+        if size := re.fullmatch(r"decimal\((\d+),(\d+)\)", dtype):
             before = int(size[1]) - int(size[2])
             shape = rf"\A[+-]?0*[0-9]{{0,{before}}}(?:\.[0-9]{{0,{size[2]}}}0*)?\z"
             return matches(shape, values) and matches("[0-9]", values)
-        if type == "boolean":
+        if dtype == "boolean":
             return matches(r"(?i)\A(?:true|false)\z", values)
-        if type == "date":
+        if dtype == "date":
             if self.kinds.date_format:
                 return _in_format(self.kinds.date_format, values, pa.date32())
             return matches(whole(DATE), values) and casts(values, pa.date32())
-        if type in ("timestamp", "timestamp_ntz"):
-            return self._timestamps(values, zoned=type == "timestamp")
+        if dtype in ("timestamp", "timestamp_ntz"):
+            return self._timestamps(values, zoned=dtype == "timestamp")
         return True  # text; what else there is, the reader says
 
     def _timestamps(self, values: pa.Array, *, zoned: bool) -> bool:
@@ -82,9 +82,9 @@ class Fits:
         )
 
 
-def _in_format(format: str, values: pa.Array, target: pa.DataType) -> bool:
+def _in_format(fmt: str, values: pa.Array, target: pa.DataType) -> bool:
     """What is written in a format beyond the usual, the reader says."""
-    return java_pattern(format) is None or java_casts(format, values, target)
+    return java_pattern(fmt) is None or java_casts(fmt, values, target)
 
 
 def _unsigned(values: pa.Array) -> pa.Array:

@@ -64,8 +64,8 @@ def json_look(
     are types that were inferred before: what they were inferred from counts as seen."""
     place = _Place()
     seen = JsonSeen(_Node(Kinds.of(read_options), place))
-    for name, type in (known or {}).items():
-        seen.root.know(name, type)
+    for name, dtype in (known or {}).items():
+        seen.root.know(name, dtype)
     for found in files:
         place.key, place.row = found.key, 0
         records = _documents(found) if read_options.get("multiline") else _lines(found, limit)
@@ -123,20 +123,20 @@ class _Node:
         self.fields: dict[str, _Node] | None = None
         self.items: _Node | None = None
 
-    def know(self, name: str, type: str) -> None:
+    def know(self, name: str, dtype: str) -> None:
         """A field whose values so far made it this type."""
         child = _Node(self._kinds, self._place)
         self.fields = {**(self.fields or {}), name: child}
-        if type.startswith("struct<"):
+        if dtype.startswith("struct<"):
             child.fields = {}
-            for inner, kind in inner_types(type).items():
+            for inner, kind in inner_types(dtype).items():
                 child.know(inner, kind)
-        elif type.startswith("array<"):
-            child.know("", inner_types(type)["0"])
+        elif dtype.startswith("array<"):
+            child.know("", inner_types(dtype)["0"])
             assert child.fields is not None
             child.items, child.fields = child.fields[""], None
         else:
-            child._kind = type
+            child._kind = dtype
 
     def see(self, value: Any) -> None:
         # Exact types, commonest first: this runs once a value.

@@ -82,9 +82,9 @@ class Kinds:
             return "timestamp_ntz"
         return "string"
 
-    def keeps(self, type: str, values: pa.Array) -> bool:
+    def keeps(self, dtype: str, values: pa.Array) -> bool:
         """Whether the type, inferred from other values, is still what inference gives with these as well."""
-        return spark_type(self.join(type, self.of_text(values))) == type
+        return spark_type(self.join(dtype, self.of_text(values))) == dtype
 
     def _all(self, kind: str, values: pa.Array) -> bool:
         if kind == "boolean":
@@ -129,8 +129,8 @@ def finite(values: pa.Array) -> bool:
         return False
 
 
-def java_casts(format: str, values: pa.Array, target: pa.DataType) -> bool:
-    pattern = java_pattern(format)
+def java_casts(fmt: str, values: pa.Array, target: pa.DataType) -> bool:
+    pattern = java_pattern(fmt)
     if pattern is None:
         return False
     names = re.findall(r"\(\?P<(\w+)>", pattern)

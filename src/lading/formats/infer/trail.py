@@ -32,7 +32,7 @@ class Step:
 
 
 @dataclass(slots=True)
-class Trail:
+class ColumnTrail:
     """One column of one file."""
 
     kind: str = NULL
@@ -72,7 +72,7 @@ class Evidence:
     first: str = NULL  # the kind before anything made it grow
     decided: tuple[str, Step] | None = None  # file and value
 
-    def add(self, kinds: Kinds, key: str, trail: Trail) -> None:
+    def add(self, kinds: Kinds, key: str, trail: ColumnTrail) -> None:
         """Files come in the order of their keys."""
         self.values += trail.values
         grown = kinds.join(self.kind, trail.kind)
@@ -84,10 +84,10 @@ class Evidence:
         self.kind, self.decided = grown, (key, step)
 
     def because(self) -> str:
-        type = spark_type(self.kind)
+        dtype = spark_type(self.kind)
         if self.decided is None:
             return NO_VALUE
         key, step = self.decided
-        if type == "string" or spark_type(self.first) != type:
-            return f"{type} because of row {step.row:,} of {key}: {step.value!r}"
-        return f"{type} in {'its only value' if self.values == 1 else f'all {self.values:,} values'}"
+        if dtype == "string" or spark_type(self.first) != dtype:
+            return f"{dtype} because of row {step.row:,} of {key}: {step.value!r}"
+        return f"{dtype} in {'its only value' if self.values == 1 else f'all {self.values:,} values'}"

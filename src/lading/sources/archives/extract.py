@@ -38,7 +38,7 @@ _SUFFIXES: tuple[tuple[str, Kind], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class ExtractedFile:
     """One file that was made: by extraction, or by a preprocess script."""
 
     path: str  # relative to its folder, with "/"
@@ -55,7 +55,7 @@ def archive_kind(name: str) -> Kind | None:
 
 def extract(
     archive: Path, kind: Kind, out: Path, *, shown: str, limits: ArchiveLimits, password: bytes | None = None
-) -> list[Output]:
+) -> list[ExtractedFile]:
     """Every member of `archive` below the empty folder `out`; `shown` is how people know the archive."""
     job = Extraction(out, shown, limits, password)
     job.unpack(archive, kind, "", 1)
@@ -70,7 +70,7 @@ class Extraction:
     shown: str
     limits: ArchiveLimits
     password: bytes | None
-    outputs: list[Output] = field(default_factory=list)
+    outputs: list[ExtractedFile] = field(default_factory=list)
     _taken: dict[str, str] = field(default_factory=dict)
     _folders: set[str] = field(default_factory=set)
     _members: int = 0
@@ -127,7 +127,7 @@ class Extraction:
         if nested is not None and nested != "gz":
             self._unpack_nested(target, nested, path, depth)
         else:
-            self.outputs.append(Output(path, size, target.stat().st_mtime_ns, sha256))
+            self.outputs.append(ExtractedFile(path, size, target.stat().st_mtime_ns, sha256))
         return size
 
     def add_bytes(self, count: int) -> None:

@@ -24,7 +24,7 @@ from lading.sources.archives.index import Index, fill_fresh, is_whole, put_in_pl
 from lading.sources.archives.input import Input
 from lading.sources.fingerprint import unmoved
 from lading.sources.global_manifest import (
-    Entry,
+    ExtractionEntry,
     entry_key,
     load_extractions,
     merge_extractions,
@@ -51,7 +51,7 @@ class Extracted:
 
     archive: Archive
     index: Index
-    entry: Entry  # as `_global.json` has it or should have it
+    entry: ExtractionEntry  # as `_global.json` has it or should have it
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Archives:
         self._made_by = f"unzip{nesting}"
         self._zip_made_by = f"{self._made_by}, {'self-extracting' if limits.self_extracting else 'whole'}"
 
-    def load(self) -> dict[str, Entry]:
+    def load(self) -> dict[str, ExtractionEntry]:
         return load_extractions(self.manifest)
 
     def _how(self, archive: Archive) -> str:
@@ -141,7 +141,9 @@ class Archives:
     def lock_of(self, archive: Archive) -> Path:
         return self.folder / lock_of(archive.folder_name)
 
-    def current(self, archive: Archive, entries: Mapping[str, Entry], *, full: bool) -> Extracted | None:
+    def current(
+        self, archive: Archive, entries: Mapping[str, ExtractionEntry], *, full: bool
+    ) -> Extracted | None:
         """The extraction, if it still is what extracting now would give. Writes nothing."""
         entry = entries.get(entry_key(archive.identity))
         folder = self.folder_of(archive)
@@ -183,7 +185,7 @@ class Archives:
                 file=found.key,
             )
         index = put_in_place(Path(fresh), folder)
-        entry = Entry(
+        entry = ExtractionEntry(
             extracted_dir=os.path.relpath(folder, self._project).replace(os.sep, "/"),
             archive_hash="",
             extracted_at=datetime.now(UTC).isoformat(),
@@ -195,8 +197,8 @@ class Archives:
         """Note in `_global.json` who uses what; nothing is written when it is all there already."""
         mine = {entry_key(one.archive.identity): one.entry for one in used}
 
-        def change(entries: dict[str, Entry]) -> dict[str, Entry | None]:
-            wanted: dict[str, Entry | None] = {}
+        def change(entries: dict[str, ExtractionEntry]) -> dict[str, ExtractionEntry | None]:
+            wanted: dict[str, ExtractionEntry | None] = {}
             for key, entry in entries.items():
                 after = entry
                 if (
@@ -227,8 +229,8 @@ class Archives:
                 return already
             return self.finish(archive, unpack(self.task(archive, password)), full=full)
 
-    def _record(self, key: str, entry: Entry) -> None:
-        def change(entries: dict[str, Entry]) -> dict[str, Entry | None]:
+    def _record(self, key: str, entry: ExtractionEntry) -> None:
+        def change(entries: dict[str, ExtractionEntry]) -> dict[str, ExtractionEntry | None]:
             old = entries.get(key)
             users = old.used_by_tables if old is not None else ()
             # The project may have been moved: the folder is this archive's now.

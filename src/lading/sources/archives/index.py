@@ -16,7 +16,7 @@ import msgspec
 from lading.layout.beside import fresh_temporary, leftover_of, replaced_name
 from lading.layout.project import INDEX
 from lading.model import FoundFile
-from lading.sources.archives.extract import Output
+from lading.sources.archives.extract import ExtractedFile
 from lading.sources.fingerprint import time_ns
 from lading.sources.glob import compile_glob
 from lading.storage.folder import fsync_dir, make_dirs, write_atomic
@@ -28,7 +28,7 @@ class Index(msgspec.Struct, frozen=True):
     made_from: str  # the input, relative to the project
     made_by: str  # "unzip" and its settings, or the script's code and options, hashed
     sha256: str  # of the input
-    outputs: tuple[Output, ...]
+    outputs: tuple[ExtractedFile, ...]
 
 
 _decoder = msgspec.json.Decoder(Index)
@@ -55,7 +55,12 @@ def is_whole(folder: Path, index: Index) -> bool:
 
 
 def fill_fresh(
-    folder: Path, fill: Callable[[Path], Sequence[Output]], *, made_from: str, made_by: str, sha256: str
+    folder: Path,
+    fill: Callable[[Path], Sequence[ExtractedFile]],
+    *,
+    made_from: str,
+    made_by: str,
+    sha256: str,
 ) -> Path:
     """Fill a fresh folder beside `folder`, with its index; on any failure nothing stays behind."""
     make_dirs(folder.parent)

@@ -60,9 +60,9 @@ class Input:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def proof(self, *, full: bool) -> Proof:
-        hash = self.sha256 if full and not self.remote else self.hash
+        digest = self.sha256 if full and not self.remote else self.hash
         return Proof(
-            hash=hash,
+            hash=digest,
             sha256=self.sha256,
             size=self.size,
             mtime_ns=self.mtime_ns,
@@ -85,9 +85,9 @@ class Input:
         """The proof of the same content under a new time, in the form that it has."""
         if self.remote:
             return proof
-        hash = proof.sha256 if proof.hash == proof.sha256 else self.hash
+        digest = proof.sha256 if proof.hash == proof.sha256 else self.hash
         return msgspec.structs.replace(
-            proof, hash=hash, size=self.size, mtime_ns=self.mtime_ns, racy=self.racy, spot=self.spot
+            proof, hash=digest, size=self.size, mtime_ns=self.mtime_ns, racy=self.racy, spot=self.spot
         )
 
 

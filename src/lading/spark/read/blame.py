@@ -39,7 +39,7 @@ def misfit(spark: SparkSession, job: IngestJob, source: int, text: str) -> BadRo
     unread = {c.name: c for c, null in zip(columns, found[0] if found else (), strict=False) if null}
     column, reason = fault(
         text,
-        format=job.format,
+        fmt=job.format,
         options=job.read_options,
         names=[column.name for column in columns],
         unread=unread,
@@ -51,7 +51,7 @@ def misfit(spark: SparkSession, job: IngestJob, source: int, text: str) -> BadRo
         except RecursionError:
             column, reason = None, TOO_DEEP
     blamed = next((one for one in columns if one.name == column), None)
-    hint = advice(text, blamed, table=job.table, format=job.format, options=job.read_options)
+    hint = advice(text, blamed, table=job.table, fmt=job.format, options=job.read_options)
     short = reason if len(reason) <= _REASON else f"{reason[:_REASON]}…"
     return BadRow(source, text, column, short, hint)
 
@@ -81,8 +81,8 @@ def _inside(spark: SparkSession, job: IngestJob, columns: tuple[Column, ...], te
     for column in columns:
         if column.name not in values:
             continue
-        type = st.DataType.fromDDL(column.type)
-        unknown = unknown_keys(F.lit(json.dumps(values[column.name])), type)
+        dtype = st.DataType.fromDDL(column.type)
+        unknown = unknown_keys(F.lit(json.dumps(values[column.name])), dtype)
         if unknown is not None and spark.range(1).select(F.coalesce(unknown, F.lit(False))).collect()[0][0]:
             return column.name, f"{column.name!r} has a key that is not in its type {column.type}"
     for column in columns:

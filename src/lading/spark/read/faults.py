@@ -38,43 +38,41 @@ Fault = tuple[str | None, str]  # the column, if one is to blame, and the reason
 def fault(
     text: str,
     *,
-    format: Format,
+    fmt: Format,
     options: Mapping[str, Any],
     names: Sequence[str],
     unread: Mapping[str, Column],
     layout: Layout | None = None,
 ) -> Fault:
     """`names` are the file's columns in its order; `unread` are those that Spark found nothing in."""
-    if format == "json":
+    if fmt == "json":
         return _json_fault(text, names, unread)
     if layout is not None:
         return _fixed_fault(text, layout, unread, options)
-    if format in DELIMITERS:
-        return _delimited_fault(text, format, options, names, unread)
+    if fmt in DELIMITERS:
+        return _delimited_fault(text, fmt, options, names, unread)
     return _parquet_fault(text)
 
 
-def advice(
-    text: str, column: Column | None, *, table: str, format: Format, options: Mapping[str, Any]
-) -> str:
+def advice(text: str, column: Column | None, *, table: str, fmt: Format, options: Mapping[str, Any]) -> str:
     """What to do about a row: `column` is the one to blame, if the schema has it."""
     if column is not None and column.inferred:
         return (
             f"fix the row, run `lading discover-schema {table} --full-scan` to infer types from all rows, "
             f"or claim {column.type} as yours by deleting the column's `because` in {schema_file(table)}"
         )
-    if format == "json" and not options.get("multiline") and _is_of_an_array(text):
+    if fmt == "json" and not options.get("multiline") and _is_of_an_array(text):
         return "if the file is one array, or has objects that span lines, set read_options: {multiline: true}"
-    if format == "json" and column is None:
+    if fmt == "json" and column is None:
         return f"fix the record; if its keys are new, run `lading discover-schema {table}` or change `drift`"
-    if format == "fixed_width" and column is None:
+    if fmt == "fixed_width" and column is None:
         return "fix the line, or `start` and `length` of the columns in the spec"
-    if format in DELIMITERS and column is None:
+    if fmt in DELIMITERS and column is None:
         return (
             "fix the row, or read_options: `delimiter`, `quote`, `escape`; `comment` for lines that aren't "
             "records, `multiline` for values that span lines"
         )
-    where = schema_file(table) if format != "fixed_width" else "the spec"
+    where = schema_file(table) if fmt != "fixed_width" else "the spec"
     return f"fix the row, or the type in {where}"
 
 
@@ -84,11 +82,11 @@ def _is_of_an_array(text: str) -> bool:
     return bare[:1] in ("[", "]") or bare in ("{", "}", "},") or bare.endswith("},")
 
 
-def same_record(one: str, other: str, format: Format, options: Mapping[str, Any]) -> bool:
+def same_record(one: str, other: str, fmt: Format, options: Mapping[str, Any]) -> bool:
     """Whether two texts are of one record: quotes that need not be there don't count."""
-    if format not in ("csv", "tsv"):
+    if fmt not in ("csv", "tsv"):
         return _one_newline(one) == _one_newline(other)
-    mine, theirs = _fields(one, format, options), _fields(other, format, options)
+    mine, theirs = _fields(one, fmt, options), _fields(other, fmt, options)
     if mine is None or theirs is None:
         return _one_newline(one) == _one_newline(other)
     return [_one_newline(field).strip() for field in mine] == [
@@ -97,9 +95,9 @@ def same_record(one: str, other: str, format: Format, options: Mapping[str, Any]
 
 
 def _delimited_fault(
-    text: str, format: Format, options: Mapping[str, Any], names: Sequence[str], unread: Mapping[str, Column]
+    text: str, fmt: Format, options: Mapping[str, Any], names: Sequence[str], unread: Mapping[str, Column]
 ) -> Fault:
-    fields = _fields(text, format, options)
+    fields = _fields(text, fmt, options)
     if fields is not None and len(fields) != len(names):
         return (
             None,
@@ -174,13 +172,13 @@ def _plain(value: Any) -> Any:
     return [_plain(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _fields(text: str, format: Format, options: Mapping[str, Any]) -> list[str] | None:
+def _fields(text: str, fmt: Format, options: Mapping[str, Any]) -> list[str] | None:
     quote = options.get("quote", '"')
     escape = options.get("escape", quote)
     try:
         records = csv.reader(
             io.StringIO(text, newline=""),
-            delimiter=options.get("delimiter", DELIMITERS.get(format, ",")),
+            delimiter=options.get("delimiter", DELIMITERS.get(fmt, ",")),
             quotechar=quote,
             doublequote=escape == quote,
             escapechar=None if escape == quote else escape,
@@ -206,5 +204,5 @@ def is_not(text: str, column: Column) -> str:
     return f"is not {_a(column.type)}"
 
 
-def _a(type: str) -> str:
-    return f"{'an' if type[0] in 'aeiou' else 'a'} {type}"
+def _a(dtype: str) -> str:
+    return f"{'an' if dtype[0] in 'aeiou' else 'a'} {dtype}"

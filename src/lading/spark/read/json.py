@@ -82,35 +82,35 @@ def _lossy_double(line: SparkColumn, schema: st.StructType, options: dict[str, s
     return F.when(great, F.coalesce(strange, F.lit(False))).otherwise(F.lit(False))
 
 
-def unknown_keys(text: SparkColumn, type: st.DataType, *, ignore_new: bool = False) -> SparkColumn | None:
+def unknown_keys(text: SparkColumn, dtype: st.DataType, *, ignore_new: bool = False) -> SparkColumn | None:
     """Whether a JSON text has a key, at any depth, that occurs twice or, unless `ignore_new`, that `type`
     lacks."""
-    if isinstance(type, st.StructType):
+    if isinstance(dtype, st.StructType):
         keys = F.json_object_keys(text)
-        names = F.array(*(F.lit(name) for name in type.names)).cast("array<string>")
+        names = F.array(*(F.lit(name) for name in dtype.names)).cast("array<string>")
         found = F.size(F.array_distinct(keys)) < F.size(keys)
         if not ignore_new:
             found = found | (F.size(F.array_except(keys, names)) > 0)
-        for field in type:
+        for field in dtype:
             inner = F.get_json_object(text, _path(field.name))
             unknown = unknown_keys(inner, field.dataType, ignore_new=ignore_new)
             found = found if unknown is None else found | F.coalesce(unknown, F.lit(False))
         return found
-    if isinstance(type, st.ArrayType):
+    if isinstance(dtype, st.ArrayType):
         elements = F.from_json(text, "array<string>")
-        return _any_unknown(elements, type.elementType, ignore_new)
-    if isinstance(type, st.MapType):
+        return _any_unknown(elements, dtype.elementType, ignore_new)
+    if isinstance(dtype, st.MapType):
         values = F.map_values(F.from_json(text, "map<string,string>"))
-        return _any_unknown(values, type.valueType, ignore_new)
+        return _any_unknown(values, dtype.valueType, ignore_new)
     return None
 
 
-def _any_unknown(elements: SparkColumn, type: st.DataType, ignore_new: bool) -> SparkColumn | None:
-    if unknown_keys(F.lit(""), type) is None:
+def _any_unknown(elements: SparkColumn, dtype: st.DataType, ignore_new: bool) -> SparkColumn | None:
+    if unknown_keys(F.lit(""), dtype) is None:
         return None
 
     def has_unknown(one: SparkColumn) -> SparkColumn:
-        found = unknown_keys(one, type, ignore_new=ignore_new)
+        found = unknown_keys(one, dtype, ignore_new=ignore_new)
         return F.lit(False) if found is None else F.coalesce(found, F.lit(False))
 
     return F.exists(elements, has_unknown)

@@ -32,32 +32,32 @@ _NUMBER = r"\A-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\z"
 _LONG_INTEGER = rf"\A-?[0-9]{{{EXACT_DIGITS + 1},}}\z"
 
 
-def as_read(type: st.DataType) -> st.DataType:
+def as_read(dtype: st.DataType) -> st.DataType:
     """The type that Spark is asked to parse for a column of `type`."""
-    return _mapped(type, _parsed_as)
+    return _mapped(dtype, _parsed_as)
 
 
-def text_leaves(type: st.DataType, kind: type[st.DataType]) -> st.DataType:
+def text_leaves(dtype: st.DataType, kind: type[st.DataType]) -> st.DataType:
     """The type with text for leaves of a kind: what was written there."""
-    return _mapped(type, lambda leaf: st.StringType() if isinstance(leaf, kind) else _parsed_as(leaf))
+    return _mapped(dtype, lambda leaf: st.StringType() if isinstance(leaf, kind) else _parsed_as(leaf))
 
 
-def has_leaf(type: st.DataType, *kinds: type[st.DataType]) -> bool:
-    return isinstance(type, kinds) or any(has_leaf(inner, *kinds) for inner in _inside(type))
+def has_leaf(dtype: st.DataType, *kinds: type[st.DataType]) -> bool:
+    return isinstance(dtype, kinds) or any(has_leaf(inner, *kinds) for inner in _inside(dtype))
 
 
-def comma_in(value: SparkColumn, type: st.DataType) -> SparkColumn | None:
+def comma_in(value: SparkColumn, dtype: st.DataType) -> SparkColumn | None:
     """Whether a decimal was written in quotes with a comma, which Spark's parser drops."""
     return _any_leaf(
-        value, type, lambda leaf, kind: _comma(leaf) if isinstance(kind, st.DecimalType) else None
+        value, dtype, lambda leaf, kind: _comma(leaf) if isinstance(kind, st.DecimalType) else None
     )
 
 
-def great_double(value: SparkColumn, type: st.DataType) -> SparkColumn | None:
+def great_double(value: SparkColumn, dtype: st.DataType) -> SparkColumn | None:
     """Whether a double is so great, or so strange, that what was written has to be asked."""
     return _any_leaf(
         value,
-        type,
+        dtype,
         lambda leaf, kind: (
             F.coalesce(F.abs(leaf) >= F.lit(_EXACT), F.lit(False))
             if isinstance(kind, st.DoubleType)
@@ -66,11 +66,11 @@ def great_double(value: SparkColumn, type: st.DataType) -> SparkColumn | None:
     )
 
 
-def not_a_plain_double(text: SparkColumn, type: st.DataType) -> SparkColumn | None:
+def not_a_plain_double(text: SparkColumn, dtype: st.DataType) -> SparkColumn | None:
     """Whether inference would not take for a double what was written: an integer that would lose digits, a
     word like NaN, a number beyond all doubles."""
     return _any_leaf(
-        text, type, lambda leaf, kind: _strange(leaf) if isinstance(kind, st.DoubleType) else None
+        text, dtype, lambda leaf, kind: _strange(leaf) if isinstance(kind, st.DoubleType) else None
     )
 
 
@@ -88,50 +88,50 @@ class Leaves:
     timestamp_format: str | None
     inferred: bool = False  # whether the column takes only what inference would still call so
 
-    def value(self, found: SparkColumn, type: st.DataType) -> SparkColumn:
+    def value(self, found: SparkColumn, dtype: st.DataType) -> SparkColumn:
         """The value of `type` for what was parsed `as_read`."""
-        if isinstance(type, _OWN):
-            return self._leaf(found, type)
-        if not has_leaf(type, *_OWN):
+        if isinstance(dtype, _OWN):
+            return self._leaf(found, dtype)
+        if not has_leaf(dtype, *_OWN):
             return found
-        if isinstance(type, st.StructType):
-            fields = [self.value(found.getField(f.name), f.dataType).alias(f.name) for f in type]
+        if isinstance(dtype, st.StructType):
+            fields = [self.value(found.getField(f.name), f.dataType).alias(f.name) for f in dtype]
             return F.when(found.isNotNull(), F.struct(*fields))
-        if isinstance(type, st.MapType):
-            inner = type.valueType
+        if isinstance(dtype, st.MapType):
+            inner = dtype.valueType
             return F.transform_values(found, lambda _, one: self.value(one, inner))
-        assert isinstance(type, st.ArrayType)
-        element = type.elementType
+        assert isinstance(dtype, st.ArrayType)
+        element = dtype.elementType
         return F.transform(found, lambda one: self.value(one, element))
 
-    def misfit(self, found: SparkColumn, type: st.DataType) -> SparkColumn | None:
+    def misfit(self, found: SparkColumn, dtype: st.DataType) -> SparkColumn | None:
         """Whether anything in what was parsed is no value of its type, or would lose digits."""
-        return _any_leaf(found, type, self._lost)
+        return _any_leaf(found, dtype, self._lost)
 
-    def _leaf(self, found: SparkColumn, type: st.DataType) -> SparkColumn:
-        if isinstance(type, st.DecimalType):
-            return found.try_cast(type)
-        name = type.simpleString()
-        format = self.date_format if name == "date" else self.timestamp_format
-        if format is None and name == "date":
-            return F.when(found.rlike(whole(PLAIN_DATE if self.inferred else DATE)), found.try_cast(type))
-        if format is None:
+    def _leaf(self, found: SparkColumn, dtype: st.DataType) -> SparkColumn:
+        if isinstance(dtype, st.DecimalType):
+            return found.try_cast(dtype)
+        name = dtype.simpleString()
+        fmt = self.date_format if name == "date" else self.timestamp_format
+        if fmt is None and name == "date":
+            return F.when(found.rlike(whole(PLAIN_DATE if self.inferred else DATE)), found.try_cast(dtype))
+        if fmt is None:
             wanted = timestamp_shape(name)
             if self.inferred:
                 wanted = plain_timestamp_shape(name, date_format=self.date_format)
-            slow = F.try_to_timestamp(found, F.lit(TIMESTAMP_FORMAT)).cast(type)
-            return F.when(found.rlike(whole(wanted)), F.coalesce(found.try_cast(type), slow))
-        value = F.try_to_timestamp(found, F.lit(format)).cast(type)
+            slow = F.try_to_timestamp(found, F.lit(TIMESTAMP_FORMAT)).cast(dtype)
+            return F.when(found.rlike(whole(wanted)), F.coalesce(found.try_cast(dtype), slow))
+        value = F.try_to_timestamp(found, F.lit(fmt)).cast(dtype)
         if not self.inferred:
             return value
-        pattern = inferred_pattern(format, name)
-        return F.lit(None).cast(type) if pattern is None else F.when(found.rlike(pattern), value)
+        pattern = inferred_pattern(fmt, name)
+        return F.lit(None).cast(dtype) if pattern is None else F.when(found.rlike(pattern), value)
 
-    def _lost(self, found: SparkColumn, type: st.DataType) -> SparkColumn | None:
-        if isinstance(type, st.DecimalType):
-            return found.isNotNull() & F.coalesce(self._leaf(found, type) != found, F.lit(True))
-        if isinstance(type, _OWN):
-            return found.isNotNull() & self._leaf(found, type).isNull()
+    def _lost(self, found: SparkColumn, dtype: st.DataType) -> SparkColumn | None:
+        if isinstance(dtype, st.DecimalType):
+            return found.isNotNull() & F.coalesce(self._leaf(found, dtype) != found, F.lit(True))
+        if isinstance(dtype, _OWN):
+            return found.isNotNull() & self._leaf(found, dtype).isNull()
         return None
 
 
@@ -147,41 +147,41 @@ def _parsed_as(leaf: st.DataType) -> st.DataType:
     return leaf
 
 
-def _mapped(type: st.DataType, change: Callable[[st.DataType], st.DataType]) -> st.DataType:
-    if isinstance(type, st.StructType):
-        return st.StructType([st.StructField(f.name, _mapped(f.dataType, change)) for f in type])
-    if isinstance(type, st.ArrayType):
-        return st.ArrayType(_mapped(type.elementType, change))
-    if isinstance(type, st.MapType):
-        return st.MapType(type.keyType, _mapped(type.valueType, change))
-    return change(type)
+def _mapped(dtype: st.DataType, change: Callable[[st.DataType], st.DataType]) -> st.DataType:
+    if isinstance(dtype, st.StructType):
+        return st.StructType([st.StructField(f.name, _mapped(f.dataType, change)) for f in dtype])
+    if isinstance(dtype, st.ArrayType):
+        return st.ArrayType(_mapped(dtype.elementType, change))
+    if isinstance(dtype, st.MapType):
+        return st.MapType(dtype.keyType, _mapped(dtype.valueType, change))
+    return change(dtype)
 
 
-def _inside(type: st.DataType) -> list[st.DataType]:
-    if isinstance(type, st.StructType):
-        return [field.dataType for field in type]
-    if isinstance(type, st.ArrayType):
-        return [type.elementType]
-    return [type.valueType] if isinstance(type, st.MapType) else []
+def _inside(dtype: st.DataType) -> list[st.DataType]:
+    if isinstance(dtype, st.StructType):
+        return [field.dataType for field in dtype]
+    if isinstance(dtype, st.ArrayType):
+        return [dtype.elementType]
+    return [dtype.valueType] if isinstance(dtype, st.MapType) else []
 
 
 def _any_leaf(
     value: SparkColumn,
-    type: st.DataType,
+    dtype: st.DataType,
     test: Callable[[SparkColumn, st.DataType], SparkColumn | None],
 ) -> SparkColumn | None:
     """Whether `test` holds for any leaf; None when it has nothing to say of a type like this."""
-    if isinstance(type, st.StructType):
-        found = [_any_leaf(value.getField(f.name), f.dataType, test) for f in type]
+    if isinstance(dtype, st.StructType):
+        found = [_any_leaf(value.getField(f.name), f.dataType, test) for f in dtype]
         known = [one for one in found if one is not None]
         return any_of(known) if known else None
-    if isinstance(type, st.ArrayType | st.MapType):
-        inner = _inside(type)[0]
+    if isinstance(dtype, st.ArrayType | st.MapType):
+        inner = _inside(dtype)[0]
         if _any_leaf(F.lit(None), inner, test) is None:
             return None
-        elements = value if isinstance(type, st.ArrayType) else F.map_values(value)
+        elements = value if isinstance(dtype, st.ArrayType) else F.map_values(value)
         return F.coalesce(F.exists(elements, lambda one: _some(_any_leaf(one, inner, test))), F.lit(False))
-    return test(value, type)
+    return test(value, dtype)
 
 
 def _some(found: SparkColumn | None) -> SparkColumn:

@@ -122,14 +122,14 @@ class Texts:
 
     def value(self, text: str, column: Column) -> str:
         """The value of a text; null where there is none, or the text is none of the type."""
-        type = column.type
-        if type in _TEXTUAL:
+        dtype = column.type
+        if dtype in _TEXTUAL:
             there = text if self.null is None else f"nullif({text}, {literal(self.null)})"
-            return there if type == "string" else f"CAST({there} AS {type})"
+            return there if dtype == "string" else f"CAST({there} AS {dtype})"
         cases = self._cases(text, column)
         if cases is None:
             raise ConfigError(
-                f"column {column.name!r} is {type}, which can't be read from text",
+                f"column {column.name!r} is {dtype}, which can't be read from text",
                 hint="make it string in the table's schema file and parse it in a transform",
             )
         # What has to be asked first. No rule of ours takes an empty text for a value; a user's format may.
@@ -139,20 +139,20 @@ class Texts:
 
     def _cases(self, text: str, column: Column) -> list[tuple[str, str]] | None:
         """Shapes of text, and the value of a text that has the shape; None for a type without any."""
-        type, inferred = column.type, column.inferred
-        if type in _INTEGERS:
+        dtype, inferred = column.type, column.inferred
+        if dtype in _INTEGERS:
             bare = f" AND {_bare_integer(text)}" if inferred else ""
-            return [(_plain(text, "0123456789") + bare, f"try_cast({text} AS {type})")]
-        if type in ("double", "float"):
-            return _inferred_double(text) if inferred and type == "double" else _floating(text, type)
-        if type.startswith("decimal("):
-            return _decimal(text, type)
-        if type == "boolean":
+            return [(_plain(text, "0123456789") + bare, f"try_cast({text} AS {dtype})")]
+        if dtype in ("double", "float"):
+            return _inferred_double(text) if inferred and dtype == "double" else _floating(text, dtype)
+        if dtype.startswith("decimal("):
+            return _decimal(text, dtype)
+        if dtype == "boolean":
             return [(f"lower({text}) = 'true'", "true"), (f"lower({text}) = 'false'", "false")]
-        if type == "date":
+        if dtype == "date":
             return self._date(text, inferred)
-        if type in ("timestamp", "timestamp_ntz"):
-            return self._timestamp(text, type, inferred)
+        if dtype in ("timestamp", "timestamp_ntz"):
+            return self._timestamp(text, dtype, inferred)
         return None
 
     def _date(self, text: str, inferred: bool) -> list[tuple[str, str]]:
@@ -166,15 +166,15 @@ class Texts:
         )
         return [(shape, f"try_cast({text} AS date)")]
 
-    def _timestamp(self, text: str, type: str, inferred: bool) -> list[tuple[str, str]]:
+    def _timestamp(self, text: str, dtype: str, inferred: bool) -> list[tuple[str, str]]:
         if self.timestamp is not None:
-            shape = _in_format(text, self.timestamp, type) if inferred else "true"
-            return [(shape, f"CAST(try_to_timestamp({text}, {literal(self.timestamp)}) AS {type})")]
-        wanted = plain_timestamp_shape(type, date_format=self.date) if inferred else timestamp_shape(type)
+            shape = _in_format(text, self.timestamp, dtype) if inferred else "true"
+            return [(shape, f"CAST(try_to_timestamp({text}, {literal(self.timestamp)}) AS {dtype})")]
+        wanted = plain_timestamp_shape(dtype, date_format=self.date) if inferred else timestamp_shape(dtype)
         shape = f"{text} RLIKE r'{whole(wanted)}'"
         # A zone behind bare minutes is beyond the cast, which is otherwise the quicker one.
-        slow = f"CAST(try_to_timestamp({text}, {literal(TIMESTAMP_FORMAT)}) AS {type})"
-        return [(shape, f"coalesce(try_cast({text} AS {type}), {slow})")]
+        slow = f"CAST(try_to_timestamp({text}, {literal(TIMESTAMP_FORMAT)}) AS {dtype})"
+        return [(shape, f"coalesce(try_cast({text} AS {dtype}), {slow})")]
 
 
 def literal(text: str) -> str:
@@ -188,12 +188,12 @@ def _plain(text: str, last: str) -> str:
     return f"{text} >= '+' AND {text} < ':' AND contains('{last}', substring({text}, -1, 1))"
 
 
-def _floating(text: str, type: str) -> list[tuple[str, str]]:
-    number = f"try_cast({text} AS {type})"
+def _floating(text: str, dtype: str) -> list[tuple[str, str]]:
+    number = f"try_cast({text} AS {dtype})"
     plain = f"{_plain(text, '.0123456789')} AND NOT contains({text}, 'x') AND NOT contains({text}, 'X')"
     # Whether it is too great for the type is asked only where it may be: that parses it once more.
     small = f"octet_length({text}) < {_SHORT} AND NOT contains({text}, 'e') AND NOT contains({text}, 'E')"
-    finite = f"abs({number}) < CAST('Infinity' AS {type})"
+    finite = f"abs({number}) < CAST('Infinity' AS {dtype})"
     special = ", ".join(f"'{one}'" for one in _SPECIAL)
     return [(f"{plain} AND ({small} OR {finite})", number), (f"{text} IN ({special})", number)]
 
@@ -221,22 +221,22 @@ def _inferred_double(text: str) -> list[tuple[str, str]]:
     ]
 
 
-def inferred_pattern(format: str, type: str) -> str | None:
+def inferred_pattern(fmt: str, dtype: str) -> str | None:
     """What inference would read as the type in a format of the table's own; None for nothing. A format of a
     day alone does for a timestamp too: midnight."""
-    pattern, gives = java_pattern(format), format_type(format)
-    if pattern is None or not (gives == type or (gives, type) == ("date", "timestamp_ntz")):
+    pattern, gives = java_pattern(fmt), format_type(fmt)
+    if pattern is None or not (gives == dtype or (gives, dtype) == ("date", "timestamp_ntz")):
         return None
     return whole(without_names(pattern))
 
 
-def _in_format(text: str, format: str, type: str) -> str:
-    pattern = inferred_pattern(format, type)
+def _in_format(text: str, fmt: str, dtype: str) -> str:
+    pattern = inferred_pattern(fmt, dtype)
     return "false" if pattern is None else f"{text} RLIKE {literal(pattern)}"
 
 
-def _decimal(text: str, type: str) -> list[tuple[str, str]]:
-    scale = re.fullmatch(r"decimal\(\d+,(\d+)\)", type)
-    assert scale is not None, type
+def _decimal(text: str, dtype: str) -> list[tuple[str, str]]:
+    scale = re.fullmatch(r"decimal\(\d+,(\d+)\)", dtype)
+    assert scale is not None, dtype
     shape = rf"^[+-]?(?=\.?[0-9])[0-9]*(?:\.[0-9]{{0,{scale[1]}}}0*)?\z"
-    return [(f"{text} RLIKE r'{shape}'", f"try_cast({text} AS {type})")]
+    return [(f"{text} RLIKE r'{shape}'", f"try_cast({text} AS {dtype})")]

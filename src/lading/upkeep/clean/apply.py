@@ -98,7 +98,7 @@ def _apply(around: Around, report: CleanReport) -> None:
     report.gave_up = _give_up(around, report.garbage)
     refused = {one.path for one in report.garbage if one.file is None and not store.delete_manifest(one.path)}
     report.deleted += [one for one in report.garbage if one.file is None and one.path not in refused]
-    log = LogWatch(table)
+    log = LiveLog(table)
     again = Survey(around).unreachable()
     for one in report.garbage:
         if one.file is None or one.file not in again or log.is_live(one.file.path):
@@ -138,7 +138,7 @@ def tables_to_clean(config: Config, names: Sequence[str]) -> list[str]:
     return list(names) or list(config.tables)
 
 
-class LogWatch:
+class LiveLog:
     """One table, brought up to date and then asked again and again: on disk a question costs two stats, in a
     bucket one request."""
 

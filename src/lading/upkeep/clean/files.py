@@ -21,7 +21,7 @@ _FIRST_PAGE = 65_536  # bytes at most: it holds the schema
 
 
 @dataclass(frozen=True, slots=True)
-class FoundFile:
+class TableFile:
     """A file that lading may have written: its name says so."""
 
     where: Where  # the root that it lies below
@@ -42,7 +42,7 @@ class FoundFile:
 
 def files_of(
     where: Where, folder: str = "", *, named: Callable[[str], bool] = lambda path: True
-) -> Iterator[FoundFile]:
+) -> Iterator[TableFile]:
     """Every candidate below `where`, in order of their names; with `folder`, only those below that. Only
     files that `named` takes by their paths are looked at."""
     storage = storage_of(where)
@@ -54,10 +54,10 @@ def files_of(
     for one in storage.list(folder, wanted=lambda path: kind(path) is not None and named(path)):
         found = kind(one.name)
         if found is not None:
-            yield FoundFile(where, one.name, found[0], one.size, one.modified, one.etag, found[1])
+            yield TableFile(where, one.name, found[0], one.size, one.modified, one.etag, found[1])
 
 
-def delete(file: FoundFile) -> bool:
+def delete(file: TableFile) -> bool:
     """Remove `file` if it still is the one that was found, and a folder of lading's that it leaves empty."""
     storage = storage_of(file.where)
     if not storage.delete_found(Named(file.path, file.bytes, file.identity, file.modified)):
@@ -69,7 +69,7 @@ def delete(file: FoundFile) -> bool:
     return True
 
 
-def is_shard_file(file: FoundFile) -> bool:
+def is_shard_file(file: TableFile) -> bool:
     """Whether it is, once it is whole, the SQLite file that lading makes of a shard; anything else below a
     folder of shards is somebody else's."""
     if file.path.endswith(f"/{SHARD_TEMPORARY}"):
@@ -85,7 +85,7 @@ def is_shard_file(file: FoundFile) -> bool:
     return first.startswith(MAGIC) and DDL.encode() in first
 
 
-def part_origin(file: FoundFile) -> tuple[str, str] | None:
+def part_origin(file: TableFile) -> tuple[str, str] | None:
     """Table id and run id from a Parquet file's footer; None if it has none or can't be read."""
     import pyarrow as pa
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 from lading.model import SnapshotRef
 from lading.snapshots.runs import Registered
-from lading.upkeep.clean.files import FoundFile
+from lading.upkeep.clean.files import TableFile
 
 Kind = Literal[
     "losing attempt", "stale attempt", "old run", "replaced part", "quarantine", "old log", "temporary file"
@@ -32,12 +32,12 @@ class Garbage:
     kind: Kind
     bytes: int
     why: str
-    file: FoundFile | None = None  # None: a manifest, which its store deletes
+    file: TableFile | None = None  # None: a manifest, which its store deletes
     give_up: str | None = None  # the run that has to be given up for dead first
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedManifest:
     """A manifest, and whether its gate refused it: then nobody saw it."""
 
     snapshot: SnapshotRef
@@ -86,7 +86,12 @@ class Runs:
 
 
 def split_manifests(
-    listed: Sequence[Listed], current: SnapshotRef | None, runs: Runs, *, keep_runs: int, grace: timedelta
+    listed: Sequence[ListedManifest],
+    current: SnapshotRef | None,
+    runs: Runs,
+    *,
+    keep_runs: int,
+    grace: timedelta,
 ) -> tuple[list[SnapshotRef], list[SnapshotRef]]:
     """Those that stay and those that may go; `listed` comes newest first."""
     horizon = runs.horizon(grace)
@@ -116,7 +121,7 @@ def split_manifests(
 
 
 def _moved_unnoticed(
-    current: SnapshotRef | None, listed: Iterable[Listed], runs: Runs, horizon: datetime
+    current: SnapshotRef | None, listed: Iterable[ListedManifest], runs: Runs, horizon: datetime
 ) -> bool:
     """Whether the pointer moved within the grace period and left no trace of where it was before: then
     any snapshot may have been visible until then."""
@@ -157,27 +162,27 @@ class LogReach:
     base: int = 0  # the older one of the two newest checkpoints, 0 if there are fewer
 
     @classmethod
-    def of(cls, files: Iterable[FoundFile], horizon: datetime) -> LogReach:
+    def of(cls, files: Iterable[TableFile], horizon: datetime) -> LogReach:
         """Of the checkpoints that everybody at work can know: those from before `horizon`."""
         found = list(files)
         commits = [one.number for one in found if one.kind == "log"]
         known = [one.number for one in found if one.kind == "checkpoint" and one.modified < horizon]
         return cls(max(commits, default=0), sorted([0, 0, *known])[-2])
 
-    def needs(self, file: FoundFile) -> bool:
+    def needs(self, file: TableFile) -> bool:
         if file.kind == "log":
             return file.number > self.base or file.number >= self.newest
         return file.number >= self.base
 
 
 def garbage(
-    files: Iterable[FoundFile],
+    files: Iterable[TableFile],
     reach: Reach,
     runs: Runs,
     *,
     keep_runs: int,
     grace: timedelta,
-    written_by: Callable[[FoundFile], str | None],
+    written_by: Callable[[TableFile], str | None],
     is_part_of: Callable[[str, str], bool],
 ) -> list[Garbage]:
     """`written_by` opens a file: the run that wrote it, None if it isn't this table's. `is_part_of` tells
@@ -208,11 +213,11 @@ def garbage(
 
 
 def _part(
-    file: FoundFile,
+    file: TableFile,
     reach: Reach,
     runs: Runs,
     horizon: datetime,
-    written_by: Callable[[FoundFile], str | None],
+    written_by: Callable[[TableFile], str | None],
 ) -> Garbage | None:
     if reach.is_live(file.path) or file.path in reach.members:
         return None
@@ -228,7 +233,7 @@ def _part(
 
 
 def _aside(
-    file: FoundFile, reach: Reach, runs: Runs, written_by: Callable[[FoundFile], str | None]
+    file: TableFile, reach: Reach, runs: Runs, written_by: Callable[[TableFile], str | None]
 ) -> Garbage | None:
     run = None if file.path in reach.aside else written_by(file)
     if run is None:
@@ -239,7 +244,7 @@ def _aside(
 
 
 def _shard(
-    file: FoundFile, reach: Reach, runs: Runs, written_by: Callable[[FoundFile], str | None]
+    file: TableFile, reach: Reach, runs: Runs, written_by: Callable[[TableFile], str | None]
 ) -> Garbage | None:
     if any(
         folder in reach.shards for name in (file.path, f"{file.where}/{file.path}") for folder in _above(name)
@@ -260,26 +265,26 @@ def _above(path: str) -> Iterator[str]:
         path = path.rpartition("/")[0]
 
 
-def _log(file: FoundFile, reach: Reach) -> Garbage | None:
+def _log(file: TableFile, reach: Reach) -> Garbage | None:
     if reach.log is None or reach.log.needs(file):
         return None
     why = f"the checkpoint of sequence {reach.log.base} took its place"
     return Garbage(file.path, "old log", file.bytes, why, file)
 
 
-def _attempt(file: FoundFile, run: str, runs: Runs, why: str) -> Garbage:
+def _attempt(file: TableFile, run: str, runs: Runs, why: str) -> Garbage:
     if runs.ended(run):
         return Garbage(file.path, "losing attempt", file.bytes, f"{why}; run {run} has ended", file)
     give_up = None if runs.given_up(run) else run
     return Garbage(file.path, "stale attempt", file.bytes, f"{why}; run {run} is dead", file, give_up=give_up)
 
 
-def _temporary(file: FoundFile, runs: Runs, is_part_of: Callable[[str, str], bool]) -> Garbage:
+def _temporary(file: TableFile, runs: Runs, is_part_of: Callable[[str, str], bool]) -> Garbage:
     dead = next((one.record.run_id for one in runs.dead if is_part_of(file.path, one.record.run_id)), None)
     return Garbage(file.path, "temporary file", file.bytes, "left half written", file, give_up=dead)
 
 
-def _record(file: FoundFile, reach: Reach, runs: Runs, horizon: datetime) -> Garbage | None:
+def _record(file: TableFile, reach: Reach, runs: Runs, horizon: datetime) -> Garbage | None:
     folder = file.path.split("/")[1]
     one = next((one for one in runs.records if one.folder == folder), None)
     if one is None or one.record.run_id in reach.runs_kept or one.record.manifest_ref in reach.refs_kept:

@@ -16,8 +16,17 @@ from lading.snapshots.opening import References, references
 from lading.snapshots.runs import list_runs
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.storage.place import Where
-from lading.upkeep.clean.files import FoundFile, files_of, is_shard_file, part_origin
-from lading.upkeep.clean.rules import Garbage, Kind, Listed, LogReach, Reach, Runs, garbage, split_manifests
+from lading.upkeep.clean.files import TableFile, files_of, is_shard_file, part_origin
+from lading.upkeep.clean.rules import (
+    Garbage,
+    Kind,
+    ListedManifest,
+    LogReach,
+    Reach,
+    Runs,
+    garbage,
+    split_manifests,
+)
 
 KINDS: tuple[Kind, ...] = (
     "losing attempt",
@@ -117,7 +126,7 @@ class Survey:
         """What the rules let go, old manifests included."""
         return [one for one in self._found(*self._split()) if one.kind in self._rules.kinds]
 
-    def unreachable(self) -> set[FoundFile]:
+    def unreachable(self) -> set[TableFile]:
         """The files that nothing refers to now, counting every manifest that is there."""
         return {one.file for one in self._found(self._store.list_manifests(), []) if one.file is not None}
 
@@ -145,7 +154,7 @@ class Survey:
         manifests = self._store.list_manifests()
         if "old run" not in self._rules.kinds:
             return manifests, []
-        listed = [Listed(one, self._manifests.refused(one.ref)) for one in manifests]
+        listed = [ListedManifest(one, self._manifests.refused(one.ref)) for one in manifests]
         current = self._store.load_current()
         rules = self._rules
         return split_manifests(listed, current, self.runs, keep_runs=rules.keep_runs, grace=rules.grace)
@@ -155,7 +164,7 @@ class Survey:
         kept: Sequence[SnapshotRef],
         old: Sequence[SnapshotRef],
         staying: Sequence[References],
-        files: Sequence[FoundFile],
+        files: Sequence[TableFile],
     ) -> Reach:
         state = self._table.state
         aside = {source.quarantine for source, _ in state.sources().values() if source.quarantine}
@@ -171,7 +180,7 @@ class Survey:
             log=LogReach.of(files, self.runs.horizon(self._rules.grace)),
         )
 
-    def _written_by(self, file: FoundFile) -> str | None:
+    def _written_by(self, file: TableFile) -> str | None:
         if file.kind == "shard":
             return file.run_id if is_shard_file(file) else None
         origin = part_origin(file)
