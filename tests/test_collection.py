@@ -359,7 +359,7 @@ class TestTogether:
 
 def test_a_collection_does_not_mistake_a_url_for_a_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for url in ("gs://bucket/prefix", "s3://bucket", "s3://"):
+    for url in ("ftp://bucket/prefix", "s3://bucket", "s3://"):
         with pytest.raises(ConfigError, match="can't hold a collection"):
             lading.Collection(url)
     assert not list(tmp_path.iterdir())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-# A column value in its stored, comparable form (see where/bounds.py): ints for integers, booleans,
+# A column value in its stored, comparable form (see zones/bounds.py): ints for integers, booleans,
 # dates (days) and timestamps (their own unit), floats for floats, str for strings, bytes for
 # binary and for decimals (order-preserving, 17 bytes). msgspec can't tell str from bytes in a union,
 # msgpack can: at run time the fields take whatever msgpack gives.

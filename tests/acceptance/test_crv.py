@@ -429,7 +429,7 @@ def test_a_url_is_a_bucket_and_never_a_folder_called_s3(
     catalog.write(url, new_manifest("events"))
     found = catalog.load(url)
     assert found is not None and found.table == "events"
-    for refused in (lambda: catalog.rebuild(url), lambda: catalog.load("gs://bucket/events")):
+    for refused in (lambda: catalog.rebuild(url), lambda: catalog.load("ftp://bucket/events")):
         with pytest.raises(ConfigError):
             refused()
     assert list(tmp_path.iterdir()) == []

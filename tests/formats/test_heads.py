@@ -9,8 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from lading.errors import SchemaDrift, SourceError
-from lading.formats.heads import check_columns, delimited_header, parquet_columns
+from lading.formats.heads import delimited_header, parquet_columns
 from lading.model import Column, FoundFile
+from lading.sources.drift import check_columns
 
 FOUND = FoundFile("in/a.csv", "/data/in/a.csv", 1, 1, False)
 SCHEMA = (Column("id", "bigint"), Column("name", "string"), Column("port", "string"))

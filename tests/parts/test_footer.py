@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from lading.model import Zone
 from lading.parts.footer import FooterZones, zones_of_footer
-from lading.where.bounds import zone_of
+from lading.zones.bounds import zone_of
 
 
 def footer(table: pa.Table, **options: Any) -> pq.FileMetaData:

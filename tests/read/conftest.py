@@ -15,10 +15,10 @@ import pytest
 
 from lading.model import Bound, Member, Zone
 from lading.parts.footer import zones_of_footer
-from lading.state.prune import may_match
-from lading.state.zones import ZoneVector, pack
 from lading.where.bind import Predicate
-from lading.where.bounds import zone_of
+from lading.where.prune import may_match
+from lading.zones.bounds import zone_of
+from lading.zones.vector import ZoneVector, pack
 
 
 @dataclass

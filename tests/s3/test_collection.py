@@ -95,7 +95,7 @@ def test_a_file_in_another_bucket_is_found_by_its_url(
 
 
 @pytest.mark.parametrize(
-    "name", ["/tmp/x.parquet", "../x.parquet", "a//b.parquet", "s3://bucket", "gs://b/x"]
+    "name", ["/tmp/x.parquet", "../x.parquet", "a//b.parquet", "s3://bucket", "ftp://b/x"]
 )
 def test_what_is_no_object_of_a_bucket_is_refused(open_: Any, bucket: Any, name: str) -> None:
     with pytest.raises(ConfigError):
@@ -122,7 +122,7 @@ def test_files_in_a_bucket_are_no_members_of_a_folder(tmp_path: Path) -> None:
 def test_a_place_without_a_log_and_a_url_without_a_prefix_are_named(open_: Any) -> None:
     with pytest.raises(NotFound, match="not a collection"):
         open_().members()
-    for url in ("s3://", "s3://bucket", "gs://bucket/x"):
+    for url in ("s3://", "s3://bucket", "ftp://bucket/x"):
         with pytest.raises(ConfigError, match="can't hold a collection"):
             lading.Collection(url)
 

@@ -17,8 +17,8 @@ from support.handmade import ServedTable, touched
 import lading
 from lading.errors import LadingError, NotFound, RoutingError, UnknownRoutingTokenError
 from lading.serve.keys import KeySpec
-from lading.serve.place_of_key import grouper, placer
 from lading.serve.routing import Router
+from lading.serve.routing_fast import grouper, placer
 from lading.snapshots.manifest import Sharding
 
 

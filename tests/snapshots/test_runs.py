@@ -147,7 +147,7 @@ SEED_FIELDS = (
 @pytest.mark.acceptance("S27")
 def test_a_record_has_every_field_that_shardyfusions_has(tmp_path: Path) -> None:
     """Its model: texts that must be there, times that parse, and a status of three."""
-    output = runs.Output("s3://bucket/sales", "served", "part-{db_id}")
+    output = runs.RunOutput("s3://bucket/sales", "served", "part-{db_id}")
     handle = runs.start(tmp_path, "r1", NOW, tables=["sales"], output=output)
     seen = record(handle)
     assert list(seen)[: len(SEED_FIELDS)] == list(SEED_FIELDS)

@@ -45,8 +45,16 @@ def test_nested_values_numbers_as_text_and_blank_lines_are_read(shop, rows_of):
         ('{"a":1,"t":12345}', "t", "12345 is not a timestamp"),
         ('{"a":1,"t":"12:30"}', "t", '"12:30" is not a timestamp'),
         ('{"a":1,"r":[1,"x"]}', "r", '[1, "x"] is not an array<bigint>'),
-        ('{"a":1,"o":{"p":1,"zz":2}}', "o", "'o' has a key that its type struct<p:bigint,q:string> lacks"),
-        ('{"a":1,"l":[{"x":1},{"y":1}]}', "l", "'l' has a key that its type array<struct<x:bigint>> lacks"),
+        (
+            '{"a":1,"o":{"p":1,"zz":2}}',
+            "o",
+            "'o' has a key that is not in its type struct<p:bigint,q:string>",
+        ),
+        (
+            '{"a":1,"l":[{"x":1},{"y":1}]}',
+            "l",
+            "'l' has a key that is not in its type array<struct<x:bigint>>",
+        ),
         ('{"a":1} garbage', None, "is not one JSON object"),
         ('{"a":1}{"a":2}', None, "is not one JSON object"),
         ('{"a":1},{"a":2}', None, "is not one JSON object"),

@@ -22,10 +22,10 @@ from lading.state.blocks import summary_of
 from lading.state.frame import LogHeader
 from lading.state.key_index import KeyIndex, may_hold
 from lading.state.members import MemberStore, zone_loader
-from lading.state.prune import may_match
 from lading.state.tables import StateMeta, write_state
-from lading.state.zones import pack
 from lading.where.bind import bind, parse
+from lading.where.prune import may_match
+from lading.zones.vector import pack
 
 BLOCK = 500  # here: so that few members make several
 

@@ -18,7 +18,7 @@ from support.world import BucketWorld, World
 import lading
 from lading.errors import Conflict, ManifestParseError, StorageError
 from lading.ingest.record import write_table_manifest
-from lading.model import Place, SnapshotRef
+from lading.model import SnapshotRef
 from lading.snapshots.history import Wanted
 from lading.snapshots.stores.files import LocalStore
 from lading.upkeep.clean.apply import clean
@@ -270,7 +270,7 @@ def test_a_bucket_that_does_not_answer_is_an_error_and_no_finding(
 
 def shardyfusion_publishes(world: World) -> None:
     """In a folder as if copied out of its bucket, which its manifest goes on naming."""
-    url = str(world.where) if isinstance(world.where, Place) else "s3://b/t"
+    url = str(world.where) if "://" in str(world.where) else "s3://b/t"
     Writer(url, lambda name, data, content_type: world.write(name, data)).publish({1: b"one"})
 
 
@@ -328,7 +328,7 @@ def test_a_table_whose_log_was_rebuilt_is_whole_and_can_be_cleaned(world: World,
     if found_in == "files":
         for name in [name for name in world.names() if name.startswith(("manifests/", "manifest.db"))]:
             world.remove(name)
-    options = world.config.s3 if isinstance(world.where, Place) else None
+    options = world.config.s3 if "://" in str(world.where) else None
     restored = lading.Collection.rebuild(str(world.where), s3=options)
     assert (restored.found_in, restored.members) == (found_in, 2)
     assert world.table().table_id == before

@@ -26,7 +26,7 @@ from lading.where.bind import (
     like_prefix,
     parse,
 )
-from lading.where.bounds import decimal_bound
+from lading.zones.bounds import decimal_bound
 
 SCHEMA = pa.schema(
     [

@@ -15,8 +15,8 @@ from lading.errors import ConfigError
 from lading.model import CheckResult, Member, StartSpark
 from lading.read.scan import table_schema
 from lading.state.members import MemberStore
-from lading.state.zones import ZoneVector
 from lading.where.bind import list_columns
+from lading.zones.vector import ZoneVector
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lading.errors import PredicateError
 from lading.model import Check, Column
-from lading.where.literal import place_of_key
+from lading.where.literal import position_of_key
 
 
 def rules_of(checks: Sequence[Check]) -> str | None:
@@ -109,7 +109,7 @@ def _within(old: Any, new: Any, dtype: pa.DataType | None, *, lower: bool) -> bo
 
 def _rank(text: str, dtype: pa.DataType) -> tuple[int, Any, bool]:
     """Where a value of lading.yaml stands among the column's own."""
-    place = place_of_key(text, dtype)
+    place = position_of_key(text, dtype)
     if place.at is None:
         return (1 if place.beyond else -1, 0, False)
     return (0, place.at, not place.exact)

@@ -25,7 +25,7 @@ from lading.model import Commit, Member, Place
 from lading.parts.intake import Footer, in_parallel, joint_schema, member_of
 from lading.storage.place import storage_of
 from lading.where.bind import list_columns
-from lading.where.bounds import bound_kind
+from lading.zones.bounds import bound_kind
 
 ATTEMPTS = 100  # each lost race means that somebody else's commit got through
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lading.log.state import TableState
 from lading.model import Bound
-from lading.where.bounds import from_bound
+from lading.zones.bounds import from_bound
 
 
 def listed(state: TableState) -> Iterator[dict[str, Any]]:

@@ -18,11 +18,11 @@ from lading.model import Bound, Commit, Member, Place, Source
 from lading.state.key_index import KeyIndex
 from lading.state.members import MemberStore, zone_loader
 from lading.state.overlay import Added, Covered, Overlay, Read
-from lading.state.prune import may_match
 from lading.state.source_lists import SourceLists
 from lading.state.tables import StateColumns, StateMeta, row_of
-from lading.state.zones import ZoneVector, pack
+from lading.where.prune import may_match
 from lading.where.tree import Predicate
+from lading.zones.vector import ZoneVector, pack
 
 
 @dataclass(slots=True)

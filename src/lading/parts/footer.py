@@ -23,11 +23,11 @@ import pyarrow.parquet as pq
 
 from lading.model import Bound, Member, Place, Zone
 from lading.parts.open import open_parquet
-from lading.state.prune import may_match
-from lading.state.zones import ZoneVector, pack
 from lading.storage.place import storage_of
 from lading.where.bind import Predicate
-from lading.where.bounds import bound_kind, merge_zones, shorten, to_bound
+from lading.where.prune import may_match
+from lading.zones.bounds import bound_kind, merge_zones, shorten, to_bound
+from lading.zones.vector import ZoneVector, pack
 
 
 class FooterZones:

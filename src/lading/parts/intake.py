@@ -18,7 +18,7 @@ from lading.parts.footer import zones_of_footer
 from lading.parts.open import open_parquet, row_batches, shown_path
 from lading.parts.schema import unified
 from lading.storage.place import Where, located
-from lading.where.bounds import tick_of
+from lading.zones.bounds import tick_of
 
 _THREADS = 8
 _BATCH = 1 << 16  # rows

@@ -11,7 +11,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lading.errors import PartError, SchemaDrift
-from lading.where.bounds import bound_kind
+from lading.zones.bounds import bound_kind
 
 _UNITS = ("s", "ms", "us", "ns")
 

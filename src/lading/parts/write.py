@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from lading.layout.table import SOURCE, bucket_folder, part_name
 from lading.model import Bound, Member, Zone
 from lading.storage.place import Where, storage_of
-from lading.where.bounds import merge_zones, tick_of, to_bound, zone_of
+from lading.zones.bounds import merge_zones, tick_of, to_bound, zone_of
 
 ROW_GROUP = 131_072  # rows: what a lookup has to decode at most
 

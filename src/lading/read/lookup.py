@@ -16,7 +16,7 @@ from lading.parts.rows import WantedRows, read_part
 from lading.read.scan import table_schema
 from lading.state.memberset import MemberSet
 from lading.where.bind import Compare
-from lading.where.literal import place_of_key
+from lading.where.literal import position_of_key
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def to_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 def _bound(key: Any, column: str, schema: pa.Schema) -> Any:
     dtype = schema.field(column).type
     try:
-        found = place_of_key(key, dtype)
+        found = position_of_key(key, dtype)
     except PredicateError as error:
         raise PredicateError(
             f"the order column {column} is {dtype}: {error.message}", hint=error.hint

@@ -21,8 +21,8 @@ from lading.serve.open.limit import FILES, out_of_files, too_many
 from lading.serve.open.places import ShardPlaces
 from lading.serve.open.ranges import failure_of
 from lading.serve.open.shard import Shard, ShardClosed
-from lading.serve.place_of_key import Grouped, grouper, placer
 from lading.serve.routing import Router
+from lading.serve.routing_fast import Grouped, grouper, placer
 from lading.serve.shard_file import Cursor, engine_errors
 from lading.snapshots.manifest import BuildMeta, ParsedSnapshot, ShardMeta
 

@@ -19,11 +19,12 @@ from typing import Any
 
 from lading.errors import SchemaDrift, SourceError, StorageError
 from lading.formats.copies import Copying, has_blank_records, write_copy
-from lading.formats.heads import Dialect, check_columns, delimited_header, first_record, parquet_columns
+from lading.formats.heads import Dialect, delimited_header, first_record, parquet_columns
 from lading.formats.magic import refuse_what_is_no_text
 from lading.formats.opening import compression
 from lading.formats.types import widens
 from lading.model import DELIMITERS, Column, Drift, Format, FoundFile, StagedGroup
+from lading.sources.drift import check_columns
 from lading.sources.fingerprint import source_id
 from lading.sources.names import columns_from_name as values_in_name
 from lading.sources.names import name_columns

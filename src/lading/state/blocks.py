@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lading.model import Bound, Zone
-from lading.state.numbers import Mask, Numbers
-from lading.state.zones import ZoneVector, pack
+from lading.zones.numbers import Mask, Numbers
+from lading.zones.vector import ZoneVector, pack
 
 BLOCK = 8192  # members
 SUMMARY = -1  # the number that a vector's summary has instead of a block's

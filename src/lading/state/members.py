@@ -22,8 +22,8 @@ from lading.state.sealed import Sealed
 from lading.state.source_lists import SourceLists
 from lading.state.tables import STATE_VERSION, MemberRow, StateMeta, row_crc, storable
 from lading.state.vectors import StateVectors
-from lading.state.zones import ZoneVector, pack
 from lading.where.tree import Predicate
+from lading.zones.vector import ZoneVector, pack
 
 _MEMBER = (
     "id, serial, path, rows, bytes, bucket, tick_min, tick_max, key_min, key_max, created_at, tier, "

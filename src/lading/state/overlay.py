@@ -20,11 +20,11 @@ import numpy as np
 from lading.errors import LogCorrupt
 from lading.model import Member, Source
 from lading.state.frame import framed, payload_at
-from lading.state.numbers import packed, packed_at, unpacked
-from lading.state.prune import may_match
 from lading.state.tables import StateMeta
-from lading.state.zones import ZoneVector, pack
+from lading.where.prune import may_match
 from lading.where.tree import Predicate
+from lading.zones.numbers import packed, packed_at, unpacked
+from lading.zones.vector import ZoneVector, pack
 
 VERSION = 1  # another one whenever a field is appended to what it holds: it would come without that
 _MAGIC = b"LDGO"

@@ -15,9 +15,9 @@ import msgspec
 import numpy as np
 
 from lading.errors import LadingError, LogCorrupt
-from lading.state.numbers import Numbers, Packed, packed_at
 from lading.state.tables import row_crc, vector_crc
-from lading.state.zones import ZoneVector
+from lading.zones.numbers import Numbers, Packed, packed_at
+from lading.zones.vector import ZoneVector
 
 _VECTOR = {
     "vectors": "SELECT block, vector, crc FROM vectors WHERE name = ? AND block BETWEEN ? AND ?",

@@ -25,9 +25,9 @@ from lading.model import Bound, Member, Source, Zone
 from lading.state.blocks import SUMMARY, block_count, blocks, summary_of
 from lading.state.frame import LogHeader
 from lading.state.key_index import reaches
-from lading.state.numbers import packed
 from lading.state.source_lists import SourceLists
-from lading.state.zones import ZoneVector, pack, pack_bounds
+from lading.zones.numbers import packed
+from lading.zones.vector import ZoneVector, pack, pack_bounds
 
 STATE_VERSION = 3
 

@@ -15,13 +15,13 @@ import numpy as np
 
 from lading.model import Bound, Zone
 from lading.state.blocks import SUMMARY, block_count, numbers_at, place_of, span, start_of
-from lading.state.numbers import Numbers, Packed, joined
-from lading.state.prune import may_match
 from lading.state.sealed import Sealed
 from lading.state.source_lists import SourceLists
 from lading.state.tables import path_hash
-from lading.state.zones import ZoneVector
+from lading.where.prune import may_match
 from lading.where.tree import Predicate, columns_of
+from lading.zones.numbers import Numbers, Packed, joined
+from lading.zones.vector import ZoneVector
 
 _KEPT = 64  # blocks of zones that are kept for the next question
 _PATHS_KEPT = 256  # blocks of paths, which every commit asks for one of, by chance

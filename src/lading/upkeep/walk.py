@@ -20,7 +20,7 @@ from lading.model import Member
 from lading.parts.intake import Footer, footer_to_add, in_parallel, is_sorted, joint_schema, member_of
 from lading.parts.open import open_parquet, row_batches, shown_path
 from lading.storage.place import Where, storage_of
-from lading.where.bounds import bound_kind
+from lading.zones.bounds import bound_kind
 
 _BATCH = 1 << 16  # rows
 

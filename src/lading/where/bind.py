@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 
 from lading.errors import PredicateError
-from lading.where.bounds import bound_kind
 from lading.where.literal import Position, place
 from lading.where.text import parse
 from lading.where.tree import (
@@ -30,6 +29,7 @@ from lading.where.tree import (
     columns_of,
     like_prefix,
 )
+from lading.zones.bounds import bound_kind
 
 __all__ = [
     "And",

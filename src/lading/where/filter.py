@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from lading.model import Bound
 from lading.where.bind import And, Compare, In, IsNull, Like, Not, Or, Predicate, like_prefix
-from lading.where.bounds import comparable_type, from_bound
+from lading.zones.bounds import comparable_type, from_bound
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,

@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from lading.errors import PredicateError
 from lading.model import Bound
-from lading.where.bounds import bound_kind, decimal_bound
 from lading.where.tree import Quoted
+from lading.zones.bounds import bound_kind, decimal_bound
 
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _DAY = 86_400 * 10**9
@@ -70,7 +70,7 @@ def place(value: Any, dtype: pa.DataType) -> Position:
     raise _unlike(value, dtype, "only `is null` and `is not null` work on such a column")
 
 
-def place_of_key(key: Any, dtype: pa.DataType) -> Position:
+def position_of_key(key: Any, dtype: pa.DataType) -> Position:
     """The same for a key, which may be text whatever the type is: that is how a command line says it."""
     if isinstance(key, str):
         value_type = dtype.value_type if pa.types.is_dictionary(dtype) else dtype

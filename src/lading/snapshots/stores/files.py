@@ -9,6 +9,7 @@ refused before anything is read.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -130,7 +131,7 @@ class FileStore:
 
     def list_manifests(self, *, limit: int | None = None) -> list[SnapshotRef]:
         try:
-            return list(islice(self._listed(), limit))
+            return list(islice(self._listed(), None if limit is None else min(limit, sys.maxsize)))
         except (OSError, StorageError) as error:
             raise unreadable(f"{self.url}/{MANIFESTS}", error) from error
 

@@ -87,7 +87,7 @@ def delimited_options(job: IngestJob) -> dict[str, str]:
     options = {
         "mode": "PERMISSIVE",
         "columnNameOfCorruptRecord": RAW,
-        "sep": given.get("delimiter", DELIMITERS[job.format]),
+        "sep": given.get("delimiter", DELIMITERS.get(job.format, ",")),
         "quote": given.get("quote", '"'),
         "escape": given.get("escape", '"'),  # RFC 4180; Spark's own default, a backslash, breaks `""`
         "encoding": charset,

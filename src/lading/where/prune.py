@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lading.model import Bound
-from lading.state.numbers import COMPARED, Mask, Numbers, Packed, differ
-from lading.state.zones import ZoneVector
-from lading.where.bounds import next_prefix
 from lading.where.tree import And, Compare, In, IsNull, Like, Not, Or, Predicate, like_prefix
+from lading.zones.bounds import next_prefix
+from lading.zones.numbers import COMPARED, Mask, Numbers, Packed, differ
+from lading.zones.vector import ZoneVector
 
 _FEW = 16  # values of an `in` list that are compared one by one
 _KINDS = {"int": int, "float": float, "str": str, "bytes": bytes}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lading.errors import LogCorrupt
 from lading.model import Zone
-from lading.state.zones import ZoneVector, pack
+from lading.zones.vector import ZoneVector, pack
 
 _BOUNDS = [
     st.integers(-(2**63), 2**63 - 1),

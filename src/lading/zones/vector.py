@@ -18,8 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lading.model import Bound, Zone
-from lading.state.numbers import Mask, Packed, joined, packed
-from lading.state.zone_blob import ARROW, DTYPES, KINDS, Kind, ZoneCursor, bound_bytes, header_bytes
+from lading.zones.blob import ARROW, DTYPES, KINDS, Kind, ZoneCursor, bound_bytes, header_bytes
+from lading.zones.numbers import Mask, Packed, joined, packed
 
 _INT64 = range(-(2**63), 2**63)
 _MOST_TEXT = 2**31 - 1

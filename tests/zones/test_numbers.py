@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lading.state.numbers import differ, joined, packed, packed_at, unpacked
+from lading.zones.numbers import differ, joined, packed, packed_at, unpacked
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 NEAR = st.builds(

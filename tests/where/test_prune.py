@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from lading.model import Zone
-from lading.state.prune import may_match
-from lading.state.zones import pack
 from lading.where.bind import bind, parse
-from lading.where.bounds import zone_of
+from lading.where.prune import may_match
+from lading.zones.bounds import zone_of
+from lading.zones.vector import pack
 
 SCHEMA = pa.schema(
     [

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from lading.errors import LogCorrupt
-from lading.state.numbers import Mask, Numbers, Packed, packed, packed_at
+from lading.zones.numbers import Mask, Numbers, Packed, packed, packed_at
 
 Kind = Literal["none", "int", "float", "str", "bytes"]
 

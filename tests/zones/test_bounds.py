@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lading.model import Zone
-from lading.where.bounds import (
+from lading.zones.bounds import (
     LONGEST,
     bound_kind,
     decimal_bound,
