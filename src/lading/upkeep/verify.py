@@ -269,7 +269,7 @@ def _shards(places: tuple[Place, ...], store: ManifestStore, current: SnapshotRe
     shards = [one for one in parsed.shards if one.db_url is not None]
     found.count("shards", len(shards))
     # A table that was copied out of its bucket: its manifests name the bucket, and readers look here.
-    copied_from = parsed.meta.s3_prefix.rstrip("/") if isinstance(places[0], Path) else ""
+    copied_from = parsed.meta.s3_prefix.rstrip("/") if storage_of(places[0]).folder is not None else ""
     told = in_parallel(lambda shard: (shard, _broken_shard(places, shard, copied_from)), shards)
     for shard, problem in told:
         if problem is not None:
