@@ -249,7 +249,7 @@ def test_deep_verification_reads_sources_again_alone(cli, project, spark):
     told = cli("verify", "--deep", "--json")
     assert told.code == 1
     errors = [one["message"] for one in told.json["tables"][0]["findings"] if one["level"] == "error"]
-    assert any("other content than was read" in one for one in errors)
+    assert any("different content than was read" in one for one in errors)
     assert any("gives other rows: 1 that the table lacks" in one for one in errors)
     assert not list((project / ".lading_cache/verify").glob("*"))
 

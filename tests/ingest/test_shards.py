@@ -137,7 +137,7 @@ def test_serve_that_comes_and_goes_takes_effect_at_once_and_plan_says_so(project
     assert planned() is None
 
     (project.folder / "lading.yaml").write_text(config.partition("    serve:")[0])
-    assert "`serve:` is gone" in str(planned())
+    assert "`serve:` was removed" in str(planned())
     report = project.run()
     assert report.tables[0].published and not report.spark_started
     assert project.snapshot().shards == () and "serve" not in project.snapshot().meta.custom

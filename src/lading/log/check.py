@@ -42,7 +42,9 @@ def _problem(where: Where, member: Member) -> Problem | None:
     except LadingError as error:
         return Problem(member.path, error.message)
     if footer.bytes != member.bytes:
-        return Problem(member.path, f"it has {footer.bytes:,} bytes, {member.bytes:,} when it was added")
+        return Problem(
+            member.path, f"it has {footer.bytes:,} bytes, but had {member.bytes:,} when it was added"
+        )
     if footer.metadata.num_rows != member.rows:
         return Problem(member.path, f"it has {footer.metadata.num_rows:,} rows, the log says {member.rows:,}")
     return None

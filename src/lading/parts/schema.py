@@ -21,7 +21,7 @@ def unified(table: pa.Schema | None, file: pa.Schema, path: str) -> pa.Schema:
     columns = {field.name: field.type for field in table} if table is not None else {}
     if len(set(file.names)) != len(file.names):
         raise SchemaDrift(
-            f"{path} has two columns of one name",
+            f"{path} has two columns with the same name",
             hint="rename one of them and write the file again",
             file=path,
         )
