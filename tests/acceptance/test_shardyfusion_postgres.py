@@ -325,7 +325,7 @@ def test_a_publish_that_fails_undoes_itself_and_leaves_the_callers_transaction_a
     own = f"audit_{uuid.uuid4().hex[:8]}"
     with psycopg.connect(postgres_server.url) as connection:
         connection.execute(f"CREATE TABLE {own} (run text)")
-        with pytest.raises(PublishManifestError, match="other content"):
+        with pytest.raises(PublishManifestError, match="with different content"):
             store.publish(b"another", "r1", sequence=2, connection=connection)
         connection.execute(f"INSERT INTO {own} VALUES ('still here')")
     assert seed.connection.execute(f"SELECT count(*) FROM {own}").fetchone() == (1,)

@@ -61,7 +61,7 @@ def test_every_column_is_the_value_unless_some_are_named() -> None:
         ),
         (
             replace(PLAIN, cel=Cel("name", {"name": "int"})),
-            "'name' is said to be int and is string",
+            "'name' is declared as int but is string",
             "columns",
         ),
         (replace(PLAIN, max_keys_per_shard=1, shards=None), "would need", "raise max_keys_per_shard"),

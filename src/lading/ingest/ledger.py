@@ -59,7 +59,7 @@ def nothing_of(key: str, table: str, aside: Sequence[str]) -> NotFound:
     listed = ", ".join(aside[:5]) + (", …" if len(aside) > 5 else "")
     return NotFound(
         f"nothing of {key} is set aside in {table}",
-        hint=f"something is set aside of: {listed}" if aside else "nothing is set aside in this table",
+        hint=f"files with something set aside: {listed}" if aside else "nothing is set aside in this table",
         table=table,
         file=key,
     )

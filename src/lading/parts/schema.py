@@ -53,7 +53,7 @@ def _joined(known: pa.DataType, found: pa.DataType, column: str, path: str) -> p
     wider = _wider(known, found)
     if wider is None:
         raise SchemaDrift(
-            f"{path}: column {column} is {found} there and {known} in the collection",
+            f"{path}: column {column} is {found} in this file but {known} in the collection",
             hint="write the file again with that type, or keep it in a collection of its own",
             file=path,
         )
@@ -104,7 +104,8 @@ def _cast(array: pa.Array, column: pa.Field, path: str, hint: str) -> pa.Array:
         return array.cast(column.type)
     except pa.ArrowException as error:
         raise PartError(
-            f"{path}: column {column.name} is {array.type} there and {column.type} in the table: {error}",
+            f"{path}: column {column.name} is {array.type} in this file but {column.type} in the table: "
+            f"{error}",
             hint=hint,
             file=path,
         ) from error

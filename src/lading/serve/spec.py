@@ -180,7 +180,7 @@ def _refuse_cel_misfits(serve: Serve, schema: pa.Schema, table: str) -> None:
         fits = _CEL_FITS.get(declared)
         if not (fits(type) if fits else kind == {"string": "str", "bytes": "bytes"}[declared]):
             raise _misfit(
-                serve, "cel", f"{name!r} is said to be {declared} and is {type}",
+                serve, "cel", f"{name!r} is declared as {declared} but is {type}",
                 f"correct tables.{table}.serve.cel.columns", table,
             )  # fmt: skip
 

@@ -73,7 +73,7 @@ class ShardPlaces:
     def _path(self, shard: ShardMeta) -> Path:
         if self.root is None:
             raise ShardError(
-                f"shard {shard.db_id} lies in {shard.db_url!r}, and this table has no folder",
+                f"shard {shard.db_id} is at {shard.db_url!r}, but this table has no folder",
                 hint="open the table by its folder",
             )
         return local_path(self.root, shard)

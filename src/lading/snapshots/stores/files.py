@@ -335,7 +335,7 @@ def unreadable(what: str, error: OSError | StorageError, hint: str = HINT) -> La
         listed = "the other snapshots are listed beside it: roll back to one"
         return ManifestStoreError(f"there is no {what}", hint=listed, file=what)
     return ManifestStoreError(
-        f"{what} can't be read: {_said(error)}", hint="check what it is and its permissions", file=what
+        f"{what} can't be read: {_said(error)}", hint="check what it is, and its permissions", file=what
     )
 
 

@@ -198,7 +198,7 @@ class PostgresStore:
         same = statements.same_build(connection, self.tables, run_id, payload)
         if same is False:
             raise PublishManifestError(
-                f"run {run_id} was published to {self.url} with other content",
+                f"run {run_id} was already published to {self.url} with different content",
                 hint="a run's manifest never changes: publish under a new run, lading run makes one",
             )
         now = now or statements.clock(connection)
