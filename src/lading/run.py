@@ -174,7 +174,7 @@ def _begun(run: TableRun) -> TableRun:
         if table.state.sequence:
             raise Conflict(  # the plan is for an empty table
                 f"another run started {table.state.meta.table} meanwhile",
-                hint="run again: it will plan from there",
+                hint="run again: it will plan from the new state",
             )
         run = replace(run, opened=table)
     if run.manifest is None and run.table.state.sequence == 0:

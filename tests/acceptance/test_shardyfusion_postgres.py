@@ -325,7 +325,7 @@ def test_a_publish_that_fails_undoes_itself_and_leaves_the_callers_transaction_a
     own = f"audit_{uuid.uuid4().hex[:8]}"
     with psycopg.connect(postgres_server.url) as connection:
         connection.execute(f"CREATE TABLE {own} (run text)")
-        with pytest.raises(PublishManifestError, match="other content"):
+        with pytest.raises(PublishManifestError, match="with different content"):
             store.publish(b"another", "r1", sequence=2, connection=connection)
         connection.execute(f"INSERT INTO {own} VALUES ('still here')")
     assert seed.connection.execute(f"SELECT count(*) FROM {own}").fetchone() == (1,)
@@ -370,8 +370,8 @@ def test_a_pointer_that_somebody_else_moved_stays_until_rows_change(
     before = seed.connection.execute(f"SELECT count(*) FROM {seed.names['pointer']}").fetchone()
 
     [plan] = plan_tables(load_config(tmp_path))
-    assert plan.idle and "somebody else moved the pointer" in plan.notes[-1]
-    assert "somebody else moved the pointer" in (status(load_config(tmp_path))[0].note or "")
+    assert plan.idle and "someone else moved the pointer" in plan.notes[-1]
+    assert "someone else moved the pointer" in (status(load_config(tmp_path))[0].note or "")
     report = project.run()
     assert not report.spark_started and not report.tables[0].published
     assert f"lading publish ships --run {second}" in report.tables[0].notes[-1]
@@ -385,7 +385,7 @@ def test_a_pointer_that_somebody_else_moved_stays_until_rows_change(
     seed.publish(theirs)
     report = project.run()
     assert not report.spark_started and seed.current()[0] == theirs.run_id
-    assert "somebody else moved the pointer" in report.tables[0].notes[-1]
+    assert "someone else moved the pointer" in report.tables[0].notes[-1]
 
     project.put("c.csv", [(4, 1, "four")])
     report = project.run()

@@ -40,7 +40,7 @@ COLUMNS = {"key": "int", "tier": "int", "region": "string", "size": "uint", "rat
         ("-region", 1, "'-' needs double or int, not string"),
         ("region in [1, 2] ? 1 : 0", 10, "'in' needs list of any or list of string, not list of int"),
         ("[1, 'a']", 0, "a list of int or string"),
-        ("ratio", 0, "gives double, which names no shard"),
+        ("ratio", 0, "gives double, which can't choose a shard"),
         ("on", 0, "gives bool"),
         ("[1]", 0, "gives list of int"),
         ("size(region)", 0, "no function 'size'"),
@@ -68,7 +68,7 @@ COLUMNS = {"key": "int", "tier": "int", "region": "string", "size": "uint", "rat
         ),
         ("key + package", 6, "'package' is a reserved word of CEL"),
         ("int(key,)", 8, "')' is not expected"),
-        (r"region + '\q'", 9, "is not a string that can be read"),
+        (r"region + '\q'", 9, "is not a valid string"),
         ("key \u00a0% 8", 4, "is not expected"),
     ],
 )

@@ -87,7 +87,7 @@ def test_a_table_check_that_fails_keeps_the_snapshot_from_readers_and_says_so(sp
     ships.put("b.csv", "1,2,bergen", "2,2,bergen")
     report = ships.run()
     assert isinstance(report.error, GateFailed) and report.error.exit_code == 1
-    assert "the table has 3 rows, and may have at most 2" in report.error.message
+    assert "the table has 3 rows; it may have at most 2" in report.error.message
     assert "id: 1 of 3 rows repeat a key" in report.error.message
     assert not report.tables[0].published and report.tables[0].sequence == 2, "committed, not published"
     assert sum(ships.rows().values()) == 1
@@ -126,7 +126,7 @@ def test_a_table_that_never_had_a_row_is_asked_too(spark, tmp_path, rows):
     for _ in range(2):
         report = ships.run()
         assert isinstance(report.error, GateFailed)
-        assert "the table has 0 rows, and must have at least 1" in report.error.message
+        assert "the table has 0 rows; it must have at least 1" in report.error.message
         on_table = {one.name: one.passed for one in report.tables[0].checks if not one.on_rows}
         assert on_table == {"min_rows": False, "unique id": True}
     assert not (ships.table / "_CURRENT").exists()
@@ -209,7 +209,7 @@ def test_a_float_is_compared_as_a_float_by_every_door(spark, tmp_path, monkeypat
     assert ships.good().tables[0].published
     ships.configure("gate:\n  sql: tonnes < 0.1")
     ships.put("c.csv", "3,0.1,oslo")
-    assert "`tonnes < 0.1` is false for some row (tonnes=0.1" in str(ships.run().error)
+    assert "`tonnes < 0.1` is false for at least one row (tonnes=0.1" in str(ships.run().error)
 
 
 @pytest.fixture(scope="module")
@@ -224,14 +224,14 @@ def table(tmp_path_factory, spark) -> Table:
     ("fields", "passed", "failed", "said"),
     [
         ({"kind": "min_rows", "number": 5}, True, 0, ""),
-        ({"kind": "min_rows", "number": 6}, False, 1, "the table has 5 rows, and must have at least 6"),
-        ({"kind": "max_rows", "number": 4}, False, 1, "the table has 5 rows, and may have at most 4"),
+        ({"kind": "min_rows", "number": 6}, False, 1, "the table has 5 rows; it must have at least 6"),
+        ({"kind": "max_rows", "number": 4}, False, 1, "the table has 5 rows; it may have at most 4"),
         ({"kind": "columns", "columns": ("id", "port")}, True, 0, ""),
         (
             {"kind": "columns", "columns": ("id", "imo"), "strict": True},
             False,
             1,
-            "columns: imo missing; tonnes, port not expected",
+            "columns: imo missing; tonnes, port unexpected",
         ),
         ({"kind": "unique", "columns": ("id",)}, False, 2, "id: 2 of 5 rows repeat a key"),
         ({"kind": "unique", "columns": ("id", "port")}, False, 1, "id, port: 1 of 5 rows repeat a key"),

@@ -97,7 +97,7 @@ def test_nulls_are_counted_by_zones_without_reading_a_part(state: State) -> None
     hide(state)
     assert null_count(new, "note") == 4
     [told] = failures(Gate(nulls={"note": NullLimit(max=0.5)}), new)
-    assert told == "66.67% of note is null; at most 50% may be"
+    assert told == "66.67% of note is null; at most 50% is allowed"
     assert failures(Gate(nulls={"note": NullLimit(max=0.67)}), new) == []
 
 
@@ -117,7 +117,10 @@ def test_nulls_may_rise_by_so_much_and_no_more(state: State) -> None:
     after = state.store()
     gate = Gate(nulls={"note": NullLimit(max_increase=0.1)})
     [told] = failures(gate, after, before)
-    assert told == "nulls in note rose from 25% to 37.5% of its rows; by at most 10% they may"
+    assert (
+        told
+        == "nulls in note rose from 25% to 37.5% of its rows; at most 10 percentage points more are allowed"
+    )
     assert failures(gate, after, before, nulls={"note": 2}) == [], "what the last gate counted is believed"
 
 
@@ -168,7 +171,7 @@ def test_an_expression_fails_where_it_is_false_and_not_where_it_is_null(state: S
     state.part([1, 2, None], ["a", "b", "c"])
     assert failures(Gate(sql=("id > 0",)), state.store()) == []
     [told] = failures(Gate(sql=("id > 1",)), state.store())
-    assert told == "sql: `id > 1` is false for some row (id=1)"
+    assert told == "sql: `id > 1` is false for at least one row (id=1)"
 
 
 def test_a_column_that_is_not_there_is_named_with_those_that_are(state: State) -> None:

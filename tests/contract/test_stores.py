@@ -112,7 +112,7 @@ def test_a_rollback_holds_the_pointer_until_it_is_released(store: ManifestStore)
 def test_a_move_decided_by_a_pointer_that_has_moved_since_is_a_conflict(store: ManifestStore) -> None:
     first = store.publish(b"1", "r1", sequence=1, now=NOW)
     second = store.publish(b"2", "r2", sequence=2, now=NOW)
-    with pytest.raises(Conflict, match="the pointer moved in between"):
+    with pytest.raises(Conflict, match="the pointer moved meanwhile"):
         store.set_current(first.ref, expected=first.current)
     assert store.load_current() == second.current
     moved = store.set_current(first.ref, expected=second.current, sequence=1)

@@ -372,7 +372,7 @@ def test_other_columns_need_another_recipe_or_a_reason_to_read_everything(
     bench.commit(bench.part("a"))
     work = bench.work([bench.put("a")], reason=reason)
     if refused:
-        with pytest.raises(TransformError, match="gave other columns or types than before"):
+        with pytest.raises(TransformError, match="returned different columns or types than before"):
             commit_rows(work, prepared("a", recipe=recipe), read(bench.part("a"), schema=OTHER))
         assert bench.world.table().state.sequence == 1
         return
@@ -391,7 +391,7 @@ def test_a_part_that_somebody_else_replaced_and_cleaned_makes_the_run_plan_again
         Commit("m", "merge", "2024-01-02", "recipe", (bench.part("a", "b"),), (old.path,))
     )
     bench.world.remove(old.path)
-    with pytest.raises(Conflict, match="somebody else replaced parts of t"):
+    with pytest.raises(Conflict, match="someone else replaced parts of t"):
         commit_rows(work, prepared("a"), read(bench.part("a")))
 
 

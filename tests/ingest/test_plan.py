@@ -155,7 +155,7 @@ OBJECT = {"fingerprint": ETAG}
         ),
         pytest.param(
             file(spot=7, **OBJECT), Known(source(hash=ETAG), spot=8), None, "changed",
-            "it comes from another bucket or prefix than before", id="an ETag of another bucket",
+            "it comes from a different bucket or prefix than before", id="an ETag of another bucket",
         ),
         pytest.param(
             file(), Known(source(aside="torn")), None, "quarantined", "torn", id="set aside, and the same"

@@ -137,7 +137,7 @@ def test_serve_that_comes_and_goes_takes_effect_at_once_and_plan_says_so(project
     assert planned() is None
 
     (project.folder / "lading.yaml").write_text(config.partition("    serve:")[0])
-    assert "`serve:` is gone" in str(planned())
+    assert "`serve:` was removed" in str(planned())
     report = project.run()
     assert report.tables[0].published and not report.spark_started
     assert project.snapshot().shards == () and "serve" not in project.snapshot().meta.custom
@@ -197,7 +197,7 @@ def test_a_key_that_comes_twice_fails_the_gate_and_is_named(project: ServedProje
     report = project.try_run()
     error = report.tables[0].error
     assert isinstance(error, GateFailed)
-    assert "2 rows have a imo that another row has (7, 9)" in error.message or "(9, 7)" in error.message
+    assert "2 rows have the same imo as another row (7, 9)" in error.message or "(9, 7)" in error.message
     assert project.shards() == seen
     again = project.try_run()
     assert isinstance(again.tables[0].error, GateFailed)

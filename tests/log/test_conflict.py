@@ -99,7 +99,7 @@ def test_nothing_is_committed_beside_a_change_of_the_recipe(
 def test_a_run_that_was_given_up_commits_nothing_whatever_came_since() -> None:
     commit = mine(sources=(source(1),))
     since = [theirs(sources=(source(2),)), theirs(expire=("another", "mine")), theirs(sources=(source(3),))]
-    with pytest.raises(Conflict, match="run mine was given up for dead at sequence 8"):
+    with pytest.raises(Conflict, match="run mine was declared dead at sequence 8"):
         refuse_conflicts(commit, since, "base")
 
 

@@ -145,7 +145,7 @@ def test_a_part_with_a_narrower_type_is_read_in_the_table_s(make_table: Make) ->
 def test_a_part_that_cannot_be_read_in_the_table_s_type_is_named(make_table: Make) -> None:
     strange = pa.table({"key": ["x"], "name": ["y"], "_source": [1]})
     table = make_table(SCHEMA, [strange], zones="none")
-    with pytest.raises(PartError, match="column key is string there and int64 in the table"):
+    with pytest.raises(PartError, match="column key is string in this file but int64 in the table"):
         scan(table).to_table()
 
 
@@ -176,7 +176,7 @@ def test_a_member_path_never_leads_out_of_the_table(make_table: Make, tmp_path: 
     outside = os.path.relpath(tmp_path / "secret.parquet", table.root)
     for path in (outside, "bucket=0/../" + outside):
         table.members[0] = type(table.members[0])(path, 1, 1, 0, 0, 0, None, None, "2024-01-01T00:00:00Z", {})
-        with pytest.raises(PartError, match="leads out of"):
+        with pytest.raises(PartError, match="points outside"):
             scan(table).to_table()
 
 

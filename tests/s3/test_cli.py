@@ -112,6 +112,6 @@ def test_a_table_in_a_bucket_is_verified_repaired_and_cleaned(
     found = told(capsys, "verify", "--json", code=1)["tables"][0]["findings"]
     assert lost in [one["file"] for one in found] and all(one["remedy"] for one in found)
     mended = told(capsys, "repair", "--json")["tables"][0]
-    assert "asked to be read again" in mended["done"][0] and mended["left"]
+    assert "will be read again" in mended["done"][0] and mended["left"]
     told(capsys, "run", "--json")
     assert told(capsys, "verify", "--json")["ok"] is True and project.seen() == project.truth()

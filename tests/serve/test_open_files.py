@@ -90,7 +90,7 @@ def test_files_that_others_have_open_are_given_way_to(root: Path) -> None:
 
 def test_no_file_left_at_all_is_said_with_what_helps(root: Path) -> None:
     found = read(root, taken=0, files=8)
-    assert "as many files open as it may" in found["wrong"][0] and "ulimit -n" in found["wrong"][0]
+    assert "as many files open as it is allowed" in found["wrong"][0] and "ulimit -n" in found["wrong"][0]
 
 
 def test_shards_fetched_from_a_bucket_are_bounded_too(s3_server: S3Server, tmp_path: Path) -> None:

@@ -61,10 +61,10 @@ def test_every_column_is_the_value_unless_some_are_named() -> None:
         ),
         (
             replace(PLAIN, cel=Cel("name", {"name": "int"})),
-            "'name' is said to be int and is string",
+            "'name' is declared as int but is string",
             "columns",
         ),
-        (replace(PLAIN, max_keys_per_shard=1, shards=None), "would need", "allow more keys"),
+        (replace(PLAIN, max_keys_per_shard=1, shards=None), "would need", "raise max_keys_per_shard"),
     ],
 )
 def test_what_the_table_does_not_have_is_refused_with_the_line(serve: Serve, said: str, hint: str) -> None:
@@ -76,7 +76,7 @@ def test_what_the_table_does_not_have_is_refused_with_the_line(serve: Serve, sai
 
 def test_key_means_the_key_and_nothing_else() -> None:
     schema = SCHEMA.append(pa.field("key", pa.int64())).serialize().to_pybytes()
-    with pytest.raises(ConfigError, match="a column is called so too"):
+    with pytest.raises(ConfigError, match="a column has that name too"):
         resolve(replace(PLAIN, cel=Cel("key % 8", {"key": "int"})), schema, 1, None, table="ships")
 
 

@@ -343,7 +343,7 @@ def test_other_bytes_are_refused_before_sqlite_sees_them(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(snapshot_file.sqlite3, "connect", never)
     for payload in (b"", b"SQLite", b"SQLite format 4\0" + bytes(4096), b"PAR1" * 100, MAGIC[1:]):
-        with pytest.raises(ManifestParseError, match="begin"):
+        with pytest.raises(ManifestParseError, match="start like a SQLite file"):
             parse_snapshot(payload)
 
 

@@ -64,7 +64,7 @@ def test_publishing_by_hand_never_lets_go_of_a_rollback_that_came_in_between(
     newest = world.store.list_manifests()[0]
     assert newest.ref == second.ref
     meanwhile(lambda: roll_back(world.config, "t", Wanted(ref=first.ref)))
-    with pytest.raises(Conflict, match="somebody rolled it back"):
+    with pytest.raises(Conflict, match="someone rolled it back"):
         publish_run(world.config, "t", newest.run_id)
     assert seen(world) == (first.ref, True)
 

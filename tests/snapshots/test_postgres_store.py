@@ -51,7 +51,7 @@ def test_a_run_published_again_adds_a_pointer_row_and_nothing_else(
 
 def test_other_content_under_a_run_that_was_published_is_refused(store: PostgresStore) -> None:
     current = store.publish(b"one", "r1", sequence=1).current
-    with pytest.raises(PublishManifestError, match="other content") as caught:
+    with pytest.raises(PublishManifestError, match="with different content") as caught:
         store.publish(b"two", "r1", sequence=2)
     assert "new run" in caught.value.hint
     assert store.load_current() == current and store.load_manifest("r1") == b"one"

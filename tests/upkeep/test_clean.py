@@ -126,7 +126,7 @@ def test_a_dead_run_is_given_up_before_its_files_go_and_can_not_commit_any_more(
     assert run.parts[0].path not in world.parts_on_disk()
     [record] = [one.record for one in list_runs(world.where)[0] if one.record.run_id == run.run_id]
     assert (record.status, record.given_up) == ("failed", True)
-    with pytest.raises(Conflict, match="given up for dead"):
+    with pytest.raises(Conflict, match="declared dead"):
         world.commit(run)
 
 
@@ -137,7 +137,7 @@ def test_a_dead_run_that_had_committed_can_not_publish_what_it_remembers(world: 
     world.run(replace=2)  # others went on meanwhile
     world.pass_time(days=2)
     cleaned(world)
-    with pytest.raises(Conflict, match="given up for dead"):
+    with pytest.raises(Conflict, match="declared dead"):
         world.publish(run)
 
 

@@ -160,7 +160,7 @@ def test_offsets_and_times_pass_over_what_nobody_saw(world: World) -> None:
     assert find(world.store, Wanted(run_id=refused_run), world.root).run_id == refused_run
     with pytest.raises(NotFound, match="2 before"):
         find(world.store, Wanted(offset=2), world.root)
-    with pytest.raises(NotFound, match="nothing was published"):
+    with pytest.raises(NotFound, match="no snapshot published at"):
         find(world.store, Wanted(as_of=at - timedelta(days=1)), world.root)
 
 

@@ -120,7 +120,7 @@ def test_a_log_damaged_in_the_middle_is_restored_up_to_there_and_says_what_is_lo
         Table.open(built.folder)
     found = lading.Collection.rebuild(built.folder)
     assert (found.found_in, found.written) == ("log", True)
-    assert any("1 commits lie behind the damage" in text for text in found.undecided)
+    assert any("1 commits after the damage" in text for text in found.undecided)
     assert any("part files are not in the restored state" in text for text in found.undecided)
     assert built.keys() == [1, 2]
     assert [name for name in found.kept if (built.folder / name).is_file()] == list(found.kept) != []
@@ -194,7 +194,7 @@ def test_from_files_alone_a_part_that_shares_a_source_with_a_later_commit_is_lef
     found = lading.Collection.rebuild(built.folder)
     assert built.keys() == [5]
     [said] = [text for text in found.undecided if first.path in text]
-    assert "whether it was replaced is not written anywhere" in said
+    assert "whether it was replaced is not recorded anywhere" in said
 
 
 def test_from_files_alone_merged_parts_count_once(tmp_path):

@@ -125,7 +125,7 @@ def test_manifest_json_is_written_anew_from_the_log(world: World) -> None:
     told = json.loads(whole)
     told["partitions"] = {}
     world.write("manifest.json", json.dumps(told).encode())
-    assert "not what the log holds" in wrong(world)[0].message
+    assert "doesn't match the log" in wrong(world)[0].message
     mended(world)
     assert world.read("manifest.json") == whole
 
@@ -150,7 +150,7 @@ def test_a_damaged_checkpoint_is_written_anew_while_the_log_is_whole(world: Worl
         return
     [finding] = wrong(world)
     assert finding.about == "log" and "lading repair t" in finding.remedy
-    assert "written anew from the log" in mended(world).done[0]
+    assert "written again from the log" in mended(world).done[0]
     assert wrong(world) == [] and rows(world) == 7
     assert [one for one in world.names() if one.startswith(f"{name}.damaged-")], "the damaged one is kept"
 
@@ -308,7 +308,7 @@ def test_a_pointer_that_was_mended_meanwhile_is_not_moved_back(
         return real(self, ref, **more)
 
     monkeypatch.setattr(LocalStore, "set_current", set_current)
-    with pytest.raises(Conflict, match="the pointer moved in between"):
+    with pytest.raises(Conflict, match="the pointer moved meanwhile"):
         mended(world)
     seen = world.store.load_current()
     assert seen is not None and [seen.ref] == newer

@@ -50,7 +50,7 @@ def check(text: str, columns: Mapping[str, str]) -> Node:
     if tree.type not in RESULTS:
         raise CelProblem(
             tree.start,
-            f"the expression gives {tree.type}, which names no shard",
+            f"the expression gives {tree.type}, which can't choose a shard",
             "it must give a whole number, or a token of routing_values",
         )
     return tree

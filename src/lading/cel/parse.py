@@ -251,7 +251,7 @@ def _literal(token: _Token) -> tuple[str, object]:
             inner = "".join(p if isinstance(p, str) else chr(p) for p in _unescaped(inner, 0x10FFFF))
         inner.encode()  # a half of a surrogate pair is no character
     except ValueError:
-        raise CelProblem(token.at, f"{text} is not a string that can be read") from None
+        raise CelProblem(token.at, f"{text} is not a valid string") from None
     return "string", inner
 
 

@@ -72,7 +72,7 @@ def _nulls(
     share = count / rows if rows else 0.0
     if limit.max is not None and share > limit.max:
         found.failures.append(
-            f"{_percent(count, rows)} of {column} is null; at most {_share(limit.max)} may be"
+            f"{_percent(count, rows)} of {column} is null; at most {_share(limit.max)} is allowed"
         )
     if limit.max_increase is None or seen is None or column not in table_schema(seen).names:
         return
@@ -83,7 +83,7 @@ def _nulls(
     if share - share_before > limit.max_increase:
         found.failures.append(
             f"nulls in {column} rose from {_share(share_before)} to {_share(share)} of its rows; "
-            f"by at most {_share(limit.max_increase)} they may"
+            f"at most {limit.max_increase * 100:.4g} percentage points more are allowed"
         )
 
 

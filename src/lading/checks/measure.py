@@ -94,7 +94,7 @@ def broken(members: MemberStore, expression: str, session: StartSpark) -> str | 
         how = broken_by(rows, expression)
         return None if how is None else f"`{expression}`: {how}"
     row = _first_row(where, members, session)
-    return None if row is None else f"`{expression}` is false for some row ({row})"
+    return None if row is None else f"`{expression}` is false for at least one row ({row})"
 
 
 def _first_row(where: Predicate, members: MemberStore, session: StartSpark) -> str | None:

@@ -133,9 +133,9 @@ def _wrong_rows(check: Check, members: MemberSet) -> str | None:
 
 def _wrong_number(check: Check, rows: int) -> str | None:
     if check.kind == "min_rows" and rows < check.number:
-        return f"the table has {rows:,} rows, and must have at least {check.number:,}"
+        return f"the table has {rows:,} rows; it must have at least {check.number:,}"
     if check.kind == "max_rows" and rows > check.number:
-        return f"the table has {rows:,} rows, and may have at most {check.number:,}"
+        return f"the table has {rows:,} rows; it may have at most {check.number:,}"
     return None
 
 
@@ -144,7 +144,7 @@ def _wrong_columns(check: Check, members: MemberSet) -> str | None:
     missing = [name for name in check.columns if name not in have]
     more = [name for name in have if name not in check.columns] if check.strict else []
     said = [f"{', '.join(missing)} missing"] if missing else []
-    said += [f"{', '.join(more)} not expected"] if more else []
+    said += [f"{', '.join(more)} unexpected"] if more else []
     return f"columns: {'; '.join(said)}" if said else None
 
 

@@ -73,7 +73,7 @@ def _show(one: Verified) -> None:
     from lading.cli.terminal.screen import say
 
     looked = ", ".join(f"{number:,} {what}" for what, number in one.checked.items())
-    say(f"{one.table}: {'whole' if one.whole else 'NOT whole'}{f' ({looked})' if looked else ''}")
+    say(f"{one.table}: {'intact' if one.whole else 'damaged'}{f' ({looked})' if looked else ''}")
     for finding in one.findings:
         say(f"  {finding.level}: {finding.message}")
         if finding.remedy:

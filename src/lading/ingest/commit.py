@@ -100,7 +100,7 @@ def without_moved(
         return members, ()
     if run.plan.reason is not None or run.cfg.per == "table":
         raise SourceError(
-            f"{moved[0].key} changed while it was being read and everything is to be replaced at once",
+            f"{moved[0].key} changed while it was being read and this run replaces everything at once",
             hint="run again when the file is complete; nothing was committed",
             table=run.name,
             file=moved[0].key,
@@ -117,7 +117,7 @@ def _schema_change(run: TableRun, prepared: Prepared, ingested: Ingested | None)
         return None
     if meta.schema and prepared.recipe == meta.recipe and run.plan.reason is None:
         raise TransformError(
-            "the transform gave other columns or types than before, although its code did not change",
+            "the transform returned different columns or types than before, although its code did not change",
             hint="make its output depend on the input columns only, not on the rows; or run with --full",
             table=run.name,
         )
@@ -169,6 +169,6 @@ def _rewritten(run: TableRun, members: Iterable[Member], drop: frozenset[int]) -
         if run.table.holds([member.path for member in several]):
             raise
         raise Conflict(
-            f"somebody else replaced parts of {run.name} that this run was rewriting, and they were cleaned",
-            hint="run again: it will plan from there",
+            f"someone else replaced parts of {run.name} that this run was rewriting, and they were cleaned",
+            hint="run again: it will plan from the new state",
         ) from error

@@ -13,7 +13,7 @@ from lading.serve.changed import serve_spec, what_changed
 from lading.snapshots.stores.by_url import store_of
 from lading.sources.staging import name_refusals, refusals
 
-_BEHIND = "readers don't see the last commit yet: it is published, if its gate lets it"
+_BEHIND = "readers don't see the last commit yet: a run publishes it if its gate allows"
 
 
 def foreseen(run: TableRun) -> TablePlan:

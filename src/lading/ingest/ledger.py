@@ -43,8 +43,8 @@ def _why_again(source: Source, cfg: TableConfig, relaxed: bool, replay: Collecti
     if replay is not None and (not replay or source.key in replay):
         return "replayed: some of it was set aside"
     if cfg.on_bad != "quarantine":
-        return "some of it was set aside, and nothing may be under on_bad: fail"
-    return "the checks let more rows in now, and some of it was set aside" if relaxed else None
+        return "some of it was set aside, which on_bad: fail doesn't allow"
+    return "the checks accept more rows now, and some of it was set aside" if relaxed else None
 
 
 def _refuse_unknown(ledger: Ledger, table: str, keys: Collection[str], archives: Sequence[str]) -> None:
@@ -59,7 +59,7 @@ def nothing_of(key: str, table: str, aside: Sequence[str]) -> NotFound:
     listed = ", ".join(aside[:5]) + (", …" if len(aside) > 5 else "")
     return NotFound(
         f"nothing of {key} is set aside in {table}",
-        hint=f"something is of: {listed}" if aside else "nothing is set aside in this table",
+        hint=f"files with something set aside: {listed}" if aside else "nothing is set aside in this table",
         table=table,
         file=key,
     )

@@ -189,5 +189,5 @@ def _plan(run: TableRun, digests: dict[str, Digest], reason: str | None) -> Tabl
 
     plan = planned(reason)
     if run.cfg.per == "table" and plan.changes_rows and reason is None and table is not None:
-        return planned("the transform is per: table: any change reads everything again")
+        return planned("the transform is `per: table`, so any change reads everything again")
     return plan

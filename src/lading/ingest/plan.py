@@ -140,7 +140,7 @@ def _verdict_by_fingerprint(file: FoundFile, known: Known, source: Source) -> Fi
     """A member or an object: its fingerprint is of its content, there is no time to be touched. An ETag
     is the bucket's own word, and says nothing in another."""
     if is_elsewhere(file.spot, known.spot):
-        return FileVerdict(file.key, "changed", "it comes from another bucket or prefix than before")
+        return FileVerdict(file.key, "changed", "it comes from a different bucket or prefix than before")
     if file.fingerprint == source.hash:
         return _as_before(source, "same content")
     return FileVerdict(file.key, "changed", _what_changed(file, source))
@@ -262,7 +262,7 @@ def guard_vanished(plan: TablePlan, known: Mapping[str, Known], *, allow: bool) 
     raise VanishGuard(
         f"{len(plan.vanished)} of {before} source files of {plan.table} are gone ({names}, …): "
         "their rows would be retracted",
-        hint="check that the root is mounted and whole; if they are meant to be gone: --allow-vanish",
+        hint="check that the root is mounted and complete; if they are meant to be gone, use --allow-vanish",
         table=plan.table,
         file=plan.vanished[0].key,
     )

@@ -82,8 +82,8 @@ def refuse_too_many(
     if not over:
         return
     raise BadRows(
-        f"more is bad than max_bad allows ({limit}): {', '.join(said)}",
-        hint="mend the files or the rules, or raise max_bad in lading.yaml; nothing was committed",
+        f"more rows or files are bad than max_bad allows ({limit}): {', '.join(said)}",
+        hint="fix the files or the rules, or raise max_bad in lading.yaml; nothing was committed",
         table=run.name,
     )
 
@@ -189,8 +189,8 @@ def drop_aside(config: Config, name: str, key: str | None = None) -> list[SetAsi
     table = _table(config, name)
     if key is not None and any(one.key == key for one in _archives(config, name)):
         raise NotFound(
-            f"{key} was refused as a whole: no rows of it are kept that could be forgotten",
-            hint="take the archive away, or ask for a good one; `lading quarantine replay` tries it again",
+            f"{key} was refused as a whole: none of its rows are kept, so there is nothing to drop",
+            hint="remove the archive, or get a good one; `lading quarantine replay` tries it again",
             table=name,
             file=key,
         )
@@ -250,6 +250,7 @@ def _rows(table: Table, source: Source) -> Iterator[dict[str, Any]]:
         raise PartError(
             f"{shown_path(table.place, path)}, with rows of {source.key} that were set aside, can't be read: "
             f"{error}",
-            hint=f"lading quarantine replay {table.state.meta.table} --file '{source.key}' keeps them anew",
+            hint="to set them aside again: "
+            f"lading quarantine replay {table.state.meta.table} --file '{source.key}'",
             file=source.key,
         ) from error

@@ -104,7 +104,7 @@ def release_of_nothing(table: TableConfig) -> Released:
         return Released(checks=checks)
     refused = GateFailed(
         f"{table.name} has no rows: {'; '.join(failures)}",
-        hint="look at `root` and `path` in lading.yaml, and at `lading quarantine list`",
+        hint="check `root` and `path` in lading.yaml, and `lading quarantine list`",
         table=table.name,
     )
     return Released(refused=refused, checks=checks)
@@ -237,7 +237,7 @@ def left_where_it_was_put(
     if mine is None or mine[0].ref == current.ref or mine[1] != spec:
         return None
     return (
-        f"readers see run {current.run_id}: somebody else moved the pointer there, and it stays until rows "
+        f"readers see run {current.run_id}: someone else moved the pointer there, and it stays until rows "
         f"change. To show what lading published last: lading publish {table.state.meta.table} "
         f"--run {mine[0].run_id}"
     )
@@ -298,7 +298,7 @@ def _told(custom: dict[str, Any]) -> dict[str, Any]:
 def _refusal(table: str, run_id: str, ref: str, failures: Sequence[str]) -> GateFailed:
     return GateFailed(
         f"the gate of {table} refused the new snapshot: {'; '.join(failures)}",
-        hint="readers see what they saw before. Mend the files and run again, or show it all the same: "
+        hint="readers see what they saw before. Fix the files and run again, or publish it anyway: "
         f"lading publish {table} --run {run_id} --force",
         table=table,
         file=ref,

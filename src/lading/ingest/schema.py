@@ -160,7 +160,7 @@ def one_column_note(cfg: TableConfig, columns: Sequence[Column]) -> list[str]:
     if other is None:
         return []
     return [
-        f"the only column is called {plain[0]!r}: if {other!r} stands between the values, set "
+        f"the only column is called {plain[0]!r}: if {other!r} separates the values, set "
         f'read_options: {{delimiter: "{_as_yaml(other)}"}} and delete {schema_file(cfg.name)}'
     ]
 
@@ -207,8 +207,8 @@ def is_stale_for_good(
 def stale_note(cfg: TableConfig) -> str:
     """For people: a schema that another look at the files might change."""
     return (
-        f"{schema_file(cfg.name)} is stale: it was inferred from other files than there are now, and some of "
-        f"what they hold is set aside; `lading discover-schema {cfg.name}` looks at them again"
+        f"{schema_file(cfg.name)} is stale: it was inferred from different files than there are now, and "
+        f"some of what they hold is set aside; `lading discover-schema {cfg.name}` looks at them again"
     )
 
 

@@ -251,6 +251,6 @@ def waits(run: TableRun, one: Input, section: Mapping[str, Any]) -> FileVerdict:
     unzips = run.cfg.preprocess is None or run.cfg.preprocess.action == UNZIP
     before = one.key in section
     done = "extracted" if unzips else "preprocessed"
-    why = f"it changed since it was {done}, or that is gone" if before else f"not {done} yet"
-    reason = f"{why}: a run does that and compares what is inside"
+    why = f"it changed since it was {done}, or the result is gone" if before else f"not {done} yet"
+    reason = f"{why}: a run does that and compares the contents"
     return FileVerdict(one.key, "changed" if before else "new", reason)

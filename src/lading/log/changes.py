@@ -45,7 +45,7 @@ def change(
         if table.state.meta.recipe and not of_tables_too:
             raise ConfigError(
                 f"{table.place} is a table that `lading run` keeps true to its sources",
-                hint="change its source files or lading.yaml instead; `lading merge` folds its parts",
+                hint="change its source files or lading.yaml instead; `lading merge` merges its parts",
                 table=table.state.meta.table,
             )
         commit = plan(table)

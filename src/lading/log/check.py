@@ -42,7 +42,9 @@ def _problem(where: Where, member: Member) -> Damage | None:
     except LadingError as error:
         return Damage(member.path, error.message)
     if footer.bytes != member.bytes:
-        return Damage(member.path, f"it has {footer.bytes:,} bytes, {member.bytes:,} when it was added")
+        return Damage(
+            member.path, f"it has {footer.bytes:,} bytes, but had {member.bytes:,} when it was added"
+        )
     if footer.metadata.num_rows != member.rows:
         return Damage(member.path, f"it has {footer.metadata.num_rows:,} rows, the log says {member.rows:,}")
     return None

@@ -109,7 +109,7 @@ def _open_object(place: Place) -> MemberStore | None:
 def _damaged(path: Path | str) -> Callable[[str], LadingError]:
     def error(what: str) -> LadingError:
         return LogCorrupt(
-            f"{path} is not a whole checkpoint: {what}",
+            f"{path} is not an intact checkpoint: {what}",
             hint="delete it, the log rebuilds it; if the log was compacted: `lading collection rebuild`",
             file=str(path),
         )
@@ -139,7 +139,7 @@ def connect_newest(place: Place) -> tuple[sqlite3.Connection, str] | None:
         except FileNotFoundError:
             continue  # a newer one made it superfluous meanwhile
     raise LogCorrupt(
-        f"the checkpoints of {place} vanish while they are being opened", hint="is somebody deleting them?"
+        f"the checkpoints of {place} vanish while they are being opened", hint="is someone deleting them?"
     )
 
 
@@ -199,8 +199,8 @@ def _connected(place: Place, newest: Named, shown: str) -> sqlite3.Connection:
 def _check_magic(head: bytes, shown: str) -> None:
     if head != MAGIC:
         raise LogCorrupt(
-            f"{shown} is not a checkpoint: it doesn't begin as a SQLite file",
-            hint="delete it: the log and the checkpoint before it have all that it should have",
+            f"{shown} is not a checkpoint: it doesn't start like a SQLite file",
+            hint="delete it: the log and the checkpoint before it hold everything that it should",
             file=shown,
         )
 

@@ -31,8 +31,8 @@ def refuse_conflicts(commit: Commit, since: Iterable[Commit], recipe: str) -> No
 def expired(run_id: str, sequence: int) -> Conflict:
     """For a run that cleaning took for dead: files that it wrote or saw may be gone."""
     return Conflict(
-        f"run {run_id} was given up for dead at sequence {sequence}: its lease had lapsed",
-        hint="run again: it will plan from there",
+        f"run {run_id} was declared dead at sequence {sequence}: its lease had expired",
+        hint="run again: it will plan from the new state",
     )
 
 
@@ -52,5 +52,5 @@ def _paths(commit: Commit) -> set[str]:
 def _conflict(other: Commit, why: str) -> Conflict:
     return Conflict(
         f"run {other.run_id} committed sequence {other.sequence} in between and {why}",
-        hint="run again: it will plan from there",
+        hint="run again: it will plan from the new state",
     )

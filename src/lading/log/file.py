@@ -185,15 +185,15 @@ class LogFile:
             os.ftruncate(fd, end)
         except OSError as stuck:
             raise CommitUnknown(
-                f"it can't be told whether a commit was made to {self.path}: {error}; then {stuck}",
-                hint="check the disk, then run again: it begins with what the log holds by then",
+                f"there is no telling whether a commit was made to {self.path}: {error}; then {stuck}",
+                hint="check the disk, then run again: it starts from what the log holds by then",
                 file=str(self.path),
             ) from error
 
     def _truncated(self, size: int, end: int) -> LogCorrupt:
         return LogCorrupt(
-            f"{self.path} is {size} bytes long where {end} were read before",
-            hint="somebody truncated it: restore it, or run `lading collection rebuild`",
+            f"{self.path} is {size} bytes long, but {end} were read before",
+            hint="someone truncated it: restore it, or run `lading collection rebuild`",
             file=str(self.path),
         )
 

@@ -74,8 +74,8 @@ class ObjectLog:
         header = self._header()
         if log_id and header.log_id != log_id:
             raise LogCorrupt(
-                f"{self._place} was made anew: its log is another one than before",
-                hint="open the table again; checkpoints of the old one have to go",
+                f"{self._place} was created again: its log is not the one from before",
+                hint="open the table again, and delete checkpoints of the old one",
             )
         listed = {n for n in map(number_of, self._names_after(offset)) if n is not None}
         end = max(listed, default=offset)
@@ -120,7 +120,7 @@ class ObjectLog:
         if passed:
             raise Conflict(
                 f"{self._place}: others committed past sequence {number} in between",
-                hint="run again: it will plan from there",
+                hint="run again: it will plan from the new state",
             )
         return number
 
@@ -135,8 +135,8 @@ class ObjectLog:
     def _unknown(self, name: str, doubt: StorageError | None) -> CommitUnknown:
         why = doubt.message if doubt is not None else "the store says both that it is there and that it isn't"
         return CommitUnknown(
-            f"it can't be told whether the commit {self._place}/{name} was made: {why}",
-            hint="run again when the store answers: it begins with what the log holds by then",
+            f"there is no telling whether the commit {self._place}/{name} was made: {why}",
+            hint="run again when the store answers: it starts from what the log holds by then",
         )
 
     def _header(self) -> LogHeader:
@@ -173,7 +173,7 @@ class ObjectLog:
         if frames.torn or len(frames.commits) != 1 or frames.commits[0].sequence != number:
             raise LogCorrupt(
                 f"{self._place}/{name} is not the commit that its name says",
-                hint="somebody else wrote it: restore it from the bucket's versions or a backup",
+                hint="someone else wrote it: restore it from the bucket's versions or a backup",
                 file=f"{self._place}/{name}",
             )
         return frames.commits[0]
@@ -214,7 +214,7 @@ def replace_header(place: Place, header: LogHeader, keep_as: str) -> tuple[str, 
         storage.swap(name, header.to_bytes(), etag)
     except SwapLost:
         raise Conflict(
-            f"somebody else rebuilt {place} meanwhile", hint="look at it: lading collection check"
+            f"someone else rebuilt {place} meanwhile", hint="look at it: lading collection check"
         ) from None
     return kept
 

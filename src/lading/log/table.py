@@ -92,7 +92,7 @@ class Table:
                 base.close()
         else:
             raise LogCorrupt(
-                f"{place} has a log that starts behind sequence {tail.header.base} and no checkpoint for it",
+                f"{place} has a log that starts after sequence {tail.header.base} and no checkpoint for it",
                 hint="manifest.db is missing or old: restore it, or run `lading collection rebuild`",
             )
         state = _state_at(place, base, opened)
@@ -197,7 +197,7 @@ class Table:
         if tail.header.base > self.state.sequence:
             raise Conflict(
                 f"{self.place} was compacted in between, past sequence {self.state.sequence}",
-                hint="run again: it will plan from there",
+                hint="run again: it will plan from the new state",
             )
         if tail.header.log_id != self._header.log_id:  # compacted at `state`, which goes on from there
             self._trail = None
@@ -288,7 +288,7 @@ def _opened(place: Place, known: StateMeta | None) -> OpenedLog:
 def _state_at(place: Place, base: MemberStore | None, opened: OpenedLog) -> TableState:
     if base is not None and base.meta.table_id != opened.tail.header.table_id:
         raise LogCorrupt(
-            f"{place}: manifest.db and manifest.log are of different tables",
+            f"{place}: manifest.db and manifest.log belong to different tables",
             hint="restore both from one backup, or run `lading collection rebuild`",
         )
     if opened.overlay is not None:

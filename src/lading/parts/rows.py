@@ -84,7 +84,7 @@ def _batches(
 def _inside(root: Place, path: str) -> str:
     # An absolute path is one that somebody added from elsewhere; a relative one never leaves the root.
     if ".." in path.split("/"):
-        raise PartError(f"the member path {path} leads out of {root}", hint=_HINT, file=path)
+        raise PartError(f"the member path {path} points outside {root}", hint=_HINT, file=path)
     return shown_path(root, path)
 
 

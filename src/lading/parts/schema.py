@@ -21,7 +21,7 @@ def unified(table: pa.Schema | None, file: pa.Schema, path: str) -> pa.Schema:
     columns = {field.name: field.type for field in table} if table is not None else {}
     if len(set(file.names)) != len(file.names):
         raise SchemaDrift(
-            f"{path} has two columns of one name",
+            f"{path} has two columns with the same name",
             hint="rename one of them and write the file again",
             file=path,
         )
@@ -53,7 +53,7 @@ def _joined(known: pa.DataType, found: pa.DataType, column: str, path: str) -> p
     wider = _wider(known, found)
     if wider is None:
         raise SchemaDrift(
-            f"{path}: column {column} is {found} there and {known} in the collection",
+            f"{path}: column {column} is {found} in this file but {known} in the collection",
             hint="write the file again with that type, or keep it in a collection of its own",
             file=path,
         )
@@ -104,7 +104,8 @@ def _cast(array: pa.Array, column: pa.Field, path: str, hint: str) -> pa.Array:
         return array.cast(column.type)
     except pa.ArrowException as error:
         raise PartError(
-            f"{path}: column {column.name} is {array.type} there and {column.type} in the table: {error}",
+            f"{path}: column {column.name} is {array.type} in this file but {column.type} in the table: "
+            f"{error}",
             hint=hint,
             file=path,
         ) from error

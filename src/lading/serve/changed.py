@@ -23,7 +23,7 @@ from lading.snapshots.stores.protocol import ManifestStore
 from lading.storage.folder import write_atomic
 
 _NEW = "`serve:` is new: the shards are built"
-_GONE = "`serve:` is gone: a snapshot without shards is published"
+_GONE = "`serve:` was removed: a snapshot without shards is published"
 _OTHER = "`serve:` has changed: all shards are built again"
 
 

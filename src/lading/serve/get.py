@@ -204,7 +204,7 @@ class KeyReader:
                         del self._open[number]
                 found = self._opened(number)
         raise ShardError(
-            f"shard {number} was given up again and again while it was being opened",
+            f"shard {number} was evicted from the cache again and again while it was being opened",
             hint="the cache is far too small for what is read at once: raise its limit",
         )
 

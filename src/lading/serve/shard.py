@@ -226,7 +226,7 @@ def _build(
     if built.twice and not spec.latest:
         some = ", ".join(built.named[:5])
         more = " and more" if built.twice > len(built.named[:5]) else ""
-        failures = (f"serve: {built.twice:,} rows have a {', '.join(spec.key.columns)} that another row has "
+        failures = (f"serve: {built.twice:,} rows have the same {', '.join(spec.key.columns)} as another row "
                     f"({some}{more})",)  # fmt: skip
     return tuple(one for one in built.shards if one.row_count), failures
 

@@ -110,7 +110,7 @@ def resolve(serve: Serve, schema_bytes: bytes, rows: int, order_by: str | None, 
     if count > SHARD_LIMIT:
         raise _misfit(
             serve, "max_keys_per_shard", f"{rows:,} rows would need {count:,} shards",
-            f"there may be {SHARD_LIMIT:,}: allow more keys a shard", table,
+            f"at most {SHARD_LIMIT:,} are allowed: raise max_keys_per_shard", table,
         )  # fmt: skip
     kinds = tuple(_kind(schema.field(name).type) for name in serve.key)
     encoding: Encoding = serve.key_encoding or ("raw" if len(kinds) > 1 else ENCODINGS_OF[kinds[0]][0])
@@ -171,7 +171,7 @@ def _refuse_cel_misfits(serve: Serve, schema: pa.Schema, table: str) -> None:
     for name, declared in (serve.cel.columns if serve.cel is not None else {}).items():
         if name == KEY_VARIABLE and name not in serve.key and name in schema.names:
             raise _misfit(
-                serve, "cel", f"'key' is the table's key {serve.key[0]!r}, but a column is called so too",
+                serve, "cel", f"'key' is the table's key {serve.key[0]!r}, but a column has that name too",
                 f"write {serve.key[0]} for the key in the expression", table,
             )  # fmt: skip
         column = serve.key[0] if name == KEY_VARIABLE else name
@@ -180,7 +180,7 @@ def _refuse_cel_misfits(serve: Serve, schema: pa.Schema, table: str) -> None:
         fits = _CEL_FITS.get(declared)
         if not (fits(dtype) if fits else kind == {"string": "str", "bytes": "bytes"}[declared]):
             raise _misfit(
-                serve, "cel", f"{name!r} is said to be {declared} and is {dtype}",
+                serve, "cel", f"{name!r} is declared as {declared} but is {dtype}",
                 f"correct tables.{table}.serve.cel.columns", table,
             )  # fmt: skip
 

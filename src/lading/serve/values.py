@@ -73,7 +73,7 @@ def _raw(rows: pa.RecordBatch) -> pa.Array:
     column = rows.column(0)
     if column.null_count:
         raise GateFailed(
-            f"{column.null_count} rows have no {rows.schema.names[0]}, and encoding raw can't store nothing",
+            f"{column.null_count} rows have no {rows.schema.names[0]}, and encoding raw can't store a null",
             hint="fill it in the transform, or use json, which has null",
         )
     return column.cast(pa.large_binary())

@@ -200,7 +200,7 @@ def _as_of(store: ManifestStore, at: datetime, root: Where) -> SnapshotRef:
     found = next(_visible(store, listed, root), None)
     if found is None:
         raise NotFound(
-            f"nothing was published at {at.isoformat()} or before it that is still there",
+            f"no snapshot published at {at.isoformat()} or earlier is kept",
             hint="`lading history TABLE` lists what there is",
         )
     return found

@@ -107,7 +107,7 @@ def publish_in_two_phases(
     except (OSError, LadingError) as error:
         raise PublishCurrentError(
             f"the pointer could not be moved to {ref}: {_reason(error)}",
-            hint="the snapshot is kept, readers see the one before; mend the cause, then: lading run",
+            hint="the snapshot is kept, readers see the one before; fix the cause, then: lading run",
         ) from error
 
 
@@ -123,7 +123,7 @@ def keep_manifest(
     except (OSError, LadingError) as error:
         raise PublishManifestError(
             f"the manifest of run {run_id} could not be written: {_reason(error)}",
-            hint="readers see what they saw before; mend the cause, then: lading run",
+            hint="readers see what they saw before; fix the cause, then: lading run",
         ) from error
 
 
@@ -146,7 +146,7 @@ def refuse_moved(current: SnapshotRef | None, expected: SnapshotRef | None) -> N
     if expected is not None and not same_pointer(current, expected):
         seen = f"run {current.run_id}" if current is not None else "nothing"
         raise Conflict(
-            f"the pointer moved in between: readers see {seen} now, not run {expected.run_id}",
+            f"the pointer moved meanwhile: readers see {seen} now, not run {expected.run_id}",
             hint="look at `lading history`, then decide again",
         )
 
@@ -185,7 +185,7 @@ def _move(shelf: Shelf, to: SnapshotRef, expected: SnapshotRef | None) -> Publis
             return Published(to.ref, "current", new)
     raise PublishCurrentError(
         f"the pointer moved {_ATTEMPTS} times while {to.ref} was being published",
-        hint="the snapshot is kept; run again when fewer publishers are at work",
+        hint="the snapshot is kept; run again when fewer publishers are active",
     )
 
 

@@ -160,7 +160,7 @@ class RunHandle:
             try:
                 self.heartbeat()
             except (OSError, StorageError) as error:  # a lease that lapses must not fail the run
-                _log.warning("the lease in %s could not be prolonged: %s", self.file, error)
+                _log.warning("the lease in %s could not be renewed: %s", self.file, error)
 
     def _write(self, record: RunRecord, now: datetime | None = None) -> None:
         record = replace(record, updated_at=_iso(_clock(now)))
@@ -233,7 +233,7 @@ def give_up(root: Where, one: Registered, now: datetime | None = None) -> None:
     handle.finish(
         "failed",
         manifest_ref=one.record.manifest_ref,
-        error="its lease lapsed: lading clean gave it up for dead",
+        error="its lease expired: lading clean declared it dead",
         now=now,
     )
 

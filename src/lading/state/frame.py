@@ -180,7 +180,7 @@ def _refuse_if_followed(data: bytes, position: int, offset: int) -> None:
         if payload_at(data, candidate, _FRAME_MAGIC) is not None:
             raise LogCorrupt(
                 f"manifest.log is damaged at offset {offset + position}: "
-                f"a whole commit follows at offset {offset + candidate}",
+                f"a complete commit follows at offset {offset + candidate}",
                 hint="restore manifest.log from a backup, or run `lading collection rebuild`",
             )
         candidate = data.find(_FRAME_MAGIC, candidate + 1)
@@ -195,7 +195,7 @@ def _commits(payloads: list[bytes], offset: int) -> list[Commit]:
         return [_decode_commit(payload) for payload in payloads]
     except msgspec.DecodeError as error:
         raise LogCorrupt(
-            f"manifest.log holds a commit behind offset {offset} that can't be decoded: {error}",
+            f"manifest.log holds a commit after offset {offset} that can't be decoded: {error}",
             hint="it was written by another version of lading: open it with that one",
         ) from error
     finally:

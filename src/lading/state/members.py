@@ -66,8 +66,8 @@ class MemberStore:
             )
         named = all(isinstance(name, str) for name in fields)
         if not named or crc != row_crc(sorted(fields.items())):
-            raise self._sealed.damaged("what it says of itself fails its checksum")
-        with self._sealed.sound("what it says of itself"):
+            raise self._sealed.damaged("its description of itself fails its checksum")
+        with self._sealed.sound("its description of itself"):
             meta = msgspec.convert(fields, StateMeta)
             if meta.members < 0:
                 raise ValueError(f"{meta.members} members")
@@ -270,6 +270,6 @@ def zone_loader(members: Sequence[Member]) -> Callable[[str], ZoneVector | None]
 def _source(row: tuple[Any, ...]) -> tuple[Source, int]:
     *fields, sequence = row
     if type(fields[1]) is not str:
-        raise TypeError("a key that is no text")
+        raise TypeError("a key that is not text")
     fields[7] = bool(fields[7])  # racy: SQLite has no booleans
     return Source(*fields), sequence

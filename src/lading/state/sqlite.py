@@ -103,7 +103,7 @@ def _is_plain(kind: object, root: object, sql: object) -> bool:
 
 def _check_head(head: bytes, size: int) -> None:
     if head != MAGIC:
-        raise ManifestParseError("not a snapshot manifest: it doesn't begin as a SQLite file", hint=HINT)
+        raise ManifestParseError("not a snapshot manifest: it doesn't start like a SQLite file", hint=HINT)
     _check_size(size)
 
 

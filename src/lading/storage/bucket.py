@@ -43,7 +43,7 @@ class ObjectStorage:
         parts = urlsplit(url)
         if parts.scheme not in BUCKETS or not parts.netloc or parts.username or parts.query:
             raise ConfigError(
-                f"{bare(url)!r} is not a bucket's URL",
+                f"{bare(url)!r} is not a bucket URL",
                 hint="write it as s3://bucket/prefix, gs://… or az://…",
             )
         self._scheme, prefix = parts.scheme, parts.path.strip("/")
@@ -83,7 +83,7 @@ class ObjectStorage:
                 return bytes(result.bytes())
         raise StorageError(
             f"{self.url}/{name} was replaced while it was being read",
-            hint="somebody else wrote it: look at the bucket",
+            hint="someone else wrote it: check the bucket",
         )
 
     def head(self, name: str) -> Named:
@@ -231,7 +231,7 @@ class ObjectStorage:
         if any(step in ("", ".", "..") for step in steps) or os.path.isabs(name):
             raise ConfigError(
                 f"{name} is not a file in {self.url}",
-                hint="name it as it lies there, or by its URL; upload what is on this disk first",
+                hint="give its path there, or its URL; upload files from this disk first",
             )
         return utf8_name(path)
 
@@ -245,7 +245,7 @@ class ObjectStorage:
         if limit is not None and int(meta["size"]) > limit:
             error = TooLarge(
                 f"{self.url}/{name} has {meta['size']} bytes, more than {limit}",
-                hint="somebody else wrote it: look at the bucket",
+                hint="someone else wrote it: check the bucket",
             )
             error.etag = self._swap_tag(meta)
             raise error
@@ -313,7 +313,7 @@ def _connect(scheme: str, bucket: str, prefix: str, options: dict[str, str]) -> 
         )
     except obstore.exceptions.BaseError:
         raise ConfigError(
-            f"s3://{bucket} can't be set up with what was given",
+            f"s3://{bucket} can't be set up with these options",
             hint="check endpoint and region; access_key_id and secret_access_key go together",
         ) from None
     return obstore, store

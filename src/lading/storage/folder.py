@@ -25,13 +25,13 @@ _NOT_OURS = {
     errno.ENOSPC: "make room",
     errno.EDQUOT: "make room, or ask for a larger quota",
     errno.EROFS: "mount it for writing, or choose another folder",
-    errno.EACCES: "check whose it is and its permissions",
-    errno.EPERM: "check whose it is and its permissions",
+    errno.EACCES: "check its owner and permissions",
+    errno.EPERM: "check its owner and permissions",
     errno.EIO: "check the disk",
     errno.ENOTDIR: "move the file out of the way, or choose another folder",
     errno.EISDIR: "move the folder out of the way, or name a file",
     errno.ENAMETOOLONG: "choose a shorter name",
-    errno.ELOOP: "mend the links, or choose another folder",
+    errno.ELOOP: "fix the links, or choose another folder",
     errno.EMFILE: "allow more open files (ulimit -n)",
     errno.ENFILE: "allow more open files",
 }
@@ -54,7 +54,7 @@ def disk_failure(error: OSError) -> StorageError | None:
     where = f"{error.filename}: " if error.filename else ""
     return StorageError(
         f"{where}{error.strerror}",
-        hint=f"{remedy}, then run again: nothing is lost, the next run completes what was begun",
+        hint=f"{remedy}, then run again: nothing is lost, the next run completes it",
         file=str(error.filename) if error.filename else None,
     )
 
@@ -371,7 +371,7 @@ def _read_plain(path: Path, limit: int) -> bytes:
         if status.st_size > limit:
             longer = TooLarge(
                 f"{path} has {status.st_size} bytes, more than {limit}",
-                hint="somebody else wrote it",
+                hint="someone else wrote it",
                 file=str(path),
             )
             longer.etag = hashlib.file_digest(file, "sha256").hexdigest()

@@ -55,7 +55,7 @@ def folder_of(where: Where) -> Path:
     folder = storage_of(where).folder
     if folder is None:
         raise ConfigError(
-            f"{where} is in a bucket: this works on a table in a folder only",
+            f"{where} is in a bucket: this works only on a table in a folder",
             hint="copy the table to a folder and do it there",
         )
     return folder

@@ -123,7 +123,7 @@ def _moved_by_others(merge: _Merge) -> str | None:
     if current is None or moved_by_others(merge.config, merge.name, merge.table, current) is None:
         return None
     return (
-        f"somebody else had moved the pointer to run {current.run_id}; readers see the merged table now. "
+        f"someone else had moved the pointer to run {current.run_id}; readers see the merged table now. "
         f"To go back, and stay there: lading rollback {merge.name} --run-id {current.run_id}"
     )
 

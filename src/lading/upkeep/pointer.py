@@ -94,13 +94,13 @@ def publish_run(
             return before
         if before is not None and before.held:
             raise Conflict(
-                f"{name} is held at run {before.run_id}: somebody rolled it back",
-                hint=f"lading publish {name} --release lets it go on",
+                f"{name} is held at run {before.run_id}: someone rolled it back",
+                hint=f"lading publish {name} --release lets it move on",
                 table=name,
             )
         if before is not None and before.sequence > target.sequence:
             raise Conflict(
-                f"readers of {name} see a newer snapshot than that of run {run_id}",
+                f"readers of {name} already see a newer snapshot than run {run_id}'s",
                 hint=f"to go back, and stay there: lading rollback {name} --run-id {run_id}",
                 table=name,
             )

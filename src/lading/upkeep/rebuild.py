@@ -151,7 +151,7 @@ def _from_files(folder: Place, key: str | None) -> Recovered:
         sequence=1,
     )
     state.apply([commit])
-    outside = "members outside of the folder, and which files had been removed, are not known any more"
+    outside = "members outside the folder, and which files had been removed, are no longer known"
     return Recovered("files", state, (*walked.undecided, *walked_note, outside))
 
 

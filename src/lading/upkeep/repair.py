@@ -86,7 +86,7 @@ def _open(where: Place, found: Repaired) -> Table | None:
             aside.put_back()
         else:
             found.done.append(
-                f"{aside.name} was damaged and is written anew from the log ({aside.kept_as} is kept)"
+                f"{aside.name} was damaged and was written again from the log ({aside.kept_as} is kept)"
             )
             return table
     found.left.append(f"{damage.message}: lading collection rebuild {where}")
@@ -106,7 +106,7 @@ def _staging(config: Config, found: Repaired) -> None:
     if verify.is_dir():
         shutil.rmtree(verify, ignore_errors=True)
     if swept:
-        found.done.append(f"{swept} folders that killed runs left in the cache are gone")
+        found.done.append(f"{swept} folders that killed runs left in the cache were removed")
 
 
 def _table_manifest(table: Table, found: Repaired) -> None:
@@ -121,7 +121,7 @@ def _table_manifest(table: Table, found: Repaired) -> None:
     rows = sum(bucket.row_count for bucket in manifest.partitions.values()) if manifest else -1
     if (parts, rows) != (state.count(), sum(member.rows for member in state.candidates(None))):
         write_table_manifest(table)
-        found.done.append("manifest.json is written anew from the log")
+        found.done.append("manifest.json was written again from the log")
 
 
 def _pointer(config: Config, name: str, table: Table, found: Repaired) -> None:
@@ -136,7 +136,7 @@ def _pointer(config: Config, name: str, table: Table, found: Repaired) -> None:
     target = held or next(iter(_whole(store, table, good=True)), None)
     with start_record(table.place, new_run_id(), action="repair") as record:
         if target is None and name not in config.tables:
-            found.left.append(f"{problem}; no snapshot is whole: add the table to lading.yaml again")
+            found.left.append(f"{problem}; no snapshot is intact: add the table to lading.yaml again")
             record.finish("failed", error=problem)
             return
         if target is None:
@@ -219,7 +219,7 @@ def _members(config: Config, name: str, table: Table, found: Repaired) -> None:
             continue  # asked for already, or the whole file is gone, which asks for everything
     found.done.append(
         f"{len(broken)} parts are broken ({broken[0][0].path} {broken[0][1]}): "
-        f"{len(keys)} source files are asked to be read again"
+        f"{len(keys)} source files will be read again"
     )
     found.left.append(f"lading run {name} reads them")
 
@@ -242,7 +242,7 @@ def _source_manifest(config: Config, name: str, found: Repaired, watch: Watch) -
     if not seen.ledger.behind or seen.ledger.reset is not None or asked:
         return  # what a person asked for is the next run's to answer
     record_sources(seen, {})
-    found.done.append(f"{source_manifest(name)} is brought up to the log")
+    found.done.append(f"{source_manifest(name)} was brought up to date with the log")
 
 
 @dataclass(frozen=True, slots=True)

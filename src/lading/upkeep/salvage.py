@@ -140,11 +140,11 @@ def _advanced(state: TableState, log: Salvage) -> TableState:
 def _lost(log: Salvage, state: TableState) -> list[str]:
     lost = []
     if log.header is None:
-        lost.append("the log could not be read: commits after the restored state are lost, if there were any")
+        lost.append("the log could not be read: any commits after the restored state are lost")
     if log.behind:
         lost.append(
-            f"{log.behind} commits lie behind the damage in the log and were not applied: "
-            "a part that they replaced may be listed again, and one that they added is not"
+            f"{log.behind} commits after the damage in the log were not applied: "
+            "parts that they replaced may be listed again, and parts that they added are not"
         )
     unapplied = [commit.sequence for commit in log.commits if commit.sequence > state.sequence]
     if unapplied:

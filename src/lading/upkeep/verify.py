@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
 from lading.config.project import Config
@@ -94,7 +93,9 @@ def verify(config: Config, name: str, *, watch: Watch) -> tuple[Verified, TableR
 
 def _sources(config: Config, name: str, found: Verified, watch: Watch) -> TableRun | None:
     if name not in config.tables:
-        found.note("source", "not in lading.yaml: its files are not looked at", "add it to lading.yaml again")
+        found.note(
+            "source", "not in lading.yaml: its source files are not checked", "add it to lading.yaml again"
+        )
         return None
     try:
         seen = look(config, name, watch=watch)
@@ -107,7 +108,7 @@ def _sources(config: Config, name: str, found: Verified, watch: Watch) -> TableR
     verdicts = {word: n for word, n in seen.plan.verdicts.items() if n and word != "unchanged"}
     if verdicts:
         told = ", ".join(f"{n:,} {word}" for word, n in verdicts.items())
-        found.note("source", f"files that the table doesn't have as they are: {told}", f"lading run {name}")
+        found.note("source", f"the table is not up to date with its files: {told}", f"lading run {name}")
     behind = seen.ledger.behind and seen.ledger.reset is None
     if behind and not (seen.opened and shows_the_log(seen.manifest, seen.ledger, seen.opened.state)):
         found.note("source", f"{source_manifest(name)} is behind the log", f"lading repair {name}")
@@ -150,7 +151,7 @@ def _members(table: Table, live: list[Member], found: Verified) -> None:
 def _broken(where: Place, table_id: str, member: Member) -> str | None:
     outside = storage_of(where).folder is None and os.path.isabs(member.path)
     if outside or ".." in member.path.split("/"):
-        return "leads out of the table's folder"
+        return "points outside the table's folder"
     try:
         footer = footer_of(where, member.path)
     except FileNotFoundError:
@@ -183,7 +184,7 @@ def _table_manifest(table: Table, found: Verified) -> None:
     rows = sum(bucket.row_count for bucket in manifest.partitions.values())
     parts = sum(len(bucket.parts) for bucket in manifest.partitions.values())
     if parts != state.count() or rows != sum(member.rows for member in state.candidates(None)):
-        found.wrong("manifest", f"{TABLE_MANIFEST} is not what the log holds", remedy, TABLE_MANIFEST)
+        found.wrong("manifest", f"{TABLE_MANIFEST} doesn't match the log", remedy, TABLE_MANIFEST)
 
 
 def _snapshot(config: Config, table: Table, live: set[str], found: Verified) -> None:
@@ -257,7 +258,7 @@ def _published(
         )
     same = members.meta.sequence == state.sequence
     if same and {member.path for member in listed} != live:
-        found.wrong("snapshot", "the snapshot doesn't list what the log holds", f"lading repair {name}")
+        found.wrong("snapshot", "the snapshot doesn't match the log", f"lading repair {name}")
 
 
 def _shards(places: tuple[Place, ...], store: ManifestStore, current: SnapshotRef, found: Verified) -> None:
@@ -276,7 +277,7 @@ def _shards(places: tuple[Place, ...], store: ManifestStore, current: SnapshotRe
             found.wrong(
                 "shard",
                 f"shard {shard.db_id} {problem}",
-                f"restore the file, or build all again: lading run {found.table} --full",
+                f"restore the file, or build everything again: lading run {found.table} --full",
                 shard.db_url,
             )
 
@@ -287,7 +288,7 @@ def _broken_shard(places: tuple[Place, ...], shard: ShardMeta, copied_from: str)
     if lies is None and copied_from:
         lies = lies_below(places, url.removeprefix(f"{copied_from}/"))
     if lies is None:
-        return f"leads out of the table's folder: {shard.db_url}"
+        return f"points outside the table's folder: {shard.db_url}"
     try:
         size, digest = storage_of(lies[0]).sha256(f"{lies[1]}/{SHARD}")
     except FileNotFoundError:
@@ -297,7 +298,7 @@ def _broken_shard(places: tuple[Place, ...], shard: ShardMeta, copied_from: str)
     if shard.db_bytes is not None and size != shard.db_bytes:
         return f"has {size:,} bytes, not {shard.db_bytes:,}"
     if shard.db_bytes is not None and shard.checkpoint_id and digest != shard.checkpoint_id:
-        return "has other content than was published"
+        return "has different content than was published"
     return None
 
 
@@ -308,11 +309,11 @@ def _runs(folder: Place, found: Verified) -> None:
         if one.record.status == "running" and not one.record.alive():
             found.note(
                 "run",
-                f"run {one.record.run_id} on {one.record.host} died: its lease lapsed at "
+                f"run {one.record.run_id} on {one.record.host} died: its lease expired at "
                 f"{one.record.lease_until}",
-                f"nothing is lost; lading run {found.table} completes it, lading clean takes its files",
+                f"nothing is lost; lading run {found.table} completes it, lading clean removes its files",
             )
     if unknown:
         found.note(
-            "run", f"{len(unknown)} folders in runs/ hold no record", "delete them: they are reports only"
+            "run", f"{len(unknown)} folders in runs/ hold no record", "delete them: they are only reports"
         )

@@ -50,7 +50,7 @@ def verify_deep(seen: TableRun, found: Verified, session: StartSpark) -> None:
     _source_bytes(seen, unchanged, found)
     _part_rows(table, found)
     if seen.cfg.per == "table":
-        found.note("source", "rows depend on other files (per: table): no file can be read alone", "")
+        found.note("source", "rows depend on other files (per: table): no file can be read on its own", "")
         return
     sample = _sample(table, unchanged)
     _count_records(seen, table, sample, found)
@@ -74,8 +74,8 @@ def _source_bytes(seen: TableRun, files: list[FoundFile], found: Verified) -> No
         if source is not None and source.sha256 and digests[file.key].sha256 != source.sha256:
             found.wrong(
                 "source",
-                f"{file.key} has other content than was read, with the same size and time",
-                f"touch the file, then lading run {found.table}; `fingerprint: full` notices by itself",
+                f"{file.key} has different content than was read, but the same size and time",
+                f"touch the file, then lading run {found.table}; `fingerprint: full` notices this by itself",
                 file.key,
             )
 
@@ -102,7 +102,7 @@ def _miscounted(root: Place, member: Member, schema: pa.Schema) -> str | None:
         return f"can't be read: {error.message}"
     expected = {source: rows for source, rows in member.sources if source not in member.minus}
     if SOURCE in schema.names and member.sources and counted != expected:
-        return "has other rows of its sources than the log says"
+        return "has different rows of its sources than the log says"
     return None
 
 
@@ -205,7 +205,7 @@ def _report(file: FoundFile, held: Counter[Row], fresh: Counter[Row], found: Ver
     more, fewer = (fresh - held).total(), (held - fresh).total()
     found.wrong(
         "source",
-        f"{file.key} read again alone gives other rows: {more:,} that the table lacks, "
+        f"{file.key} read again on its own gives different rows: {more:,} that the table lacks, "
         f"{fewer:,} that only the table has",
         f"make the transform depend on the row alone, then: lading run {found.table} --full",
         file.key,

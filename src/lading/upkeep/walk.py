@@ -44,13 +44,13 @@ def walk_files(where: Where, key: str | None) -> Walked:
     footers, overlapping = _without_overlaps(where, footers)
     undecided += [
         f"{path} is left out: a later commit's part holds rows of the same source file, and whether it was "
-        "replaced is not written anywhere"
+        "replaced is not recorded anywhere"
         for path in overlapping
     ]
     commits = {footer.said("commit_id") for footer in footers} - {None}
     if commits:
         several = f"{len(commits)} commits" if len(commits) > 1 else "one commit"
-        undecided.append(f"the parts are of {several}; whether a commit was completed can't be told")
+        undecided.append(f"the parts are of {several}; there is no telling whether a commit was completed")
     schema = joint_schema(None, footers)
     return Walked(*_members(where, footers, schema, key), tuple(undecided), _table_id(footers))
 

@@ -85,7 +85,7 @@ def check_rows(built: BuiltShards, expected: int) -> None:
     if built.rows != expected:
         raise ShardCoverageError(
             f"{built.rows:,} rows reached the shards, but the table has {expected:,}",
-            hint="nothing was published; run again, and `lading verify` if it stays so",
+            hint="nothing was published; run again; if it happens again, see `lading verify`",
         )
 
 
@@ -100,7 +100,7 @@ def _routed(spark: SparkSession, job: ShardJob) -> DataFrame:
     return spread.sortWithinPartitions("db")
 
 
-_HINT = "nothing was published; run again, and look into spark/spark.log in the cache folder if it stays"
+_HINT = "nothing was published; run again; if it happens again, see spark/spark.log in the cache folder"
 
 
 def preference(shard: ShardMeta) -> tuple[int, int, str]:
@@ -118,10 +118,10 @@ def select_winners(attempts: Iterable[ShardMeta], expected: Collection[int]) -> 
             best[shard.db_id] = shard
     missing = sorted(set(expected) - best.keys())
     if missing:
-        raise ShardCoverageError(f"no task has built {_listed(missing)} of {len(expected)}", hint=_HINT)
+        raise ShardCoverageError(f"no task built {_listed(missing)} of {len(expected)}", hint=_HINT)
     strange = sorted(best.keys() - set(expected))
     if strange:
-        raise ShardCoverageError(f"{_listed(strange)} were built, which nobody asked for", hint=_HINT)
+        raise ShardCoverageError(f"built without being asked for: {_listed(strange)}", hint=_HINT)
     return tuple(best[db_id] for db_id in sorted(best))
 
 

@@ -80,7 +80,7 @@ def build_shards(packets: Iterator[pa.RecordBatch], job: ShardJob) -> Iterator[p
     for db_id, rows in by_shard(packets, schema):
         if db_id in done:
             raise ShardCoverageError(
-                f"rows of shard {db_id} came apart on their way", hint="this is a bug: please report it"
+                f"rows of shard {db_id} were damaged on their way", hint="this is a bug: please report it"
             )
         done.add(db_id)
         shard = _Shard(job, db_id)

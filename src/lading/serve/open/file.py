@@ -51,8 +51,8 @@ def local_path(root: Path, shard: ShardMeta) -> Path:
     url = shard.db_url or ""
     steps = url.split("/")
     outside = ShardError(
-        f"shard {shard.db_id} is said to lie in {url!r}, which is not below {root}",
-        hint="somebody edited the manifest: roll back to an earlier snapshot",
+        f"shard {shard.db_id} is said to be at {url!r}, which is not below {root}",
+        hint="someone edited the manifest: roll back to an earlier snapshot",
     )
     if not url or any(step in ("", ".", "..") for step in steps) or "\0" in url:
         raise outside

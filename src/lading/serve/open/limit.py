@@ -106,7 +106,7 @@ def out_of_files(error: OSError) -> bool:
 
 def too_many(location: str) -> TooManyFiles:
     return TooManyFiles(
-        f"the shard {location} can't be opened: this process has as many files open as it may",
+        f"the shard {location} can't be opened: this process has as many files open as it is allowed",
         hint=_HINT,
         file=location,
     )

@@ -73,7 +73,7 @@ class ShardPlaces:
     def _path(self, shard: ShardMeta) -> Path:
         if self.root is None:
             raise ShardError(
-                f"shard {shard.db_id} lies in {shard.db_url!r}, and this table has no folder",
+                f"shard {shard.db_id} is at {shard.db_url!r}, but this table has no folder",
                 hint="open the table by its folder",
             )
         return local_path(self.root, shard)
@@ -98,8 +98,8 @@ class ShardPlaces:
         steps = url.partition("://")[2].split("/")
         if self.storage is None or not below or any(step in ("", ".", "..") for step in steps):
             raise ShardError(
-                f"shard {shard.db_id} is said to lie in {url!r}, which is not below the table's root",
-                hint="somebody edited the manifest: roll back to an earlier snapshot",
+                f"shard {shard.db_id} is said to be at {url!r}, which is not below the table's root",
+                hint="someone edited the manifest: roll back to an earlier snapshot",
             )
         return self.storage, f"{url.removeprefix(f'{self.storage.url}/')}/{SHARD}"
 

@@ -160,12 +160,12 @@ class FileStore:
         except (OSError, StorageError, ManifestStoreError) as error:
             raise PublishCurrentError(
                 f"the pointer could not be moved to {ref}: {_said(error)}",
-                hint="mend the cause and try again; lading status shows what readers see",
+                hint="fix the cause and try again; lading status shows what readers see",
                 file=f"{self.url}/{POINTER}",
             ) from error
         raise PublishCurrentError(
             f"the pointer moved {_ATTEMPTS} times while it was being set to {ref}",
-            hint="try again when fewer publishers are at work",
+            hint="try again when fewer publishers are active",
         )
 
     def delete_manifest(self, ref: str) -> bool:
@@ -281,8 +281,8 @@ class FileStore:
 
     def _leaves(self, ref: str) -> ManifestStoreError:
         return ManifestStoreError(
-            f"the reference {ref!r} leaves {self.url} or names no manifest in it",
-            hint="pick one of the listed snapshots; if the pointer names it, somebody edited that",
+            f"the reference {ref!r} points outside {self.url} or names no manifest in it",
+            hint="pick one of the listed snapshots; if the pointer names it, someone edited it",
             file=f"{self.url}/{POINTER}",
         )
 
@@ -336,7 +336,7 @@ def unreadable(what: str, error: OSError | StorageError, hint: str = HINT) -> La
         listed = "the other snapshots are listed beside it: roll back to one"
         return ManifestStoreError(f"there is no {what}", hint=listed, file=what)
     return ManifestStoreError(
-        f"{what} can't be read: {_said(error)}", hint="check what it is and its permissions", file=what
+        f"{what} can't be read: {_said(error)}", hint="check what it is, and its permissions", file=what
     )
 
 

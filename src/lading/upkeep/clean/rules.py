@@ -268,7 +268,7 @@ def _above(path: str) -> Iterator[str]:
 def _log(file: TableFile, reach: Reach) -> Garbage | None:
     if reach.log is None or reach.log.needs(file):
         return None
-    why = f"the checkpoint of sequence {reach.log.base} took its place"
+    why = f"replaced by the checkpoint of sequence {reach.log.base}"
     return Garbage(file.path, "old log", file.bytes, why, file)
 
 

@@ -79,7 +79,7 @@ class PostgresStore:
         if isinstance(done, str):
             raise PublishCurrentError(
                 f"the pointer could not be moved to run {run_id}: {self.url}: {done}",
-                hint="the snapshot is kept, readers see the one before; mend the cause, then: lading run",
+                hint="the snapshot is kept, readers see the one before; fix the cause, then: lading run",
             )
         return done
 
@@ -198,7 +198,7 @@ class PostgresStore:
         same = statements.same_build(connection, self.tables, run_id, payload)
         if same is False:
             raise PublishManifestError(
-                f"run {run_id} was published to {self.url} with other content",
+                f"run {run_id} was already published to {self.url} with different content",
                 hint="a run's manifest never changes: publish under a new run, lading run makes one",
             )
         now = now or statements.clock(connection)
@@ -241,8 +241,8 @@ class PostgresStore:
             reason = self._connections.reason(error)
         if decided and given is None:
             raise PublishCurrentError(
-                f"{what}, or the answer got lost: {self.url}: {reason}",
-                hint="readers see the old or the new snapshot, whole; lading run brings it up to date",
+                f"{what}, or the reply was lost: {self.url}: {reason}",
+                hint="readers see either the old or the new snapshot; lading run brings it up to date",
             )
         raise failure(f"{what}: {self.url}: {reason}", hint=f"readers see what they saw before; {_HINT}")
 

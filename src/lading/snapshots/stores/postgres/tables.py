@@ -126,7 +126,9 @@ def tables_of(names: PostgresNames, table: str) -> Tables:
                 hint="choose a shorter postgres.prefix, or name builds, shards and pointer one by one",
             )
     if len(set(found)) < len(found):
-        raise ConfigError("two of the PostgreSQL tables have one name", hint="see postgres: in lading.yaml")
+        raise ConfigError(
+            "two of the PostgreSQL tables have the same name", hint="see postgres: in lading.yaml"
+        )
     return Tables(*found)
 
 
