@@ -314,7 +314,7 @@ def check_collection(
 
 def _fold_spec(table: Table) -> FoldSpec:
     from lading.parts.fold import FoldSpec
-    from lading.parts.write import Origin
+    from lading.parts.footer import Origin
 
     commit_id = uuid.uuid4().hex
     origin = Origin(table.table_id, commit_id, commit_id, table.state.order_by)

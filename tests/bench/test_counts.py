@@ -31,8 +31,8 @@ from lading.ingest.record import record_sources
 from lading.log.table import Table
 from lading.model import Column, IngestJob, StagedGroup
 from lading.parts.cut import Limits
+from lading.parts.footer import Origin
 from lading.parts.task import TaskSpec, write_parts
-from lading.parts.write import Origin
 from lading.run import run
 from lading.serve.build.place import ShardPlace
 from lading.serve.build.rows import PartRows

@@ -17,7 +17,8 @@ from lading.checks.table import check_table
 from lading.config.gate import Gate, NullLimit
 from lading.errors import ConfigError
 from lading.model import Check, Member
-from lading.parts.write import Origin, PartWriter
+from lading.parts.footer import Origin
+from lading.parts.write import PartWriter
 from lading.state.members import MemberStore
 from lading.state.tables import write_state
 

@@ -15,7 +15,8 @@ import lading
 from lading.config.file import load as load_config
 from lading.log.table import Table
 from lading.model import Commit
-from lading.parts.write import Origin, PartWriter
+from lading.parts.footer import Origin
+from lading.parts.write import PartWriter
 from lading.upkeep.merge import merge_table
 
 ZYGOTE = Path(__file__).parents[1] / "support" / "zygote.py"

@@ -24,7 +24,8 @@ from lading.ingest.quarantine import Rejected
 from lading.ingest.read import FilesRead
 from lading.ingest.table_run import TableRun
 from lading.model import Commit, Digest, FoundFile, Ingested, Member, Source
-from lading.parts.write import Origin, PartWriter
+from lading.parts.footer import Origin
+from lading.parts.write import PartWriter
 from lading.sources.fingerprint import source_id
 from lading.watch import Watch
 

@@ -13,7 +13,7 @@ import pytest
 import lading
 from lading.log.table import Table
 from lading.model import Commit, Member, Source, Zone
-from lading.parts.footer import Footers
+from lading.parts.footer_zones import Footers
 from lading.read.scan import table_schema
 from lading.state import blocks
 from lading.state.members import MemberStore
@@ -279,7 +279,7 @@ def test_a_member_is_named_without_listing_the_others(tmp_path, monkeypatch, sma
 
 
 def test_a_footer_is_parsed_once_and_again_when_its_file_was_replaced(collection, tmp_path, monkeypatch):
-    from lading.parts import footer as footers
+    from lading.parts import footer_zones as footers
 
     parsed: list[str] = []
     real = footers.open_parquet

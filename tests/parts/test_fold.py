@@ -13,7 +13,8 @@ from lading.errors import PartError
 from lading.layout.table import is_part_of
 from lading.model import Member
 from lading.parts.fold import Fold, FoldSpec, fold_parts, plan_folds
-from lading.parts.write import Origin, PartWriter
+from lading.parts.footer import Origin
+from lading.parts.write import PartWriter
 
 SCHEMA = pa.schema(
     [("k", pa.int64()), ("s", pa.string()), ("l", pa.list_(pa.int64())), ("_source", pa.int64())]

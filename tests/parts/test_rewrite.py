@@ -12,8 +12,9 @@ import pytest
 
 from lading.layout.table import is_part_of
 from lading.parts import write as parts
+from lading.parts.footer import Origin
 from lading.parts.rewrite import rewrite_members
-from lading.parts.write import Origin, PartWriter
+from lading.parts.write import PartWriter
 
 SCHEMA = pa.schema([("k", pa.int64()), ("s", pa.string()), ("_source", pa.int64())])
 NAMES = {"table_id": "t", "run_id": "run-2", "commit_id": "c2", "order_by": "k"}

@@ -12,9 +12,9 @@ import pytest
 
 from lading.parts import cut as cutting
 from lading.parts.cut import Limits
+from lading.parts.footer import Origin
 from lading.parts.sort import TIE
 from lading.parts.task import TaskSpec, decoded, write_parts
-from lading.parts.write import Origin
 
 MB = 1 << 20
 ROWS = 3000

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lading.layout.table import is_part_of, part_name
-from lading.parts.write import Origin, PartWriter
+from lading.parts.footer import Origin
+from lading.parts.write import PartWriter
 
 SCHEMA = pa.schema(
     [("k", pa.int64()), ("s", pa.string()), ("l", pa.list_(pa.int64())), ("_source", pa.int64())]

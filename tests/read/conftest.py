@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lading.model import Bound, Member, Zone
-from lading.parts.footer import zones_of_footer
+from lading.parts.footer_zones import zones_of_footer
 from lading.where.bind import Predicate
 from lading.where.prune import may_match
 from lading.zones.bounds import zone_of

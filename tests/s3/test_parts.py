@@ -13,8 +13,9 @@ from support.faults import FaultyHttp
 from lading.errors import PartError, StorageError
 from lading.log.table import Table
 from lading.model import Commit, Member, Place
+from lading.parts.footer import Origin
 from lading.parts.rewrite import rewrite_members
-from lading.parts.write import Origin, PartWriter
+from lading.parts.write import PartWriter
 from lading.read.lookup import lookup
 from lading.read.scan import scan
 from lading.storage.place import storage_of

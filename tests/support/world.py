@@ -22,7 +22,8 @@ import lading
 from lading.config.project import Config, SparkConfig, TableConfig
 from lading.log.table import Table
 from lading.model import Commit, Member, Place, Source
-from lading.parts.write import Origin, PartWriter
+from lading.parts.footer import Origin
+from lading.parts.write import PartWriter
 from lading.snapshots.manifest import BuildMeta, ShardMeta, build_snapshot
 from lading.snapshots.runs import RunHandle, start
 from lading.snapshots.stores.by_url import store_of

@@ -21,8 +21,9 @@ from lading.ingest.ledger import is_of, make_ledger
 from lading.log.table import Table
 from lading.model import Commit, Member, Source
 from lading.parts.fold import Fold, FoldSpec, fold_parts
+from lading.parts.footer import Origin
 from lading.parts.rewrite import rewrite_members
-from lading.parts.write import Origin, PartWriter
+from lading.parts.write import PartWriter
 from lading.snapshots.manifest import BuildMeta, build_snapshot
 from lading.snapshots.stores.files import LocalStore
 from lading.snapshots.stores.protocol import ManifestStore

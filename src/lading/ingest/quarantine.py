@@ -24,7 +24,7 @@ from lading.ingest.unpack import RefusedBefore, refused_before
 from lading.layout.table import SOURCE
 from lading.log.table import Table
 from lading.model import Commit, FoundFile, Source
-from lading.parts.write import Origin
+from lading.parts.footer import Origin
 from lading.sources.fingerprint import source_id
 from lading.sources.manifest import load as load_source_manifest
 from lading.storage.place import storage_of

@@ -30,6 +30,7 @@ from lading.log.table_manifest_text import (
     update_with_new_part,
 )
 from lading.model import Member
+from lading.parts.footer import noted
 from lading.storage.folder import modified_at
 from lading.storage.place import Where, folder_of, storage_of
 
@@ -135,10 +136,9 @@ def _ticks(file: Any, order_by: str | None) -> tuple[int, int]:
     """Least and greatest tick: from the statistics, or from the column when they are missing."""
     import pyarrow as pa
 
-    footer = file.metadata.metadata or {}
-    recorded = footer.get(b"lading.order_by")
+    recorded = noted(file.metadata, "order_by")
     # A footer that records "no order column" (an empty text) settles it as well.
-    column = recorded.decode() if recorded is not None else order_by or "tick"
+    column = recorded if recorded is not None else order_by or "tick"
     index = file.schema_arrow.get_field_index(column)
     if index < 0 or file.metadata.num_rows == 0:
         return 0, 0

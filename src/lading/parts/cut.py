@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 
 from lading.layout.table import SOURCE
 from lading.model import Member, Place
+from lading.parts.footer import Origin
 from lading.parts.sort import value_ends, value_starts
-from lading.parts.write import ROW_GROUP, Origin, PartWriter
+from lading.parts.write import ROW_GROUP, PartWriter
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,11 @@ from lading.errors import PartError
 from lading.layout.table import SOURCE
 from lading.model import Member, Place
 from lading.parts.cut import Limits
+from lading.parts.footer import Origin
 from lading.parts.open import open_parquet, row_batches, shown_path
 from lading.parts.schema import conformed
 from lading.parts.task import TaskSpec, decoded, sorted_tables, write_parts
-from lading.parts.write import ROW_GROUP, Origin, PartWriter
+from lading.parts.write import ROW_GROUP, PartWriter
 
 TARGET_SIZE = 128 << 20  # bytes of a part
 MEMORY = 256 << 20  # bytes of rows held before a sorted run goes to disk

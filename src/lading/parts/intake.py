@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 from lading.errors import PartError
 from lading.layout.table import bucket_of
 from lading.model import Member
-from lading.parts.footer import zones_of_footer
+from lading.parts.footer import noted
+from lading.parts.footer_zones import zones_of_footer
 from lading.parts.open import open_parquet, row_batches, shown_path
 from lading.parts.schema import unified
 from lading.storage.place import Where, located
@@ -42,14 +43,13 @@ class Footer:
 
     def said(self, name: str) -> str | None:
         """What lading's own writer noted under this name."""
-        value = (self.metadata.metadata or {}).get(f"lading.{name}".encode())
-        return None if value is None else value.decode()
+        return noted(self.metadata, name)
 
     def sort_column(self) -> str | None:
         """The column that the file declares to be sorted by, if it says so of every row group."""
-        noted = self.said("order_by")
-        if noted is not None:
-            return noted or None
+        declared = self.said("order_by")
+        if declared is not None:
+            return declared or None
         groups = [self.metadata.row_group(i) for i in range(self.metadata.num_row_groups)]
         first = {group.sorting_columns[0] if group.sorting_columns else None for group in groups}
         if len(first) != 1 or (column := first.pop()) is None or column.descending:

@@ -20,8 +20,9 @@ import pyarrow.parquet as pq
 from lading.errors import PartError
 from lading.layout.table import SOURCE
 from lading.model import Member, Place
+from lading.parts.footer import Origin
 from lading.parts.open import open_parquet, row_batches, shown_path
-from lading.parts.write import ROW_GROUP, Origin, PartWriter
+from lading.parts.write import ROW_GROUP, PartWriter
 
 _THREADS = 4
 

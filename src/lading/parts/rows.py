@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from lading.errors import PartError
 from lading.layout.table import SOURCE
 from lading.model import Member, Place
-from lading.parts.footer import FOOTERS, OpenPart
+from lading.parts.footer_zones import FOOTERS, OpenPart
 from lading.parts.open import row_batches, shown_path
 from lading.parts.schema import conformed
 from lading.where.bind import Predicate, columns_of

@@ -17,8 +17,8 @@ from lading.errors import TransformError
 from lading.layout.table import SOURCE
 from lading.model import Member, Place
 from lading.parts.cut import Cutter, Limits
+from lading.parts.footer import Origin
 from lading.parts.sort import TIE, SortedRuns, in_order, merged, sort_keys, value_ends
-from lading.parts.write import Origin
 
 RESULT = "member binary"  # the schema of what a task returns, as Spark DDL
 

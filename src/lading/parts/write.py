@@ -9,10 +9,8 @@ sources, key and tick range) is gathered, so nobody has to open it again for tha
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,20 +20,11 @@ import pyarrow.parquet as pq
 
 from lading.layout.table import SOURCE, bucket_folder, part_name
 from lading.model import Bound, Member, Zone
+from lading.parts.footer import Origin
 from lading.storage.place import Where, storage_of
 from lading.zones.bounds import merge_zones, tick_of, to_bound, zone_of
 
 ROW_GROUP = 131_072  # rows: what a lookup has to decode at most
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Whose part it is: written into its footer, so that a table can be told together from its files."""
-
-    table_id: str
-    run_id: str
-    commit_id: str
-    order_by: str | None
 
 
 class PartWriter:
@@ -96,7 +85,7 @@ class PartWriter:
         """Make the part durable under its own name and describe it."""
         try:
             writer = self._writer = self._writer or self._started(self._schema.empty_table())
-            writer.add_key_value_metadata(self._footer())
+            writer.add_key_value_metadata(self._origin.notes(self._replaces))
             writer.close()
             self._sink.close()
             size = self._draft.stat().st_size
@@ -125,15 +114,6 @@ class PartWriter:
             write_page_index=True,
             sorting_columns=_sorting(self._schema, self._origin.order_by),
         )
-
-    def _footer(self) -> dict[str, str]:
-        replaces = {"lading.replaces": json.dumps(list(self._replaces))} if self._replaces else {}
-        return replaces | {
-            "lading.table_id": self._origin.table_id,
-            "lading.run_id": self._origin.run_id,
-            "lading.commit_id": self._origin.commit_id,
-            "lading.order_by": self._origin.order_by or "",
-        }
 
     def _member(self, size: int) -> Member:
         key_min, key_max = self._keys or (None, None)

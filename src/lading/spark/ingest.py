@@ -21,9 +21,9 @@ from lading.errors import ConfigError, LadingError, PipelineError, TransformErro
 from lading.layout.table import SOURCE
 from lading.model import BadRow, CheckTally, Ingested, IngestJob, Member
 from lading.parts.cut import Limits
+from lading.parts.footer import Origin
 from lading.parts.sort import TIE
 from lading.parts.task import RESULT, TaskSpec, decoded, write_parts
-from lading.parts.write import Origin
 from lading.spark.arrow_types import arrow_schema, is_nested
 from lading.spark.buckets import bucket_column, bucket_ticks
 from lading.spark.failures import Py4JError, failure_of, raise_interrupt, worker_failure

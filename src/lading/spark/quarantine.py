@@ -23,8 +23,8 @@ from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 from lading.layout.table import SOURCE
 from lading.model import Column as Pinned
 from lading.model import FoundFile, IngestJob, Member, StagedGroup
+from lading.parts.footer import Origin
 from lading.parts.task import RESULT, decoded
-from lading.parts.write import Origin
 from lading.spark.failures import Py4JError, raise_interrupt
 from lading.spark.ingest import explained
 from lading.spark.job_settings import held_settings

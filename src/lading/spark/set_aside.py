@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from lading.layout.table import QUARANTINE, SOURCE, part_name
 from lading.model import Column, Format, Layout, Member, Place
-from lading.parts.write import Origin, PartWriter
+from lading.parts.footer import Origin
+from lading.parts.write import PartWriter
 from lading.spark.read.faults import fault, same_record
 from lading.spark.tally import CheckSpec, rejected_bits
 

@@ -21,7 +21,7 @@ from lading.ingest.table_run import new_id, new_run_id, now_text
 from lading.log.table import Table
 from lading.model import Commit, Member
 from lading.parts.fold import TARGET_SIZE, Fold, FoldSpec, fold_parts, plan_folds
-from lading.parts.write import Origin
+from lading.parts.footer import Origin
 from lading.serve.shard import output_of
 from lading.snapshots.runs import RunHandle
 from lading.snapshots.runs import start as start_record

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lading.layout.table import CLEANED, MANIFESTS, RUNS, SHARD_TEMPORARY, Kind, kind_of, number_of
+from lading.parts.footer import noted
 from lading.parts.open import open_parquet
 from lading.serve.shard_file import DDL
 from lading.state.sqlite import MAGIC
@@ -91,10 +92,7 @@ def part_origin(file: TableFile) -> tuple[str, str] | None:
 
     try:
         with open_parquet(file.where, file.path, file.bytes) as opened:
-            footer = opened.metadata.metadata or {}
+            table_id, run_id = noted(opened.metadata, "table_id"), noted(opened.metadata, "run_id")
     except (pa.ArrowException, OSError):
         return None
-    table_id, run_id = footer.get(b"lading.table_id"), footer.get(b"lading.run_id")
-    if table_id is None or run_id is None:
-        return None
-    return table_id.decode("utf-8", "replace"), run_id.decode("utf-8", "replace")
+    return None if table_id is None or run_id is None else (table_id, run_id)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lading.model import Zone
-from lading.parts.footer import FooterZones, zones_of_footer
+from lading.parts.footer_zones import FooterZones, zones_of_footer
 from lading.zones.bounds import zone_of
 
 
