@@ -109,6 +109,10 @@ class Reader:
         """A key as a person types it: 42, abc, hex for bytes, a JSON list for a composite key."""
         return self._using(lambda view: view.keys.parse_key(text))
 
+    def encoding(self) -> str | None:
+        """How values are stored: json, msgpack or raw; None if the manifest doesn't say."""
+        return self._using(lambda view: view.encoding)
+
     def parse_context(self, texts: Mapping[str, str]) -> dict[str, Any]:
         """What routing needs besides the key, converted from text to the declared types."""
         return self._using(lambda view: view.keys.router.parsed_context(texts))

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from support.handmade import ServedTable
+from support.walks import walked
 
 from lading.cli.main import invoke
 from lading.serve.routing import Router
@@ -55,6 +56,16 @@ def test_get_prints_the_value(table: ServedTable, said: Any) -> None:
     assert said("get", "ships", "7", "--offset", "1") == '{"name":"old 7"}\n'
     ref = table.store.list_manifests()[1].ref
     assert said("get", "ships", "7", "--ref", ref) == '{"name":"old 7"}\n'
+
+
+def test_get_looks_at_no_member(table: ServedTable, said: Any) -> None:
+    """A value comes from its shard: what it costs must not grow with the table's parts."""
+    with walked() as entered:
+        said("get", "ships", "7")
+    assert "serve/get.py:KeyReader.get" in entered
+    assert [
+        step for step in entered if step.startswith("state/members.py:MemberStore.") and "rows" in step
+    ] == []
 
 
 def test_a_key_that_can_not_be_one_is_a_usage_error(table: ServedTable, said: Any) -> None:

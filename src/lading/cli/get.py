@@ -160,7 +160,7 @@ def context_of(reader: Reader, given: Sequence[str] | None) -> dict[str, Any] | 
 
 def decodes(reader: Reader) -> bool:
     """Whether the snapshot says how values are encoded; another writer's doesn't, and they are bytes."""
-    return reader.info().get("serve", {}).get("encoding") is not None
+    return reader.encoding() is not None
 
 
 def shown_key(key: Any) -> Any:

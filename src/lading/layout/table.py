@@ -153,6 +153,16 @@ def part_name(run_id: str) -> str:
     return f"part-{uuid.UUID(int=value)}{PART_SUFFIX}"
 
 
+def part_path(bucket_id: int, run_id: str) -> str:
+    """A fresh part of a bucket, relative to the table."""
+    return f"{bucket_folder(bucket_id)}/{part_name(run_id)}"
+
+
+def quarantine_path(run_id: str) -> str:
+    """A fresh file of rows that are set aside, relative to the table."""
+    return f"{QUARANTINE}/{part_name(run_id)}"
+
+
 def is_part_of(name: str, run_id: str) -> bool:
     """Whether `name` (a part's, or that of a part left half written) was given by this run."""
     match = _PART_NAME.fullmatch(name.rsplit("/", 1)[-1])

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lading.layout.table import SOURCE, bucket_folder, part_name
+from lading.layout.table import SOURCE, part_path
 from lading.model import Bound, Member, Zone
 from lading.parts.footer import Origin
 from lading.storage.place import Where, storage_of
@@ -47,7 +47,7 @@ class PartWriter:
         self._replaces = replaces
         self._schema = schema
         self._bucket = bucket
-        self._path = path or f"{bucket_folder(bucket)}/{part_name(origin.run_id)}"
+        self._path = path or part_path(bucket, origin.run_id)
         self._storage = storage_of(table_dir)
         self._draft = self._storage.draft(self._path)
         self._order_type = schema.field(origin.order_by).type if origin.order_by else None

@@ -16,7 +16,7 @@ from typing import Any
 from lading.errors import ConfigError, LadingError, ManifestParseError, ManifestStoreError
 from lading.log.table import Table
 from lading.model import Place, SnapshotRef
-from lading.serve.decode import decoder
+from lading.serve.decode import decoder, encoding_of
 from lading.serve.get import KeyReader, Superseded
 from lading.serve.open.places import ShardPlaces
 from lading.snapshots.history import Wanted, find, gate_failures, published_by_hand
@@ -64,6 +64,7 @@ class View:
         self._members = members
         self.get = keys.get  # one step less on the way that is gone most often
         self.fallback = fallback
+        self.encoding = encoding_of(keys.meta)
         self._decode = decoder(keys.meta)
         self._users = 0
         self._retired = False

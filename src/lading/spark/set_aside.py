@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from lading.layout.table import QUARANTINE, SOURCE, part_name
+from lading.layout.table import SOURCE, quarantine_path
 from lading.model import Column, Format, Layout, Member, Place
 from lading.parts.footer import Origin
 from lading.parts.write import PartWriter
@@ -79,7 +79,7 @@ def write_rows(rows: Iterator[dict[str, Any]], table_dir: Place, origin: Origin)
     try:
         while chunk := list(islice(rows, _CHUNK)):
             if writer is None:
-                path = f"{QUARANTINE}/{part_name(origin.run_id)}"
+                path = quarantine_path(origin.run_id)
                 writer = PartWriter(table_dir, 0, ASIDE, origin, path=path)
             writer.write(pa.Table.from_pylist(chunk, ASIDE))
     except BaseException:
