@@ -206,6 +206,6 @@ def test_verify_deep_counts_records_by_itself(spark, tmp_path: Path, monkeypatch
         assert project.lading("verify", "--deep") == 1
     told = capsys.readouterr().out
     assert "a.tsv has 3 records, the table has 2 rows of it" in told
-    assert "years: whole" in told
+    assert "years: intact" in told
     project.succeed(full=True)
     assert project.lading("verify", "--deep") == 0

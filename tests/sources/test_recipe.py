@@ -13,7 +13,7 @@ from lading.sources.recipe import recipe, transform_source
 def _recipe(**changes: Any) -> str:
     facts: dict[str, Any] = {
         "columns": (Column("a", "bigint"), Column("b", "string")),
-        "format": "csv",
+        "fmt": "csv",
         "read_options": {"header": True, "quote": "'"},
         "columns_from_name": None,
         "order_by": "a",
@@ -31,7 +31,7 @@ def _recipe(**changes: Any) -> str:
         {"columns": (Column("a", "bigint"), Column("b", "int"))},
         {"columns": (Column("b", "string"), Column("a", "bigint"))},
         {"columns": (Column("a", "bigint", inferred=True), Column("b", "string"))},
-        {"format": "tsv"},
+        {"fmt": "tsv"},
         {"read_options": {"header": False, "quote": "'"}},
         {"columns_from_name": "(?P<p>.*)"},
         {"order_by": None},

@@ -33,7 +33,7 @@ def _files(root: Path, contents: dict[str, str]) -> list[FoundFile]:
 def _stage(root: Path, files: list[FoundFile], **changes: Any) -> tuple[StagedGroup, ...]:
     options: dict[str, Any] = {
         "folder": root / "stage",
-        "format": "csv",
+        "fmt": "csv",
         "read_options": {},
         "columns": COLUMNS,
         "name_values": {},
@@ -136,20 +136,20 @@ def test_without_a_header_the_columns_are_the_schemas(tmp_path: Path) -> None:
 
 def test_json_and_parquet_are_one_group_each(tmp_path: Path) -> None:
     files = _files(tmp_path, {"a.json": '{"id": 1}\n', "b.jsonl.gz": "x", "c.json": ""})
-    (group,) = _stage(tmp_path, files, format="json")
+    (group,) = _stage(tmp_path, files, fmt="json")
     assert group.header is None
     assert set(_links(group)) == {f"s{source_id('a.json')}.json", f"s{source_id('b.jsonl.gz')}.json.gz"}
     path = tmp_path / "data/p.parquet"
     pq.write_table(pa.table({"id": pa.array([1], pa.int32()), "name": ["x"]}), path)
     found = FoundFile("p.parquet", str(path), path.stat().st_size, 1, False)
-    (group,) = _stage(tmp_path, [found], format="parquet", folder=tmp_path / "stage2")
+    (group,) = _stage(tmp_path, [found], fmt="parquet", folder=tmp_path / "stage2")
     assert group.sources == (source_id("p.parquet"),)
     with pytest.raises(SchemaDrift, match="column 'id' is int, but the schema says string"):
         _stage(
-            tmp_path, [found], format="parquet", columns=(Column("id", "string"), Column("name", "string"))
+            tmp_path, [found], fmt="parquet", columns=(Column("id", "string"), Column("name", "string"))
         )
     with pytest.raises(SourceError, match="can't be read as Parquet"):
-        _stage(tmp_path, _files(tmp_path, {"empty.parquet": ""}), format="parquet")
+        _stage(tmp_path, _files(tmp_path, {"empty.parquet": ""}), fmt="parquet")
 
 
 def test_lines_before_the_header_are_left_out_of_what_spark_reads(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_lines_before_the_header_are_left_out_of_what_spark_reads(tmp_path: Path
 def test_fixed_width_files_reach_spark_as_utf_8(tmp_path: Path) -> None:
     path = tmp_path / "a.dat"
     path.write_bytes("x\nÆrø\n".encode("latin-1"))
-    options = {"format": "fixed_width", "read_options": {"encoding": "latin-1", "skip": 1}}
+    options = {"fmt": "fixed_width", "read_options": {"encoding": "latin-1", "skip": 1}}
     (group,) = _stage(tmp_path, [FoundFile("a.dat", str(path), 6, 1, False)], **options)
     (link,) = Path(group.folder).iterdir()
     assert link.read_text(encoding="utf-8") == "Ærø\n"
@@ -200,6 +200,6 @@ def test_parquet_files_of_an_older_type_are_read_by_it_under_evolve(tmp_path: Pa
         pq.write_table(table, tmp_path / name)
         found.append(FoundFile(name, str(tmp_path / name), 1, 1, False))
     columns = (Column("id", "string"), Column("name", "string"), Column("more", "bigint"))
-    one, two = _stage(tmp_path, found, format="parquet", columns=columns, drift="evolve")
+    one, two = _stage(tmp_path, found, fmt="parquet", columns=columns, drift="evolve")
     assert (one.header, one.types) == (("id", "name"), ("bigint", "string"))
     assert (two.header, two.types) == (None, None)

@@ -98,7 +98,7 @@ def evolution_of(
     schema = load_schema(config.schema_file(cfg.name))
     settings: dict[str, Any] = {
         "empty": schema.empty if schema is not None else (),
-        "format": cfg.format,
+        "fmt": cfg.format,
         "read_options": cfg.read_options,
         "name_columns": name_columns(cfg.columns_from_name),
     }
