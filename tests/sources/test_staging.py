@@ -145,9 +145,7 @@ def test_json_and_parquet_are_one_group_each(tmp_path: Path) -> None:
     (group,) = _stage(tmp_path, [found], fmt="parquet", folder=tmp_path / "stage2")
     assert group.sources == (source_id("p.parquet"),)
     with pytest.raises(SchemaDrift, match="column 'id' is int, but the schema says string"):
-        _stage(
-            tmp_path, [found], fmt="parquet", columns=(Column("id", "string"), Column("name", "string"))
-        )
+        _stage(tmp_path, [found], fmt="parquet", columns=(Column("id", "string"), Column("name", "string")))
     with pytest.raises(SourceError, match="can't be read as Parquet"):
         _stage(tmp_path, _files(tmp_path, {"empty.parquet": ""}), fmt="parquet")
 
