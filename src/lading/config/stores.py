@@ -12,9 +12,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from lading.config.section import Section
-from lading.errors import holds_secret
 from lading.layout.project import WAREHOUSE
 from lading.model import Place
+from lading.secrets import holds_secret
 
 S3_KEYS = ("endpoint", "region", "access_key_id", "secret_access_key", "session_token", "allow_http")
 POSTGRES_KEYS = ("prefix", "builds", "shards", "pointer")

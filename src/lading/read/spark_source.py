@@ -18,12 +18,13 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from lading.errors import ConfigError, MissingExtra, PredicateError, holds_secret
+from lading.errors import ConfigError, MissingExtra, PredicateError
 from lading.model import Member, Place
 from lading.parts.rows import WantedRows, read_part
 from lading.read.opener import opener
 from lading.read.scan import Scan, table_schema
 from lading.read.view import Opener, View
+from lading.secrets import holds_secret
 from lading.snapshots.history import Wanted, parse_time
 from lading.snapshots.stores.files import LocalStore
 from lading.storage.place import storage_of

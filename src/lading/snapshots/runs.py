@@ -21,8 +21,9 @@ import msgspec
 import yaml
 
 from lading.config.yaml import BoundedLoader
-from lading.errors import ConfigError, ManifestParseError, ManifestStoreError, StorageError, hide_within
+from lading.errors import ConfigError, ManifestParseError, ManifestStoreError, StorageError
 from lading.layout.table import RUNS, SHARD_TEMPLATE, SHARDS, is_run_id, record_folder, record_path
+from lading.secrets import hide_within
 from lading.storage.place import Where, folder_of, storage_of
 from lading.storage.protocol import NotPlain, TooLarge
 

@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from lading.errors import ConfigError, MissingExtra, PipelineError, holds_secret
+from lading.errors import ConfigError, MissingExtra, PipelineError
 from lading.layout.project import SPARK, SPARK_LOG
+from lading.secrets import holds_secret
 from lading.spark.failures import Py4JError, no_package, raise_interrupt, said_first
 from lading.spark.java import LOG_VARIABLE, java_home
 

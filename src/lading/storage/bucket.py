@@ -19,9 +19,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from lading.config.stores import BUCKETS, ENVIRONMENT
-from lading.errors import ConfigError, MissingExtra, StorageError, bare
+from lading.errors import ConfigError, MissingExtra, StorageError
 from lading.layout.beside import fresh_temporary
-from lading.storage.credentials import from_files
+from lading.secrets import bare
+from lading.storage.aws_files import from_files
 from lading.storage.protocol import Named, SwapLost, TooLarge, in_folders, utf8_name
 
 _CHUNK = 8 << 20

@@ -3,7 +3,7 @@
 Pruning 100,000 members must cost one comparison, not 100,000 decoded records, so minima, maxima and
 null counts lie next to each other in a blob that numpy and Arrow read in place. A member whose bound
 is unknown is marked in a mask; whatever stands in the vector at that place means nothing. The blob's bytes
-are zone_blob.py's.
+are blob.py's.
 """
 
 from __future__ import annotations

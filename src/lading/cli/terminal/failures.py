@@ -13,7 +13,8 @@ from typing import Any
 from lading.cli.terminal.invocation import Invocation
 from lading.cli.terminal.screen import note, print_json
 from lading.cli.terminal.watching import log_exception
-from lading.errors import ConfigError, LadingError, Unexpected, hide
+from lading.errors import ConfigError, LadingError, Unexpected
+from lading.secrets import hide
 from lading.storage.folder import disk_failure
 
 

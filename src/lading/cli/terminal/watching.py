@@ -19,8 +19,8 @@ from typing import Any
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from lading.cli.terminal.screen import console, plain
-from lading.errors import hide_within
 from lading.layout.project import RUN_LOG
+from lading.secrets import hide_within
 from lading.watch import Watch
 
 

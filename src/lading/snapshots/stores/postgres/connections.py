@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from lading.config.stores import POSTGRES_SCHEMES, scheme_of, url_problem
-from lading.errors import ConfigError, MissingExtra, bare, hide
+from lading.errors import ConfigError, MissingExtra
+from lading.secrets import bare, hide
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -3,6 +3,8 @@
 Names, columns, types, defaults and the index are shardyfusion's, so that its own statements work on our
 tables and ours on those that it made. What lading keeps beside that is columns with a default, added where
 they are missing; what lading 0.1 laid out otherwise is brought up to this when it is next written to.
+
+A column of ours goes into `_OURS` here, and into the statements that write and read it (statements.py).
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ import pytest
 from support.servers import S3Server
 
 from lading.errors import ConfigError
+from lading.storage.aws_files import from_files
 from lading.storage.bucket import ObjectStorage
-from lading.storage.credentials import from_files
 
 CREDENTIALS = """
 [default]

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from lading.cli.main import invoke
 from lading.cli.terminal.watching import JsonLog, log_exception
-from lading.errors import LadingError, hide, hide_within, holds_secret
+from lading.errors import LadingError
+from lading.secrets import hide, hide_within, holds_secret
 from lading.snapshots.runs import list_runs, start
 
 CARRIERS = (
