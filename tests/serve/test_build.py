@@ -180,7 +180,6 @@ from pathlib import Path
 sys.path[:0] = [{tests!r}]
 from test_build import job_of
 from lading.spark.session import spark_session, stop_session
-from lading.serve.build import packets as shards_packets, rows as shards_rows
 from lading.serve.build.on_spark import build_on_spark
 from lading.serve.build.place import ShardPlace
 

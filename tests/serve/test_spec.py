@@ -108,6 +108,20 @@ def test_only_what_shards_hold_and_where_they_lie_makes_them_old() -> None:
     assert len({same, *others}) == len(others) + 1
 
 
+@pytest.mark.parametrize(
+    ("expr", "before", "same"),
+    [
+        ("name.contains('a') ? 0 : 1", "91826af6f0bf", True),
+        ("name.matches('^a') ? 0 : 1", "cb80895bc347", False),
+    ],
+)
+def test_only_shards_that_may_have_been_routed_by_other_patterns_are_built_again(
+    expr: str, before: str, same: bool
+) -> None:
+    found = spec_id(replace(PLAIN, cel=Cel(expr, {"name": "string"})), b"schema", "imo", 10)
+    assert found.startswith(before) is same
+
+
 def test_pinned_columns_are_enough_to_refuse_a_misfit() -> None:
     schema = schema_of(
         [Column("imo", "bigint"), Column("tags", "array<string>"), Column("p", "decimal(9,2)")]
