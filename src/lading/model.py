@@ -1,9 +1,8 @@
 """Frozen values that the rooms exchange. No behaviour beyond what follows from the fields.
 
-Values that are stored in the log are
-msgspec structs and `array_like`, so that a commit of one member stays a few hundred bytes and
-decodes in about a microsecond: a field may be appended with a default, never moved or dropped. They
-hold no cycles, so the garbage collector need not look at 100,000 of them.
+Values that are stored in the log are msgspec structs and `array_like`, so that a commit of one member stays
+a few hundred bytes and decodes in about a microsecond: a field may be appended with a default, never moved or
+dropped. They hold no cycles, so the garbage collector need not look at 100,000 of them.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 from lading.config.archives import is_bucket, password_file, preprocess
 from lading.config.checks import checks_of, max_bad_of, on_bad_of, refuse_unplaceable
@@ -60,7 +60,7 @@ def table_config(project: Path, name: str, section: Section, defaults: tuple[Che
     on_bad, checks = on_bad_of(section), checks_of(section, defaults)
     per = cast(Literal["file", "table"], section.choice("per", ("file", "table")))
     refuse_unplaceable(section, checks, on_bad, per)
-    drift = cast(Drift, section.choice("drift", ("strict", "evolve", "ignore_new")))
+    drift = cast(Drift, section.choice("drift", get_args(Drift)))
     if fmt == "fixed_width" and drift != "strict":
         section.complain("drift", "fixed-width files take their columns from the spec; remove this key")
     names = section.checked("columns_from_name", _name_pattern_problem)
