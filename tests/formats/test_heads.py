@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from lading.errors import SchemaDrift, SourceError
+from lading.formats.drift import check_columns
 from lading.formats.heads import delimited_header, parquet_columns
 from lading.model import Column, FoundFile
-from lading.sources.drift import check_columns
 
 FOUND = FoundFile("in/a.csv", "/data/in/a.csv", 1, 1, False)
 SCHEMA = (Column("id", "bigint"), Column("name", "string"), Column("port", "string"))
@@ -116,8 +116,8 @@ def test_a_parquet_file_that_spark_can_not_read_is_refused(tmp_path: Path) -> No
 
 
 def test_columns_may_come_in_any_order() -> None:
-    check_columns(FOUND, ("name", "id"), SCHEMA, ("port",))
-    check_columns(FOUND, {"name": "string", "id": "int"}, SCHEMA, ("port",))
+    check_columns(FOUND.key, ("name", "id"), SCHEMA, ("port",))
+    check_columns(FOUND.key, {"name": "string", "id": "int"}, SCHEMA, ("port",))
 
 
 @pytest.mark.parametrize(
@@ -135,6 +135,6 @@ def test_columns_may_come_in_any_order() -> None:
 )
 def test_drift_names_the_file_the_column_and_the_remedy(have: Any, says: str) -> None:
     with pytest.raises(SchemaDrift, match=rf"in/a\.csv: .*{says}") as caught:
-        check_columns(FOUND, have, SCHEMA, ("port",))
+        check_columns(FOUND.key, have, SCHEMA, ("port",))
     assert caught.value.hint
     assert caught.value.file == "in/a.csv"

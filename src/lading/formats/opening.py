@@ -23,6 +23,7 @@ _PACKED = 1 << 16  # bytes of a compressed file that are read at once
 # What reading a file that is gone, forbidden or cut off raises.
 READ_ERRORS = (OSError, EOFError, zlib.error)
 
+BLOCK = 1 << 20  # bytes of a file that are read at once
 _BUFFER = 1 << 16
 _bounds: dict[str, ArchiveLimits] = {}  # by the folder that files lie below
 
@@ -47,29 +48,36 @@ def open_plain(path: str) -> IO[bytes]:
     suffix = compression(path)
     if suffix is None:
         return open(path, "rb")
-    return cast(IO[bytes], io.BufferedReader(_Bounded(path, suffix), _BUFFER))
+    below = [folder for folder in tuple(_bounds) if path.startswith(folder)]
+    limits = _bounds[max(below, key=len)] if below else ArchiveLimits()
+    return unpacked(open(path, "rb"), suffix, os.path.getsize(path), limits)
 
 
-def _unpacked(path: str, suffix: str) -> IO[bytes]:
+def unpacked(packed: IO[bytes], suffix: str, size: int, limits: ArchiveLimits) -> IO[bytes]:
+    """The text of a compressed file of `size` bytes; it is closed with the stream."""
+    return cast(IO[bytes], io.BufferedReader(_Bounded(packed, suffix, size, limits), _BUFFER))
+
+
+def _unpacking(packed: IO[bytes], suffix: str) -> IO[bytes]:
     if suffix == ".gz":
-        return cast(IO[bytes], gzip.open(path, "rb"))
+        return cast(IO[bytes], gzip.GzipFile(fileobj=packed, mode="rb"))
     if suffix == ".bz2":
-        return cast(IO[bytes], io.BufferedReader(_Bz2(path)))
+        return cast(IO[bytes], io.BufferedReader(_Bz2(packed)))
     import pyarrow as pa
 
-    return cast(IO[bytes], pa.input_stream(path, compression="zstd"))
+    return cast(IO[bytes], pa.input_stream(pa.PythonFile(packed, mode="r"), compression="zstd"))
 
 
 class _Bounded(io.RawIOBase):
     """The text of a compressed file, for as long as it stays within bounds."""
 
-    def __init__(self, path: str, suffix: str) -> None:
-        below = [folder for folder in tuple(_bounds) if path.startswith(folder)]
-        self._limits = _bounds[max(below, key=len)] if below else ArchiveLimits()
-        self._packed = os.path.getsize(path)
+    def __init__(self, packed: IO[bytes], suffix: str, size: int, limits: ArchiveLimits) -> None:
+        self._limits = limits
+        self._packed = size
         self._seen = 0
         self._line = 0  # bytes since the last line end
-        self._plain = _unpacked(path, suffix)  # last: a file that isn't open can't be closed
+        self._file = packed
+        self._plain = _unpacking(packed, suffix)
 
     def readable(self) -> bool:
         return True
@@ -81,8 +89,10 @@ class _Bounded(io.RawIOBase):
         return len(data)
 
     def close(self) -> None:
-        if not self.closed and hasattr(self, "_plain"):
-            self._plain.close()
+        if not self.closed:
+            if hasattr(self, "_plain"):
+                self._plain.close()
+            self._file.close()
         super().close()
 
     def _count(self, data: bytes) -> None:
@@ -103,9 +113,9 @@ class _Bz2(io.RawIOBase):
     behind a stream for the end of the file, and rows would be lost without a word; here it is an error, as
     it is in the other formats."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, packed: IO[bytes]) -> None:
         super().__init__()
-        self._file = open(path, "rb")  # noqa: SIM115 (closed with the stream)
+        self._file = packed
         self._stream = bz2.BZ2Decompressor()
         self._begun = True  # whether the stream at hand has to come to its end; a file has at least one
 

@@ -19,12 +19,12 @@ from typing import Any
 
 from lading.errors import SchemaDrift, SourceError, StorageError
 from lading.formats.copies import Copying, has_blank_records, write_copy
+from lading.formats.drift import check_columns
 from lading.formats.heads import Dialect, delimited_header, first_record, parquet_columns
 from lading.formats.magic import refuse_what_is_no_text
 from lading.formats.opening import compression
 from lading.formats.types import widens
 from lading.model import DELIMITERS, Column, Drift, Format, FoundFile, StagedGroup
-from lading.sources.drift import check_columns
 from lading.sources.fingerprint import source_id
 from lading.sources.names import columns_from_name as values_in_name
 from lading.sources.names import name_columns
@@ -145,7 +145,7 @@ class _Check:
         header = delimited_header(found.path, self.read_options, self.format)
         if header is None:
             return None
-        ignored = check_columns(found, header, self.columns, self.names, drift=self.drift)
+        ignored = check_columns(found.key, header, self.columns, self.names, drift=self.drift)
         return _Head(header, ignored=ignored)
 
     def _headless(self, found: FoundFile, dialect: Dialect) -> _Head | None:
@@ -164,7 +164,7 @@ class _Check:
 
     def _parquet(self, found: FoundFile) -> _Head:
         have = parquet_columns(found.path)
-        ignored = check_columns(found, have, self.columns, self.names, drift=self.drift)
+        ignored = check_columns(found.key, have, self.columns, self.names, drift=self.drift)
         pinned = {column.name: column.type for column in self.columns}
         if all(widens(kind, pinned[name]) for name, kind in have.items() if name in pinned):
             return _Head(ignored=ignored)  # Spark reads them as the schema says by itself

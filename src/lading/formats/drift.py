@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from lading.errors import SchemaDrift
 from lading.formats.heads import RESERVED
 from lading.formats.types import joined, widens
-from lading.model import Column, Drift, FoundFile
+from lading.model import Column, Drift
 
 
 def check_columns(
-    found: FoundFile,
+    key: str,
     have: Sequence[str] | Mapping[str, str],
     columns: Sequence[Column],
     name_columns: Sequence[str] = (),
@@ -23,18 +23,18 @@ def check_columns(
 ) -> tuple[str, ...]:
     """Refuse a file whose columns (or types, when `have` maps names to them) the policy doesn't allow.
     Returns those that it holds and the table leaves out."""
-    _refuse_taken(found, have, name_columns)
+    _refuse_taken(key, have, name_columns)
     wanted = {column.name: column.type for column in columns if column.name not in name_columns}
     missing = [name for name in wanted if name not in have] if drift != "evolve" else []
     new = tuple(name for name in have if name not in wanted)
     if missing or (new and drift != "ignore_new"):
         said = [f"column {name!r} is missing{_nearest(name, have)}" for name in missing]
         said += [f"column {name!r} is new{'' if missing else _nearest(name, wanted)}" for name in new]
-        raise _drift(found, "; ".join(said))
+        raise _drift(key, "; ".join(said))
     if isinstance(have, Mapping):
         for name in wanted.keys() & have.keys():
             if not _reads_as(have[name], wanted[name], drift):
-                raise _drift(found, f"column {name!r} is {have[name]}, but the schema says {wanted[name]}")
+                raise _drift(key, f"column {name!r} is {have[name]}, but the schema says {wanted[name]}")
     return new
 
 
@@ -42,35 +42,33 @@ def _reads_as(kind: str, wanted: str, drift: Drift) -> bool:
     return widens(kind, wanted) or (drift == "evolve" and joined(wanted, kind) == wanted)
 
 
-def _refuse_taken(
-    found: FoundFile, have: Sequence[str] | Mapping[str, str], name_columns: Sequence[str]
-) -> None:
+def _refuse_taken(key: str, have: Sequence[str] | Mapping[str, str], name_columns: Sequence[str]) -> None:
     for name in have:
         if not name.strip():
             raise SchemaDrift(
-                f"{found.key}: a column has no real name, only {name!r}",
+                f"{key}: a column has no real name, only {name!r}",
                 hint="name it in the file",
-                file=found.key,
+                file=key,
             )
         if name in RESERVED:
             raise SchemaDrift(
-                f"{found.key}: the column name {name!r} is reserved for lading",
+                f"{key}: the column name {name!r} is reserved for lading",
                 hint="rename the column in the file",
-                file=found.key,
+                file=key,
             )
         if name in name_columns:
             raise SchemaDrift(
-                f"{found.key}: column {name!r} is both in the file and in columns_from_name",
+                f"{key}: column {name!r} is both in the file and in columns_from_name",
                 hint="rename the group in `columns_from_name`",
-                file=found.key,
+                file=key,
             )
 
 
-def _drift(found: FoundFile, what: str) -> SchemaDrift:
+def _drift(key: str, what: str) -> SchemaDrift:
     return SchemaDrift(
-        f"{found.key}: {what}",
+        f"{key}: {what}",
         hint="fix the file, run `lading discover-schema`, or set `drift` for the table",
-        file=found.key,
+        file=key,
     )
 
 

@@ -1,0 +1,33 @@
+"""The formats, by the names that lading.yaml has for them. A module is imported when one of its files is read:
+a new format is a line here, its name in model.py and its options in config/options.py."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from lading.formats.reader import Reader, ReadSpec
+from lading.model import Format
+
+_MODULES: dict[Format, str] = {
+    "csv": "csv",
+    "tsv": "csv",
+    "json": "json",
+    "parquet": "parquet",
+    "fixed_width": "fixed_width",
+}
+
+
+def reader_of(spec: ReadSpec) -> Reader:
+    """The module's `reader`."""
+    made: Reader = _module(spec.format).reader(spec)
+    return made
+
+
+def may_be_cut(spec: ReadSpec, path: str) -> bool:
+    """Whether pieces of a file can be read by themselves: the module's `may_be_cut`."""
+    return bool(_module(spec.format).may_be_cut(spec, path))
+
+
+def _module(fmt: Format) -> Any:
+    return import_module(f"lading.formats.{_MODULES[fmt]}")

@@ -1,0 +1,93 @@
+"""A source file as whoever reads it opens it: a path, or an object in a bucket. Travels to Spark's workers.
+
+Bytes are digested on their way: a reader that goes through the file from its start to its end, as most do,
+has paid for the SHA-256 along with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from dataclasses import dataclass, field
+from typing import IO, Any, cast
+
+from lading.config.archives import ArchiveLimits
+from lading.formats.opening import BLOCK, compression, unpacked
+from lading.model import Place
+from lading.storage.place import storage_of
+from lading.storage.ranged import RangedFile
+
+
+@dataclass(slots=True)
+class SourceFile:
+    """One file of a table. `path` is a file's, or the name of an object below `place`."""
+
+    key: str
+    path: str
+    size: int
+    place: Place | None = None
+    etag: str | None = None
+    limits: ArchiveLimits = field(default_factory=ArchiveLimits)
+    sha256: str | None = None  # once a stream has gone through all of its bytes
+
+    @property
+    def compression(self) -> str | None:
+        return compression(self.path)
+
+    def open(self, start: int = 0) -> IO[bytes]:
+        """Its content from byte `start` on, decompressed when its suffix says so (then `start` must be 0)."""
+        if self.compression is not None:
+            assert start == 0, "a compressed file is read from its start"
+            return unpacked(self.open_raw(), self.compression, self.size, self.limits)
+        return self.open_raw(start)
+
+    def open_raw(self, start: int = 0) -> IO[bytes]:
+        """Its bytes as they are, one after the other."""
+        return cast(IO[bytes], io.BufferedReader(_Digesting(self, self._raw(), start), BLOCK))
+
+    def seekable(self) -> IO[bytes]:
+        """Its bytes as they are, for readers that jump about in them."""
+        return cast(IO[bytes], self._raw())
+
+    def digest(self) -> str:
+        """The SHA-256 of its bytes, which are read (again) if no stream went through them."""
+        if self.sha256 is None:
+            with self.open_raw() as raw:
+                while raw.read(BLOCK):
+                    pass
+        assert self.sha256 is not None
+        return self.sha256
+
+    def _raw(self) -> Any:
+        if self.place is None:
+            return open(self.path, "rb", buffering=0)
+        return RangedFile(storage_of(self.place), self.path, self.size, etag=self.etag)
+
+
+class _Digesting(io.RawIOBase):
+    """Bytes of a file; tells it their SHA-256 when all of them went by."""
+
+    def __init__(self, file: SourceFile, raw: Any, start: int) -> None:
+        super().__init__()
+        self._file = file
+        self._raw = raw
+        self._sha256 = hashlib.sha256() if start == 0 and file.sha256 is None else None
+        if start:
+            raw.seek(start, os.SEEK_SET)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = int(self._raw.readinto(buffer))
+        if self._sha256 is not None:
+            if count:
+                self._sha256.update(memoryview(buffer)[:count])
+            elif len(buffer):
+                self._file.sha256, self._sha256 = self._sha256.hexdigest(), None
+        return count
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
