@@ -1,5 +1,5 @@
-"""The formats, by the names that lading.yaml has for them. A module is imported when one of its files is read:
-a new format is a line here, its name in model.py and its options in config/options.py."""
+"""The formats, by the names that lading.yaml has for them. A new one is a line here, its name in model.py and
+its options in config/options.py. A module is imported when one of its files is read."""
 
 from __future__ import annotations
 
