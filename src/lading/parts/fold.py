@@ -23,7 +23,7 @@ from lading.parts.cut import Limits
 from lading.parts.footer import Origin
 from lading.parts.open import open_parquet, row_batches, shown_path
 from lading.parts.schema import conformed
-from lading.parts.task import TaskSpec, decoded, sorted_tables, write_parts
+from lading.parts.task import TaskSpec, sorted_tables, written
 from lading.parts.write import ROW_GROUP, PartWriter
 
 TARGET_SIZE = 128 << 20  # bytes of a part
@@ -89,8 +89,7 @@ def fold_parts(fold: Fold, spec: FoldSpec) -> list[Member]:
         replaces=fold.paths,
     )
     schema = pa.ipc.read_schema(pa.py_buffer(spec.schema))
-    written = write_parts(live_batches(spec.table_dir, fold.members, schema), task)
-    members = [decoded(row) for batch in written for row in batch.column(0).to_pylist()]
+    members = written(live_batches(spec.table_dir, fold.members, schema), task)
     tiers = {member.tier for member in fold.members}
     return [msgspec.structs.replace(member, tier=max(tiers)) for member in members]
 

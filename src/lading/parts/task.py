@@ -1,8 +1,7 @@
-"""What one Spark task does with its rows: hold them, sort them, write them as parts.
+"""What a task does with its rows: hold them, sort them, write them as parts.
 
-SortedRuns in Spark's Python workers, on Arrow batches. Nothing but one small row a part goes back to the
-driver. A task that Spark runs twice writes other files the second time; only the winner's rows are
-collected, and the loser's parts are recognised by the run's token in their names.
+Mostly in Spark's Python workers, on Arrow batches. A task that Spark runs twice writes other files the second
+time; only the winner's are spoken of, and the loser's parts are recognised by the run's token in their names.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import msgspec
 import pyarrow as pa
 
 from lading.errors import TransformError
@@ -19,8 +17,6 @@ from lading.model import Member, Place
 from lading.parts.cut import Cutter, Limits
 from lading.parts.footer import Origin
 from lading.parts.sort import TIE, SortedRuns, in_order, merged, sort_keys, value_ends
-
-RESULT = "member binary"  # the schema of what a task returns, as Spark DDL
 
 _SLICE = 1 << 20  # rows gathered at a time: bounds the copy that sorting needs
 
@@ -40,8 +36,8 @@ class TaskSpec:
     replaces: tuple[str, ...] = ()  # members whose rows these are, when parts are made from parts
 
 
-def write_parts(batches: Iterator[pa.RecordBatch], spec: TaskSpec) -> Iterator[pa.RecordBatch]:
-    """Turn a task's rows into parts; yields their members, encoded."""
+def written(batches: Iterator[pa.RecordBatch], spec: TaskSpec) -> list[Member]:
+    """Turn a task's rows into parts."""
     cutter = Cutter(
         spec.table_dir,
         _schema(spec),
@@ -54,13 +50,10 @@ def write_parts(batches: Iterator[pa.RecordBatch], spec: TaskSpec) -> Iterator[p
     try:
         for table in _sorted_rows(with_sources(batches, _schema(spec)), spec):
             cutter.add(table)
-        members = cutter.finish()
+        return cutter.finish()
     except BaseException:
         cutter.abort()
         raise
-    if members:
-        encoded = [msgspec.msgpack.encode(member) for member in members]
-        yield pa.RecordBatch.from_arrays([pa.array(encoded, pa.binary())], names=["member"])
 
 
 def with_sources(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -73,11 +66,6 @@ def with_sources(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterat
                 hint=f"keep {SOURCE!r} as it is in every row; an outer join or a union adds rows without one",
             )
         yield batch
-
-
-def decoded(row: bytes) -> Member:
-    """The member that a task returned."""
-    return msgspec.msgpack.decode(row, type=Member)
 
 
 def _sorted_rows(batches: Iterator[pa.RecordBatch], spec: TaskSpec) -> Iterator[pa.Table]:
