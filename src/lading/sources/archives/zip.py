@@ -200,5 +200,5 @@ def _check_padding(job: Extraction, file: IO[bytes], at: int, end: int, name: st
         data = file.read(min(_CHUNK, left))
         if not data or data.strip(b"\0"):
             stray = count_words(end - at, "byte that belongs", "bytes that belong")
-            raise job.refused(f"has {stray} to no member after {name!r}")
+            raise job.refused(f"has {stray} to no member after its member {name!r}")
         left -= len(data)
