@@ -34,6 +34,11 @@ Drift = Literal["strict", "evolve", "ignore_new"]
 DELIMITERS = {"csv": ",", "tsv": "\t"}  # of the formats that are delimited text, unless `delimiter` is given
 
 
+def evolves(drift: Drift) -> bool:
+    """Whether the table's columns follow its files: new ones are added, missing ones null, types widen."""
+    return drift == "evolve"
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where something lies: a folder, or a prefix in a bucket and what it takes to reach it. A plain value

@@ -37,6 +37,7 @@ from lading.spark.session import spark_session
 from lading.storage.folder import disk_failure
 from lading.upkeep.tidy import tidy
 from lading.watch import Watch
+from lading.words import count_words
 
 _ATTEMPTS = 5  # plans made anew after somebody else committed in between
 
@@ -340,7 +341,7 @@ def _moved_error(run: TableRun, moved: Sequence[FoundFile]) -> LadingError | Non
         return None
     return SourceError(
         f"{moved[0].key} changed while it was being read"
-        + (f", and {len(moved) - 1} more files" if len(moved) > 1 else "")
+        + (f", and {count_words(len(moved) - 1, 'more file')}" if len(moved) > 1 else "")
         + "; the rows it had before stay",
         hint="run again when the file is complete; everything else was committed",
         table=run.name,

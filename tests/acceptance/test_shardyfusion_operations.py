@@ -20,7 +20,7 @@ from lading.snapshots.manifest import ShardMeta
 from lading.snapshots.runs import list_runs
 from lading.upkeep.clean.apply import clean, cleanup_losers, cleanup_old_runs, cleanup_stale_attempts
 from lading.upkeep.clean.survey import Rules
-from lading.upkeep.pointer import release_hold, roll_back
+from lading.upkeep.rollback import release_hold, roll_back
 
 NO_GRACE = timedelta(0)
 SHARD = shard_bytes({b"k": b"v"})

@@ -24,7 +24,7 @@ from lading.snapshots.history import history
 from lading.snapshots.manifest import BuildMeta, ShardMeta, build_snapshot, parse_snapshot
 from lading.snapshots.stores.postgres.store import PostgresStore
 from lading.upkeep.merge import merge_table
-from lading.upkeep.pointer import publish_run
+from lading.upkeep.rollback import publish_run
 from lading.upkeep.status import status
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ def test_a_row_that_fails_is_named_with_file_line_column_check_and_text(spark, t
     error = report.error
     assert isinstance(error, BadRows) and error.file == "b.csv"
     assert error.message == (
-        "b.csv:4: fails the check 'weighs something' in column 'tonnes': '3,-4.50,\"bergen\"' (1 more rows)"
+        "b.csv:4: fails the check 'weighs something' in column 'tonnes': '3,-4.50,\"bergen\"' (1 more row)"
     )
     assert "lading.yaml:7" in error.hint
     [result] = report.tables[0].checks

@@ -252,7 +252,7 @@ def test_a_table_of_nothing_but_bad_archives_says_so_and_max_bad_stops_it(projec
     zip_of(project / "data" / "a.zip", {"../a.csv": ROW})
     for _ in range(2):  # a run that failed has settled nothing: the next one counts again
         code, answer = call(project, capfd, "run")
-        assert code == 1 and "1 whole files (a.zip: " in answer["tables"][0]["error"]["message"]
+        assert code == 1 and "1 whole file (a.zip: " in answer["tables"][0]["error"]["message"]
     assert listed(project, capfd) == {}
     (project / "lading.yaml").write_text(text.replace("max_bad: 0", "max_bad: 1"))
     code, answer = call(project, capfd, "run")

@@ -97,7 +97,7 @@ def test_shards_lists_them(table: ServedTable, said: Any) -> None:
     assert sum(one["keys"] for one in found["shards"]) == 10 == found["keys"]
     assert found["num_dbs"] == 4 and found["key"] == ["imo"]
     text = said("shards", "ships")
-    assert f"{len(found['shards'])} of 4 shards have rows." in text
+    assert f"Shards with rows: {len(found['shards'])} of 4." in text
     assert "shards/run_id=" in text
 
 

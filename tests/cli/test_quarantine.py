@@ -50,7 +50,7 @@ def test_the_life_of_what_is_set_aside(spark, tmp_path, capsys):
 
     [status] = lading("status")["tables"]
     assert (status["rows_rejected"], status["files_rejected"], status["pending"]) == (2, 1, {})
-    assert "set aside: 2 rows, 1 files" in people("status")
+    assert "set aside: 2 rows, 1 file" in people("status")
     assert lading("plan")["tables"][0]["verdicts"]["quarantined"] == 1
 
     ships.configure("on_bad: quarantine")

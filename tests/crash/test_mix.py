@@ -36,7 +36,7 @@ from lading.snapshots.stores.by_url import store_of
 from lading.upkeep.clean.apply import clean
 from lading.upkeep.clean.survey import Rules
 from lading.upkeep.merge import merge_table
-from lading.upkeep.pointer import release_hold, roll_back
+from lading.upkeep.rollback import release_hold, roll_back
 from lading.watch import Watch
 
 SECONDS = 120 if os.environ.get("LADING_SOAK") else 20

@@ -49,7 +49,7 @@ def test_a_spec_says_where_columns_are_and_which_lines_are_records(tmp_path: Pat
         (
             "columns:\n  - {name: a, start: 0, length: 1}\n"
             "record_type_filter: {position: 0, length: 2, value: '1'}\n",
-            "has 1 characters, but `length` is 2",
+            "has 1 character, but `length` is 2",
         ),
         ("columns:\n  - {name: a, start: 0, length: 1\n", "x.yaml"),
         ("", "the file is empty"),

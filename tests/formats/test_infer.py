@@ -293,7 +293,7 @@ def test_files_without_a_header_take_their_names_from_the_schema(tmp_path: Path)
     files = _files(tmp_path, "1,x\n2,y\n")
     found = infer(files, fmt="csv", read_options={"header": False}, names=("a", "b"))
     assert [(c.name, c.type) for c in found.columns] == [("a", "bigint"), ("b", "string")]
-    with pytest.raises(SourceError, match="line 1 has 2 fields, the schema has 1 columns"):
+    with pytest.raises(SourceError, match="line 1 has 2 fields, the schema has 1 column"):
         infer(files, fmt="csv", read_options={"header": False}, names=("a",))
 
 

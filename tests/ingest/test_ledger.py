@@ -16,7 +16,7 @@ from lading.log.table import Table
 from lading.model import Commit, Source
 from lading.sources.fingerprint import source_id
 from lading.sources.manifest import FileEntry, SourceManifest, load, save
-from lading.state.frame import FORMAT_VERSION, LogHeader
+from lading.state.log_frames import FORMAT_VERSION, LogHeader
 from lading.state.tables import StateMeta
 
 NAME = "manifest/t.json"

@@ -499,7 +499,7 @@ def test_more_than_half_of_a_tables_files_vanish_only_if_somebody_says_so(
     if not refused:
         guard_vanished(made, all_known, allow=False)
         return
-    with pytest.raises(VanishGuard, match=f"{gone} of {before} source files of t are gone") as error:
+    with pytest.raises(VanishGuard, match=f"t has lost {gone} of its {before} source file") as error:
         guard_vanished(made, all_known, allow=False)
     assert "--allow-vanish" in error.value.hint and (error.value.table, error.value.file) == ("t", "f0")
 
@@ -507,7 +507,7 @@ def test_more_than_half_of_a_tables_files_vanish_only_if_somebody_says_so(
 def test_files_that_never_got_in_do_not_make_the_vanished_ones_fewer() -> None:
     all_known = known("a", "b", "c") | {f"bad{n}": Known(None, failed=True) for n in range(9)}
     made = plan([file("a"), *(file(f"bad{n}") for n in range(9))], all_known)
-    with pytest.raises(VanishGuard, match="2 of 3"):
+    with pytest.raises(VanishGuard, match="2 of its 3"):
         guard_vanished(made, all_known, allow=False)
 
 

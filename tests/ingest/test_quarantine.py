@@ -258,7 +258,7 @@ def test_max_bad_stops_the_run_before_anything_is_committed(spark, tmp_path, lim
     assert isinstance(report.error, BadRows) == stops
     if stops:
         assert f"max_bad allows ({limit})" in report.error.message
-        assert "1 rows that don't fit the schema, 1 rows that fail 'not_null port'" in report.error.message
+        assert "1 row not fitting the schema, 1 row failing 'not_null port'" in report.error.message
         assert Table.open(ships.table).state.sequence == 0
         assert ships.aside_files() == [] and not list(ships.table.glob("bucket=*/*"))
 
@@ -272,7 +272,7 @@ def test_a_share_of_max_bad_is_of_all_that_the_table_has_read(spark, tmp_path, c
     assert ships.good().tables[0].verdicts["unchanged"] == 2
     ships.put("c.csv", "y,1,oslo", "z,1,oslo", "z,1,oslo")
     message = str(ships.run().error)
-    assert "max_bad allows (5%): 3 rows that don't fit the schema, 1 rows set aside before" in message
+    assert "max_bad allows (5%): 3 rows not fitting the schema, 1 row set aside before" in message
     ships.put("c.csv", "y,1,oslo", "z,1,oslo")  # 3 of 54
     assert "max_bad allows" in str(ships.run().error)
     ships.put("c.csv", "y,1,oslo", *(f"{n},1,oslo" for n in range(60, 70)))
@@ -292,7 +292,7 @@ def test_max_bad_counts_whole_files_too(spark, tmp_path):
     ships = Checked(tmp_path / "p", ASIDE + "max_bad: 40%")
     ships.put("a.csv", "1,1,oslo")
     ships.put("b.csv", "1", header="id")
-    assert "1 whole files (b.csv: column 'tonnes' is missing" in str(ships.run().error)
+    assert "1 whole file (b.csv: column 'tonnes' is missing" in str(ships.run().error)
 
 
 def test_a_loosened_check_reads_only_what_was_set_aside(spark, tmp_path):

@@ -20,7 +20,7 @@ from lading.snapshots.history import Wanted
 from lading.snapshots.stores.files import BucketStore
 from lading.storage.bucket import ObjectStorage
 from lading.upkeep.merge import merge_table
-from lading.upkeep.pointer import publish_run, roll_back
+from lading.upkeep.rollback import publish_run, roll_back
 
 pytestmark = pytest.mark.usefixtures("spark")
 

@@ -30,7 +30,7 @@ from lading.snapshots.opening import open_manifest, references
 from lading.storage.bucket import ObjectStorage
 from lading.upkeep.clean.apply import clean
 from lading.upkeep.clean.survey import Rules
-from lading.upkeep.pointer import release_hold, roll_back
+from lading.upkeep.rollback import release_hold, roll_back
 
 GRACE = timedelta(hours=24)
 

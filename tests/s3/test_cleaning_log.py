@@ -13,7 +13,7 @@ from support.world import BucketWorld
 from lading.errors import Conflict, LadingError
 from lading.log.objects import ObjectLog
 from lading.model import Commit
-from lading.state.frame import encode_commit
+from lading.state.log_frames import encode_commit
 from lading.upkeep.clean import apply as step
 from lading.upkeep.clean.apply import CleanReport, clean
 from lading.upkeep.clean.files import TableFile, files_of

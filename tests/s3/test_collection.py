@@ -244,7 +244,7 @@ class TestRebuild:
             open_()
         found = self.rebuilt(there)
         assert found.written and found.found_in == ("checkpoint" if compacted else "log")
-        assert any("1 commits after the damage" in text for text in found.undecided)
+        assert any("1 commit after the damage" in text for text in found.undecided)
         again = open_()
         assert next((m.path, m.tier) for m in again.members()) == ("f0.parquet", 1) and len(again) == 3
         again.remove("f1.parquet")

@@ -154,7 +154,7 @@ def test_a_row_that_an_expression_fails_on_is_shown() -> None:
     router = by_cel("10 / key", {"key": "int"}, 11)
     with pytest.raises(RoutingError, match=r"'10 / key' can't be evaluated for \{'key': 0\}"):
         shards_of(router, pa.RecordBatch.from_pydict({"imo": [1, 0]}))
-    with pytest.raises(RoutingError, match="1 rows have no region"):
+    with pytest.raises(RoutingError, match="1 row has no region"):
         shards_of(
             by_cel("region", {"region": "string"}, tokens=("a",)),
             pa.RecordBatch.from_pydict({"imo": [1], "region": pa.array([None], pa.string())}),

@@ -116,7 +116,7 @@ def test_raw_is_the_column_itself_and_never_nothing() -> None:
     for column in (pa.array(["ä"]), pa.array(["ä".encode()])):
         rows = pa.RecordBatch.from_arrays([column], ["v"])
         assert encoded_values(rows, "raw").to_pylist() == ["ä".encode()]
-    with pytest.raises(GateFailed, match="1 rows have no v"):
+    with pytest.raises(GateFailed, match="1 row has no v"):
         encoded_values(pa.RecordBatch.from_pydict({"v": pa.array(["a", None])}), "raw")
 
 

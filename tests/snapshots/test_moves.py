@@ -12,7 +12,7 @@ from lading.errors import Conflict
 from lading.model import SnapshotRef
 from lading.snapshots.history import Wanted
 from lading.snapshots.stores.files import LocalStore
-from lading.upkeep.pointer import publish_run, release_hold, roll_back
+from lading.upkeep.rollback import publish_run, release_hold, roll_back
 
 
 @pytest.fixture

@@ -62,13 +62,13 @@ def test_a_gate_is_refused_for_what_its_plan_shows(own, text, told, tmp_path):
     [
         ("sum(id) > 5", None),
         ("sum(id) > 6", "it is false"),
-        ("id > 2 or note = '(select 1)'", "it is false for 1 rows"),
-        ("exists(tags, x -> x > 1) or note = 'now'", "it is false for 1 rows"),
+        ("id > 2 or note = '(select 1)'", "it is false for 1 row"),
+        ("exists(tags, x -> x > 1) or note = 'now'", "it is false for 1 row"),
         ("note between 'now' and 'today' or nullif(note, 'now') = 'a'", None),
         ("to_date('2024-01-01') < at or id > 0", None),
-        ("hex(aes_encrypt(note, '0000111122223333', 'ECB')) = 'x'", "it is false for 1 rows"),
+        ("hex(aes_encrypt(note, '0000111122223333', 'ECB')) = 'x'", "it is false for 1 row"),
         ("count(note) > 1", "it is false"),
-        ("note is null", "it is false for 1 rows"),
+        ("note is null", "it is false for 1 row"),
     ],
 )
 def test_a_gate_asks_rows_or_aggregates(spark, text, told):

@@ -19,8 +19,8 @@ from lading.log.state import TableState
 from lading.model import Commit, Member, Zone
 from lading.state import blocks
 from lading.state.blocks import summary_of
-from lading.state.frame import LogHeader
 from lading.state.key_index import KeyIndex, may_hold
+from lading.state.log_frames import LogHeader
 from lading.state.members import MemberStore, zone_loader
 from lading.state.tables import StateMeta, write_state
 from lading.where.bind import bind, parse

@@ -28,7 +28,7 @@ from lading.upkeep.clean.apply import (
     cleanup_stale_attempts,
 )
 from lading.upkeep.clean.survey import Rules
-from lading.upkeep.pointer import roll_back
+from lading.upkeep.rollback import roll_back
 
 NO_GRACE = timedelta(0)
 

@@ -121,7 +121,7 @@ def test_a_log_damaged_in_the_middle_is_restored_up_to_there_and_says_what_is_lo
         Table.open(built.folder)
     found = lading.Collection.rebuild(built.folder)
     assert (found.found_in, found.written) == ("log", True)
-    assert any("1 commits after the damage" in text for text in found.undecided)
+    assert any("1 commit after the damage" in text for text in found.undecided)
     assert any("part files are not in the restored state" in text for text in found.undecided)
     assert built.keys() == [1, 2]
     assert [name for name in found.kept if (built.folder / name).is_file()] == list(found.kept) != []

@@ -23,8 +23,8 @@ from lading.snapshots.history import Wanted
 from lading.snapshots.stores.files import LocalStore
 from lading.upkeep.clean.apply import clean
 from lading.upkeep.clean.survey import Rules
-from lading.upkeep.pointer import roll_back
 from lading.upkeep.repair import Repaired, repair
+from lading.upkeep.rollback import roll_back
 from lading.upkeep.verify import Finding, verify
 from lading.watch import Watch
 
@@ -204,7 +204,7 @@ def test_sources_of_a_lost_part_are_asked_to_be_read_again(world: World) -> None
     lost = table.state.candidates(None)[0]
     world.remove(lost.path)
     told = mended(world)
-    assert "1 parts are broken" in told.done[0] and "lading run t" in told.left[0]
+    assert "1 part is broken" in told.done[0] and "lading run t" in told.left[0]
     table.close()
 
 

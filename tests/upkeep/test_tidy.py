@@ -22,7 +22,7 @@ from lading.run import run
 from lading.snapshots.history import Wanted
 from lading.snapshots.stores.by_url import store_of
 from lading.upkeep.merge import merge_table
-from lading.upkeep.pointer import release_hold, roll_back
+from lading.upkeep.rollback import release_hold, roll_back
 from lading.upkeep.tidy import tidy
 from lading.watch import Watch
 

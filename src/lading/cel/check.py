@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from lading.cel.parse import CelProblem, Node, parse
 from lading.cel.rows import Fault, matches
+from lading.words import count_words
 
 TYPES = ("int", "uint", "string", "bytes", "double", "bool")
 HASH_FUNCTION = "shard_hash"
@@ -139,7 +140,7 @@ def _typed_call(node: Node, columns: Mapping[str, str]) -> Node:
     wanted, result = known[name]
     if len(node.args) != len(wanted):
         less = len(wanted) - (node.kind == "method")
-        raise CelProblem(at, f"{name}() takes {less} argument{'s' if less != 1 else ''}")
+        raise CelProblem(at, f"{name}() takes {count_words(less, 'argument')}")
     args = tuple(_typed(arg, columns) for arg in node.args)
     for arg, types in zip(args, wanted, strict=True):
         if arg.type not in types:

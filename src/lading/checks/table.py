@@ -15,6 +15,7 @@ from lading.layout.table import SOURCE
 from lading.model import Check, CheckResult, CheckTally, FoundFile, StartSpark
 from lading.read.scan import table_schema
 from lading.state.memberset import MemberSet
+from lading.words import count_words
 
 _SAMPLE = 3
 
@@ -133,9 +134,9 @@ def _wrong_rows(check: Check, members: MemberSet) -> str | None:
 
 def _wrong_number(check: Check, rows: int) -> str | None:
     if check.kind == "min_rows" and rows < check.number:
-        return f"the table has {rows:,} rows; it must have at least {check.number:,}"
+        return f"the table has {count_words(rows, 'row')}; it must have at least {check.number:,}"
     if check.kind == "max_rows" and rows > check.number:
-        return f"the table has {rows:,} rows; it may have at most {check.number:,}"
+        return f"the table has {count_words(rows, 'row')}; it may have at most {check.number:,}"
     return None
 
 

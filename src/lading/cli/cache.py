@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from lading.cli.terminal.invocation import Json, config_of
+from lading.words import count_words
 
 if TYPE_CHECKING:
     from lading.sources.archives.cache import Cached
@@ -22,7 +23,7 @@ def cache_status(ctx: typer.Context, json: Json = False) -> None:
       lading cache status
     """
     config = config_of(ctx)
-    from lading.cli.terminal.screen import byte_words, count_words, print_json, say, show_table
+    from lading.cli.terminal.screen import byte_words, print_json, say, show_table
     from lading.sources.archives.cache import cache_contents
 
     found = cache_contents(config)
@@ -65,7 +66,7 @@ def cache_clear(ctx: typer.Context, json: Json = False) -> None:
       lading cache clear
     """
     config = config_of(ctx)
-    from lading.cli.terminal.screen import byte_words, count_words, print_json, say
+    from lading.cli.terminal.screen import byte_words, print_json, say
     from lading.sources.archives.cache import clear_cache
 
     removed = clear_cache(config)

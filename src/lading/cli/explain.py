@@ -13,6 +13,7 @@ import typer
 from lading.cli.terminal.invocation import Json, config_of
 from lading.config.project import Config, TableConfig
 from lading.errors import NotFound
+from lading.words import count_words
 
 if TYPE_CHECKING:
     from lading.ingest.plan import TablePlan
@@ -110,7 +111,7 @@ def _answer(config: Config, table: TableConfig, keys: list[str]) -> _Answer:
 
 def _archive(config: Config, table: TableConfig, key: str, plan: TablePlan) -> _Answer | None:
     """An archive, or what a script works on: what becomes of the files that come out of it."""
-    from lading.cli.terminal.screen import count_words, verdict_words
+    from lading.cli.terminal.screen import verdict_words
     from lading.layout.project import made_folder
     from lading.sources.archives.extractions import relative_path
 
@@ -147,7 +148,7 @@ def _answer_object(answer: _Answer) -> dict[str, Any]:
 
 
 def _show(answer: _Answer) -> None:
-    from lading.cli.terminal.screen import count_words, say
+    from lading.cli.terminal.screen import say
 
     where = f"{answer.table}: " if answer.table else ""
     if answer.verdict is None:

@@ -11,6 +11,7 @@ import typer
 
 from lading.cli.terminal.invocation import AsOf, Json, Offset, Ref, Table, config_of, open_published
 from lading.errors import ConfigError
+from lading.words import count_words
 
 if TYPE_CHECKING:
     from lading.api import Reader
@@ -100,7 +101,7 @@ def multiget(
         name = row_json(shown).decode() if isinstance(shown, list) else str(shown)
         print(f"{plain(name)}\t{'' if value is None else plain(value_text(value))}")
     if missing:
-        note(f"{missing} of {len(values)} keys not found")
+        note(f"{missing} of {count_words(len(values), 'key')} not found")
 
 
 def route(

@@ -9,6 +9,7 @@ import typer
 
 from lading.cli.terminal.invocation import Json, Table, Tables, config_of
 from lading.config.project import Config
+from lading.words import count_words
 
 Status = Annotated[
     str | None,
@@ -47,7 +48,7 @@ def manifest_show(ctx: typer.Context, tables: Tables = None, json: Json = False)
         if not one["there"]:
             say(f"{one['table']}: no manifest; the next run reads everything")
             continue
-        say(f"{one['table']}: {len(one['files']):,} files")
+        say(f"{one['table']}: {count_words(len(one['files']), 'file')}")
         _show_entries([{"table": one["table"], **entry} for entry in one["files"]])
         for key, entry in one["preprocessing"].items():
             say(f"  {key}: {entry.get('action')} to {entry.get('preprocessed_path')}")
@@ -98,7 +99,7 @@ def manifest_reset(ctx: typer.Context, table: Table, file: File = None, json: Js
       lading manifest reset voyages --file rotterdam_20240301.csv
     """
     config = config_of(ctx, [table])
-    from lading.cli.terminal.screen import count_words, print_json, say
+    from lading.cli.terminal.screen import print_json, say
     from lading.sources.manifest import forget_file, forget_table
 
     path = config.source_manifest(table)

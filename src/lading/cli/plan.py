@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from lading.cli.terminal.invocation import Json, Tables, config_of
+from lading.words import count_words
 
 if TYPE_CHECKING:
     from lading.ingest.plan import TablePlan
@@ -59,7 +60,7 @@ def _plan_object(plan: TablePlan) -> dict[str, Any]:
 
 
 def _show(plan: TablePlan) -> None:
-    from lading.cli.terminal.screen import byte_words, count_words, note, say, show_table, verdict_words
+    from lading.cli.terminal.screen import byte_words, note, say, show_table, verdict_words
 
     for text in plan.notes:
         note(f"{plan.table}: {text}")

@@ -8,6 +8,7 @@ import typer
 
 from lading.cli.run import SparkMaster, run_and_report
 from lading.cli.terminal.invocation import Json, Table, Tables, config_of
+from lading.words import count_words
 
 File = Annotated[str | None, typer.Option("--file", metavar="KEY", help="Only rows of this file.")]
 Limit = Annotated[int | None, typer.Option("--limit", metavar="N", min=0, help="Show at most N rows.")]
@@ -139,7 +140,7 @@ def quarantine_drop(ctx: typer.Context, table: Table, file: File = None, json: J
       lading quarantine drop voyages --file oslo_20240301.csv
     """
     config = config_of(ctx)
-    from lading.cli.terminal.screen import count_words, print_json, say
+    from lading.cli.terminal.screen import print_json, say
     from lading.ingest.quarantine import drop_aside
 
     dropped = drop_aside(config, table, file)

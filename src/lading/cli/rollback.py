@@ -10,7 +10,7 @@ from lading.cli.terminal.invocation import Json, Table, known_table
 from lading.errors import ConfigError
 
 if TYPE_CHECKING:
-    from lading.upkeep.pointer import Moved
+    from lading.upkeep.rollback import Moved
 
 Offset = Annotated[
     int | None,
@@ -39,7 +39,7 @@ def rollback(
       lading rollback voyages --run-id 20240301-063000-1f2e3d4c
     """
     from lading.snapshots.history import Wanted
-    from lading.upkeep.pointer import roll_back
+    from lading.upkeep.rollback import roll_back
 
     if sum(one is not None for one in (offset, run_id, ref)) != 1:
         raise ConfigError(
@@ -106,7 +106,7 @@ def publish(
       lading publish voyages --run 20240301-063000-1f2e3d4c --force
       lading publish voyages --release
     """
-    from lading.upkeep.pointer import publish_run, release_hold
+    from lading.upkeep.rollback import publish_run, release_hold
 
     if (run is None) == (not release) or (force and run is None):
         raise ConfigError(

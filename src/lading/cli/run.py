@@ -10,6 +10,7 @@ import typer
 from lading.cli.terminal.invocation import Json, Tables, config_of
 from lading.config.project import Config
 from lading.errors import LadingError, Unexpected
+from lading.words import count_words
 
 if TYPE_CHECKING:
     from lading.run import RunReport, TableReport
@@ -159,7 +160,7 @@ def _show(report: RunReport) -> None:
 
 def _show_findings(table: TableReport) -> None:
     """What the checks found and what was set aside; nothing when all is well."""
-    from lading.cli.terminal.screen import count_words, note
+    from lading.cli.terminal.screen import note
 
     for text in table.notes:
         note(f"{table.table}: {text}")

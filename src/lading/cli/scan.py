@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lading.cli.terminal.invocation import AsOf, Json, Offset, Ref, Table, config_of, open_published
+from lading.words import count_words
 
 if TYPE_CHECKING:
     from lading.read.lookup import Hit
@@ -134,7 +135,7 @@ def lookup(
 
 def print_hit(hit: Hit, json: bool) -> None:
     from lading.cli.terminal.rows import as_is, row_json
-    from lading.cli.terminal.screen import count_words, say, show_table
+    from lading.cli.terminal.screen import say, show_table
 
     if json:
         found = {

@@ -49,7 +49,7 @@ def shards(
             ),
             right=("shard", "keys", "size"),
         )  # fmt: skip
-        say(f"{len(found)} of {info['serve']['num_dbs']} shards have rows.")
+        say(f"Shards with rows: {len(found):,} of {info['serve']['num_dbs']:,}.")
 
 
 def _as_is(key: int | str | None) -> str | None:

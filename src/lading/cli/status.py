@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from lading.cli.terminal.invocation import Json, Tables, config_of
+from lading.words import count_words
 
 if TYPE_CHECKING:
     from lading.upkeep.status import TableStatus
@@ -88,7 +89,8 @@ def _notes(one: TableStatus) -> str:
     notes = [one.note] if one.note else []
     notes += [f"failed checks: {', '.join(failed)}"] if failed and not one.refused else []
     if one.rows_rejected or one.files_rejected:
-        notes.append(f"set aside: {one.rows_rejected:,} rows, {one.files_rejected:,} files")
+        rows, files = count_words(one.rows_rejected, "row"), count_words(one.files_rejected, "file")
+        notes.append(f"set aside: {rows}, {files}")
     return "; ".join(notes)
 
 

@@ -11,6 +11,7 @@ from lading.cel.parse import CelProblem
 from lading.config.section import Section
 from lading.config.yaml import Line
 from lading.layout.table import SHARD_TEMPLATE, SHARDS, SOURCE, is_taken
+from lading.words import count_words
 
 SERVE_KEYS = (
     "key",
@@ -105,7 +106,9 @@ def _check_count(section: Section, found: Serve) -> None:
     if "max_keys_per_shard" in section.lines:
         section.complain("max_keys_per_shard", "only works with routing by hash; an expression needs shards")
     if tokens is not None and found.shards not in (None, len(tokens)):
-        section.complain("shards", f"routing_values has {len(tokens)} tokens, one shard each; remove shards")
+        section.complain(
+            "shards", f"routing_values has {count_words(len(tokens), 'token')}, one shard each; remove shards"
+        )
     if tokens is None and "shards" not in section.lines and found.cel.expr:
         section.complain(
             "shards", "is missing; give the number of shards: the expression numbers them 0 to shards - 1"

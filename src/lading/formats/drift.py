@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from lading.errors import SchemaDrift
 from lading.formats.heads import RESERVED
 from lading.formats.types import joined, widens
-from lading.model import Column, Drift
+from lading.model import Column, Drift, evolves
 
 
 def check_columns(
@@ -25,7 +25,7 @@ def check_columns(
     Returns those that it holds and the table leaves out."""
     _refuse_taken(key, have, name_columns)
     wanted = {column.name: column.type for column in columns if column.name not in name_columns}
-    missing = [name for name in wanted if name not in have] if drift != "evolve" else []
+    missing = [name for name in wanted if name not in have] if not evolves(drift) else []
     new = tuple(name for name in have if name not in wanted)
     if missing or (new and drift != "ignore_new"):
         said = [f"column {name!r} is missing{_nearest(name, have)}" for name in missing]
@@ -39,7 +39,7 @@ def check_columns(
 
 
 def _reads_as(kind: str, wanted: str, drift: Drift) -> bool:
-    return widens(kind, wanted) or (drift == "evolve" and joined(wanted, kind) == wanted)
+    return widens(kind, wanted) or (evolves(drift) and joined(wanted, kind) == wanted)
 
 
 def _refuse_taken(key: str, have: Sequence[str] | Mapping[str, str], name_columns: Sequence[str]) -> None:

@@ -18,6 +18,7 @@ from lading.errors import ConfigError
 from lading.formats.heads import RESERVED
 from lading.formats.types import canonical_type, is_nested
 from lading.model import Column, Field, Layout
+from lading.words import count_words
 
 _COLUMN_KEYS = ("name", "start", "length", "type", "trim")
 _FILTER_KEYS = ("position", "length", "value")
@@ -90,7 +91,7 @@ def _filter(section: Section) -> tuple[int, int, str] | None:
     position, length = _number(one, "position", 0), _number(one, "length", 1)
     value = one.text("value", required=True)
     if value is not None and length is not None and len(value) != length:
-        one.complain("value", f"has {len(value)} characters, but `length` is {length}")
+        one.complain("value", f"has {count_words(len(value), 'character')}, but `length` is {length}")
     return None if position is None or length is None or value is None else (position, length, value)
 
 

@@ -12,6 +12,7 @@ from lading.ingest.table_run import TableRun
 from lading.serve.changed import serve_spec, what_changed
 from lading.snapshots.stores.by_url import store_of
 from lading.sources.staging import name_refusals, refusals
+from lading.words import count_words
 
 _BEHIND = "readers don't see the last commit yet: a run publishes it if its gate allows"
 
@@ -42,7 +43,7 @@ def _refusals(run: TableRun) -> tuple[str, ...]:
     if not found:
         return ()
     others = len(found) - 1
-    more = f" (and {others:,} more {'file' if others == 1 else 'files'})" if others else ""
+    more = f" (and {count_words(others, 'more file')})" if others else ""
     what = "set aside" if cfg.on_bad == "quarantine" else "refuse"
     return (f"a run would {what}: {found[0].message}{more}; {found[0].hint}",)
 

@@ -18,7 +18,7 @@ from lading.ingest.table_run import TableRun, new_run_id
 from lading.ingest.unpack import refused_keys
 from lading.layout.project import source_manifest
 from lading.log.table import Table
-from lading.model import Digest, FoundFile, Member, StartSpark
+from lading.model import Digest, FoundFile, Member, StartSpark, evolves
 from lading.sources.discover import digests_of, discover_files, objects_of
 from lading.sources.fingerprint import check_collisions
 from lading.sources.manifest import load as load_source_manifest
@@ -75,7 +75,7 @@ def _planned(run: TableRun, full: bool) -> TableRun:
     digests = digests_of(cfg, compare) if compare else {}
     reason = _why_all(full, ledger, run.opened, None if relaxed else current)
     evolution = None
-    if readable and cfg.drift == "evolve" and columns is not None:
+    if readable and evolves(cfg.drift) and columns is not None:
         # What is read again may not have been read under these columns, or only in part.
         fresh = found if reason is not None else _to_read(found, ledger, digests, full=run.full)
         evolution = evolution_of(config, cfg, columns, fresh, found, run.fetch)
@@ -128,7 +128,7 @@ def _quick_look(run: TableRun) -> TableRun | None:
 def _with_stale(run: TableRun, plan: TablePlan) -> TableRun:
     """The run with its plan, and what that says of a schema that is stale."""
     stale = is_stale_for_good(run.config, run.cfg, run.found, plan, run.manifest)
-    if stale and run.cfg.drift != "evolve":
+    if stale and not evolves(run.cfg.drift):
         plan = replace(plan, notes=(stale_note(run.cfg),))
     return replace(run, plan=plan, stale=stale)
 

@@ -16,6 +16,7 @@ from typing import Literal
 from lading.errors import VanishGuard
 from lading.model import Digest, FoundFile, Member, Source, Verdict
 from lading.sources.fingerprint import is_elsewhere
+from lading.words import count_words
 
 VERDICTS: tuple[Verdict, ...] = (
     "new",
@@ -258,10 +259,10 @@ def guard_vanished(plan: TablePlan, known: Mapping[str, Known], *, allow: bool) 
     before = sum(one.source is not None for one in known.values())
     if len(plan.vanished) * 2 <= before:
         return
-    names = ", ".join(source.key for source in plan.vanished[:3])
+    names = ", ".join(source.key for source in plan.vanished[:3]) + (", …" if len(plan.vanished) > 3 else "")
     raise VanishGuard(
-        f"{len(plan.vanished)} of {before} source files of {plan.table} are gone ({names}, …): "
-        "their rows would be retracted",
+        f"{plan.table} has lost {len(plan.vanished):,} of its {count_words(before, 'source file')} "
+        f"({names}): their rows would be retracted",
         hint="check that the root is mounted and complete; if they are meant to be gone, use --allow-vanish",
         table=plan.table,
         file=plan.vanished[0].key,

@@ -24,6 +24,7 @@ from lading.sources.discover import digests_of
 from lading.sources.names import columns_from_name, name_columns
 from lading.sources.staging import stage
 from lading.storage.folder import is_locked, locked
+from lading.words import count_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +100,12 @@ def drift_notes(run: TableRun, prepared: Prepared, ingested: Ingested | None) ->
     left_out: Counter[str] = Counter()
     for group in prepared.groups:
         left_out.update(dict.fromkeys(group.ignored, len(group.sources)))
-    notes += [f"column {name!r} of {files:,} files was left out" for name, files in sorted(left_out.items())]
+    notes += [
+        f"column {name!r} of {count_words(files, 'file')} was left out"
+        for name, files in sorted(left_out.items())
+    ]
     if ingested is not None and ingested.ignored_rows:
-        notes.append(f"{ingested.ignored_rows:,} objects had keys that were left out")
+        notes.append(f"{count_words(ingested.ignored_rows, 'object')} had keys that were left out")
     return tuple(notes)
 
 
@@ -115,7 +119,7 @@ def refuse_bad_rows(run: TableRun, ingested: Ingested, by_id: Mapping[int, Found
     cfg = run.cfg
     layout = layout_of(run.config, cfg)
     line = locate(file, bad, fmt=cfg.format, read_options=cfg.read_options, layout=layout) if file else None
-    more = f" ({ingested.bad_rows - 1:,} more bad rows)" if ingested.bad_rows > 1 else ""
+    more = f" ({count_words(ingested.bad_rows - 1, 'more bad row')})" if ingested.bad_rows > 1 else ""
     raise BadRows(
         f"{key}{f':{line}' if line else ''}: {bad.reason}{_shown_column(bad)}: {bad.text[:200]!r}{more}",
         hint=f"{bad.hint}; nothing was committed",

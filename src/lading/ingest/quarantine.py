@@ -28,6 +28,7 @@ from lading.parts.footer import Origin
 from lading.sources.fingerprint import source_id
 from lading.sources.manifest import load as load_source_manifest
 from lading.storage.place import storage_of
+from lading.words import count_words
 
 _TEXT = 1 << 16  # characters kept of a line of a file that was set aside whole
 
@@ -68,9 +69,9 @@ def refuse_too_many(
     lost = {one.file.key: one.reason for one in whole} | archives
     if limit is None or not (bad or lost):
         return  # what was let in before stops no run
-    said = [f"{count:,} {what}" for what, count in rows.items()]
+    said = [f"{count_words(count, 'row')} {what}" for what, count in rows.items()]
     first = next(iter(lost), None)
-    said += [f"{len(lost):,} whole files ({first}: {lost[first]})"] if first is not None else []
+    said += [f"{count_words(len(lost), 'whole file')} ({first}: {lost[first]})"] if first is not None else []
     if limit.share is None:
         over = limit.exceeded(bad + len(lost), 0)
     else:
@@ -98,8 +99,10 @@ class _Before:
     lost_files: int
 
     def words(self) -> list[str]:
-        rows = [f"{self.lost_rows:,} rows set aside before"] if self.lost_rows else []
-        return rows + ([f"{self.lost_files:,} files set aside before"] if self.lost_files else [])
+        rows = [f"{count_words(self.lost_rows, 'row')} set aside before"] if self.lost_rows else []
+        return rows + (
+            [f"{count_words(self.lost_files, 'file')} set aside before"] if self.lost_files else []
+        )
 
 
 def _before(run: TableRun) -> _Before:

@@ -23,6 +23,7 @@ from lading.ingest.table_run import TableRun
 from lading.model import CheckResult, FoundFile, Ingested, IngestJob
 from lading.parts.rewrite import rewrite_members
 from lading.sources.fingerprint import source_id
+from lading.words import count_words
 
 _STAGED = re.compile(r"s(-?\d+)\.")
 
@@ -119,12 +120,12 @@ def _rejected_rows(
 ) -> tuple[dict[str, int], int, int]:
     """How many rows are bad by what is wrong with them (one may fail two checks), how many there are of
     them, and how many were read."""
-    rows: Counter[str] = Counter({"rows that don't fit the schema": ingested.bad_rows})
+    rows: Counter[str] = Counter({"not fitting the schema": ingested.bad_rows})
     to_leave = 0  # that were written, and still have to leave
     for number, check in enumerate(job.row_checks):
         for source, failed in ingested.tally.failed.get(check.name, {}).items():
             if (strict.get(source, 0) | exceeded.get(source, 0)) & (1 << number):
-                rows[f"rows that fail {check.name!r}"] += failed
+                rows[f"failing {check.name!r}"] += failed
             if exceeded.get(source, 0) & (1 << number):
                 to_leave += failed
     written = sum(member.rows for member in ingested.members)
@@ -173,7 +174,7 @@ def _refuse_failed(
     failed = sum(ingested.tally.failed[check.name][one] for one in sources)
     where = f"{file.key}{f':{line}' if line else ''}: " if file is not None else ""
     column = f" in column {check.columns[0]!r}" if len(check.columns) == 1 else ""
-    more = f" ({failed - 1:,} more rows)" if failed > 1 else ""
+    more = f" ({count_words(failed - 1, 'more row')})" if failed > 1 else ""
     error = BadRows(
         f"{where}fails the check {check.name!r}{column}: {text[:200]!r}{more}",
         hint=f"fix the row, or the check in lading.yaml:{check.line}; nothing was committed",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lading.checks.rules import compares_floats, relaxes, rules_of
+from lading.checks.relaxed import compares_floats, relaxes, rules_of
 from lading.config.archives import UNZIP
 from lading.config.project import Config, TableConfig
 from lading.ingest.schema import infer_columns, layout_of, pinned_columns

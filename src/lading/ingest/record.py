@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from lading.checks.rules import rules_of
+from lading.checks.relaxed import rules_of
 from lading.config.project import Config
 from lading.ingest.ledger import FAILED, QUARANTINED, SUCCESS, Sources, make_ledger
 from lading.ingest.noop import SEAL, seal_of

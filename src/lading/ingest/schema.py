@@ -14,10 +14,11 @@ from lading.config.project import Config, TableConfig
 from lading.formats.fixed_width import layout_columns, load_layout
 from lading.ingest.plan import TablePlan
 from lading.layout.project import schema_file
-from lading.model import DELIMITERS, Column, FoundFile, Layout, Source
+from lading.model import DELIMITERS, Column, FoundFile, Layout, Source, evolves
 from lading.sources.manifest import SourceManifest
 from lading.sources.names import name_columns
 from lading.sources.schema import TableSchema, combined_hash, keyed_hash, load_schema, save_schema
+from lading.words import count_words
 
 if TYPE_CHECKING:
     from lading.formats.infer.columns import Inferred
@@ -76,8 +77,8 @@ def infer_columns(
         read_options=cfg.read_options,
         name_columns=names,
         names=tuple(c.name for c in old.columns if c.name not in names) if headless and old else None,
-        full_scan=full_scan or cfg.drift == "evolve",
-        join_types=cfg.drift == "evolve",
+        full_scan=full_scan or evolves(cfg.drift),
+        join_types=evolves(cfg.drift),
         tolerant=cfg.on_bad == "quarantine",
     )
 
@@ -91,7 +92,7 @@ def evolution_of(
     fetch: Callable[[Sequence[FoundFile]], None],
 ) -> Evolution | None:
     """What `drift: evolve` makes of the columns when `fresh` files come in."""
-    if not fresh or cfg.drift != "evolve" or cfg.format == "fixed_width":
+    if not fresh or not evolves(cfg.drift) or cfg.format == "fixed_width":
         return None
     from lading.sources.evolve import evolve
 
@@ -134,7 +135,7 @@ def repin(
         if schema is None or schema.columns != columns:
             save_schema(path, infer_schema(config, cfg, found, now=now))
         return
-    if schema is None or cfg.drift != "evolve" or (not schema.combined_hash and evolution is None):
+    if schema is None or not evolves(cfg.drift) or (not schema.combined_hash and evolution is None):
         return
     if evolution is not None or is_stale(schema, found):
         current = found_hash(found)
@@ -241,5 +242,5 @@ def _looked_at(inferred: Inferred) -> str:
 
 
 def _looked_at_words(files: int, rows: int | None) -> str:
-    counted = "" if rows is None else f", {rows:,} row{'' if rows == 1 else 's'}"
-    return f"{files:,} file{'' if files == 1 else 's'}{counted}"
+    counted = "" if rows is None else f", {count_words(rows, 'row')}"
+    return count_words(files, "file") + counted

@@ -10,6 +10,7 @@ from lading.model import Member
 from lading.parts.intake import footer_of, in_parallel
 from lading.parts.open import shown_path
 from lading.storage.place import Where
+from lading.words import count_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,5 +47,8 @@ def _problem(where: Where, member: Member) -> Damage | None:
             member.path, f"it has {footer.bytes:,} bytes, but had {member.bytes:,} when it was added"
         )
     if footer.metadata.num_rows != member.rows:
-        return Damage(member.path, f"it has {footer.metadata.num_rows:,} rows, the log says {member.rows:,}")
+        return Damage(
+            member.path,
+            f"it has {count_words(footer.metadata.num_rows, 'row')}, the log says {member.rows:,}",
+        )
     return None

@@ -16,7 +16,7 @@ import xxhash
 
 from lading.errors import CommitUnknown, LogCorrupt, NotFound
 from lading.layout.table import CHECKPOINT, LOG, LOG_LOCK, OVERLAY
-from lading.state.frame import Frames, LogHeader, Salvage, decode_frames, decode_header, salvage
+from lading.state.log_frames import Frames, LogHeader, Salvage, decode_frames, decode_header, salvage
 from lading.state.overlay import Covered, Overlay, decode_overlay
 from lading.storage.folder import locked, write_atomic, write_new, write_passing
 

@@ -24,7 +24,7 @@ from lading.layout.table import LOG_FOLDER, log_object, number_of
 from lading.log.checkpoint import checkpoint_from
 from lading.log.file import LogTail, OpenedLog
 from lading.model import Commit, Place
-from lading.state.frame import Frames, LogHeader, Salvage, decode_frames, decode_header
+from lading.state.log_frames import Frames, LogHeader, Salvage, decode_frames, decode_header
 from lading.storage.place import storage_of
 from lading.storage.protocol import SwapLost
 

@@ -18,7 +18,7 @@ from lading.log.file import LogFile, OpenedLog, Trail
 from lading.log.objects import ObjectLog, Taken
 from lading.log.state import TableState
 from lading.model import Commit, Place
-from lading.state.frame import FORMAT_VERSION, LogHeader, encode_commit
+from lading.state.log_frames import FORMAT_VERSION, LogHeader, encode_commit
 from lading.state.members import MemberStore
 from lading.state.tables import StateMeta
 from lading.storage.place import Where, folder_of, place_of, storage_of

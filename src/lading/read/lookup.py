@@ -1,6 +1,7 @@
 """Rows by order key: the members whose key range holds it, and in them only the row groups that can.
 
-On members with disjoint ranges that is one file. An absent key is an answer, not an error.
+On members with disjoint ranges that is one file. An absent key is an answer, not an error. Which members
+hold a key is asked of state/key_index.py; keys of shards are found by serve/get.py.
 """
 
 from __future__ import annotations

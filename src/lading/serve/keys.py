@@ -17,6 +17,7 @@ from typing import Any, Literal, cast, get_args
 import msgspec
 
 from lading.errors import RoutingError
+from lading.words import count_words
 
 Kind = Literal["int", "str", "bytes"]
 Encoding = Literal["u64be", "u32be", "utf8", "raw"]
@@ -140,7 +141,7 @@ class KeySpec:
             ) from None
         if len(values) != len(self.kinds):
             raise RoutingError(
-                f"the key {text!r} has {len(values)} values, not {len(self.kinds)}",
+                f"the key {text!r} has {count_words(len(values), 'value')}, not {len(self.kinds)}",
                 hint=f"this table's key is {', '.join(self.columns)}",
             )
         return tuple(_parsed(str(value), kind) for value, kind in zip(values, self.kinds, strict=True))

@@ -17,6 +17,7 @@ from lading.cel import columns as cel_columns
 from lading.errors import RoutingError
 from lading.serve.keys import END, SIGN, TAGS, KeySpec, Kind
 from lading.serve.routing import KEY_VARIABLE, Router
+from lading.words import count_words
 
 _BITFLIP = np.uint64(0xC73AB174C5ECD5A2)  # two words of xxh3's secret, for inputs of 4 to 8 bytes
 _BLOCK = 1 << 15
@@ -61,7 +62,8 @@ def stored_keys(spec: KeySpec, columns: Sequence[pa.Array]) -> pa.Array:
     for name, column in zip(spec.columns, columns, strict=True):
         if column.null_count:
             raise RoutingError(
-                f"{column.null_count} rows have no {name}, which is the key or a part of it",
+                f"{count_words(column.null_count, 'row has', 'rows have')} no {name}, "
+                "which is the key or a part of it",
                 hint="a row that is served by key needs one: fill it, or drop such rows in the transform",
             )
     if spec.is_composite:
@@ -98,7 +100,8 @@ def _shards_by_cel(router: Router, batch: pa.RecordBatch) -> np.ndarray:
         column = batch.column(router.key.columns[0] if name == KEY_VARIABLE else name)
         if column.null_count:
             raise RoutingError(
-                f"{column.null_count} rows have no {name}, which the routing expression needs",
+                f"{count_words(column.null_count, 'row has', 'rows have')} no {name}, "
+                "which the routing expression needs",
                 hint="fill it, or drop such rows in the transform",
             )
         columns[name] = column.cast(cel_columns.TYPES[dtype])

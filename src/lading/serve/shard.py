@@ -32,6 +32,7 @@ from lading.snapshots.stores.protocol import ManifestStore
 from lading.state.members import MemberStore
 from lading.storage.place import storage_of
 from lading.watch import Watch
+from lading.words import count_words
 
 if TYPE_CHECKING:  # what encodes rows takes long to import, and most runs have none to encode
     from lading.serve.build.rows import PartRows
@@ -226,8 +227,8 @@ def _build(
     if built.twice and not spec.latest:
         some = ", ".join(built.named[:5])
         more = " and more" if built.twice > len(built.named[:5]) else ""
-        failures = (f"serve: {built.twice:,} rows have the same {', '.join(spec.key.columns)} as another row "
-                    f"({some}{more})",)  # fmt: skip
+        rows, key = count_words(built.twice, "row has", "rows have"), ", ".join(spec.key.columns)
+        failures = (f"serve: {rows} the same {key} as another row ({some}{more})",)
     return tuple(one for one in built.shards if one.row_count), failures
 
 

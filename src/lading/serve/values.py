@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from lading.errors import GateFailed
 from lading.serve.msgpack import as_msgpack
+from lading.words import count_words
 
 _json = msgspec.json.Encoder().encode
 _TEXT = pa.large_string()
@@ -73,7 +74,8 @@ def _raw(rows: pa.RecordBatch) -> pa.Array:
     column = rows.column(0)
     if column.null_count:
         raise GateFailed(
-            f"{column.null_count} rows have no {rows.schema.names[0]}, and encoding raw can't store a null",
+            f"{count_words(column.null_count, 'row has', 'rows have')} no {rows.schema.names[0]}, "
+            "and encoding raw can't store a null",
             hint="fill it in the transform, or use json, which has null",
         )
     return column.cast(pa.large_binary())

@@ -25,6 +25,7 @@ from lading.layout.table import SHARD_TEMPLATE, SHARDS
 from lading.state.bounded_json import decode
 from lading.state.sqlite import HINT, bounded, check_size, open_snapshot
 from lading.state.sqlite import open_snapshot_file as open_snapshot_file
+from lading.words import count_words
 
 SHARD_LIMIT = 1_000_000
 FORMATS = (1, 2, 3)
@@ -178,7 +179,9 @@ def read_snapshot(connection: sqlite3.Connection) -> ParsedSnapshot:
     with bounded(connection):
         (count,) = connection.execute("SELECT count(*) FROM shards").fetchone()
         if count > meta.num_dbs:
-            raise ManifestParseError(f"{count} shards, but num_dbs is {meta.num_dbs}", hint=HINT)
+            raise ManifestParseError(
+                f"{count_words(count, 'shard')}, but num_dbs is {meta.num_dbs}", hint=HINT
+            )
         cursor = connection.execute(f"{select} ORDER BY db_id")
         shards = tuple(_shard(row, sized=select is _SELECT_SHARDS) for row in cursor)
     _check_ids(shards, meta.num_dbs)
@@ -265,7 +268,9 @@ def _check_ids(shards: Sequence[ShardMeta], num_dbs: int) -> None:
     if len(set(ids)) != len(ids):
         raise ManifestParseError("two shards have one db_id", hint=HINT)
     if ids and max(ids) >= num_dbs:
-        raise ManifestParseError(f"shard {max(ids)} is out of range: {num_dbs} shards", hint=HINT)
+        raise ManifestParseError(
+            f"shard {max(ids)} is out of range: {count_words(num_dbs, 'shard')}", hint=HINT
+        )
 
 
 def _refuse_unreadable(build_row: tuple[Any, ...], shards: Sequence[ShardMeta]) -> None:

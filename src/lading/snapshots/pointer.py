@@ -4,6 +4,9 @@ Its first five keys are those that shardyfusion readers know. lading adds three:
 sequence of the snapshot, so that the older of two publishers can tell that it lost), `held` (somebody
 rolled back: runs must not move it) and `swap_id` (fresh for every move, so that a compare-and-swap
 tells "still the one I read" from "moved away and back"). A pointer without them is read as well.
+
+This is only what it says. It moves elsewhere: publish.py decides whether, stores/files.py swaps it, and
+storage/ makes the swap atomic.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ from lading.model import DELIMITERS, Column, Drift, Format, FoundFile, StagedGro
 from lading.sources.fingerprint import source_id
 from lading.sources.names import columns_from_name as values_in_name
 from lading.sources.names import name_columns
+from lading.words import count_words
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
@@ -155,8 +156,8 @@ class _Check:
         header = tuple(column.name for column in self.columns if column.name not in self.names)
         if len(record.fields) != len(header):
             raise SchemaDrift(
-                f"{found.key}: line {record.last_line} has {len(record.fields)} fields, "
-                f"the schema has {len(header)} columns",
+                f"{found.key}: line {record.last_line} has {count_words(len(record.fields), 'field')}, "
+                f"the schema has {count_words(len(header), 'column')}",
                 hint="without a header, columns follow the order of the schema; fix the file or the schema",
                 file=found.key,
             )

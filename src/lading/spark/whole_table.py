@@ -22,6 +22,7 @@ from lading.spark.failures import Py4JError, failure_of, raise_interrupt
 from lading.spark.session import quiet_pandas
 from lading.spark.sql import condition
 from lading.storage.place import storage_of
+from lading.words import count_words
 
 _TASKS = 200  # that read parts as lading does
 
@@ -101,7 +102,7 @@ def broken_by(frame: DataFrame, expression: str) -> str | None:
         holds, of_rows = condition(bare, expression, wrong, aggregates=True)
         if of_rows:
             count = frame.where(~holds).count()
-            return f"it is false for {count:,} rows" if count else None
+            return f"it is false for {count_words(count, 'row')}" if count else None
         row = frame.agg(holds.alias("holds")).first()
         return "it is false" if row is not None and row["holds"] is False else None
     except (PySparkException, Py4JError) as error:

@@ -4,7 +4,7 @@ An overlay says nothing that checkpoint and log don't say. It names the very byt
 for, with their hash: whoever opens a table and finds that anything is not so passes it over and reads the
 commits themselves. So it need not be durable, it may be deleted, and no reader ever depends on it.
 
-    overlay = a frame (frame.py) whose magic is "LDGO" and whose payload is msgpack of an Overlay
+    overlay = a frame (log_frames.py) whose magic is "LDGO" and whose payload is msgpack of an Overlay
 
 Zones lie as vectors, as in a checkpoint; a member is decoded when it is asked for.
 """
@@ -19,7 +19,7 @@ import numpy as np
 
 from lading.errors import LogCorrupt
 from lading.model import Member, Source
-from lading.state.frame import framed, payload_at
+from lading.state.log_frames import framed, payload_at
 from lading.state.tables import StateMeta
 from lading.where.prune import may_match
 from lading.where.tree import Predicate

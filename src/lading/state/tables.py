@@ -23,8 +23,8 @@ import xxhash
 
 from lading.model import Bound, Member, Source, Zone
 from lading.state.blocks import SUMMARY, block_count, blocks, summary_of
-from lading.state.frame import LogHeader
 from lading.state.key_index import reaches
+from lading.state.log_frames import LogHeader
 from lading.state.source_lists import SourceLists
 from lading.zones.numbers import packed
 from lading.zones.vector import ZoneVector, pack, pack_bounds

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from lading.config.stores import BUCKETS, ENVIRONMENT
+from lading.config.stores import BUCKETS, ENVIRONMENT, S3_KEYS
 from lading.errors import ConfigError, MissingExtra, StorageError
 from lading.layout.beside import fresh_temporary
 from lading.secrets import bare
@@ -34,7 +34,6 @@ RETRY = {
 }
 # What a swap goes by, where it isn't the etag: Google's conditions are on generations.
 _VERSIONED = {"gs": "version"}
-OPTIONS = ("endpoint", "region", "access_key_id", "secret_access_key", "session_token", "allow_http")
 
 
 class ObjectStorage:
@@ -300,9 +299,9 @@ def _connect(scheme: str, bucket: str, prefix: str, options: dict[str, str]) -> 
         except obstore.exceptions.BaseError:
             raise ConfigError(f"{scheme}://{bucket} can't be set up", hint=ENVIRONMENT[scheme]) from None
         return obstore, store
-    unknown = sorted(set(options) - set(OPTIONS))
+    unknown = sorted(set(options) - set(S3_KEYS))
     if unknown:
-        raise ConfigError(f"s3: unknown option {unknown[0]!r}", hint=f"one of: {', '.join(OPTIONS)}")
+        raise ConfigError(f"s3: unknown option {unknown[0]!r}", hint=f"one of: {', '.join(S3_KEYS)}")
     allow_http = str(options.pop("allow_http", os.environ.get("AWS_ALLOW_HTTP", ""))).lower() == "true"
     try:
         store = S3Store(

@@ -26,12 +26,13 @@ from lading.log.state import TableState
 from lading.log.table import Table, log_of
 from lading.log.table_manifest import load_manifest, manifest_of, write_manifest
 from lading.model import Commit, Place
-from lading.state.frame import FORMAT_VERSION, LogHeader
+from lading.state.log_frames import FORMAT_VERSION, LogHeader
 from lading.state.tables import StateMeta
 from lading.storage.folder import fsync_dir
 from lading.storage.place import Where, folder_of, last_step, place_of, storage_of
 from lading.upkeep.salvage import PublishedState, header_of, own_pointer, salvaged_state
 from lading.upkeep.walk import parquet_files, walk_files
+from lading.words import count_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,8 @@ def _unlisted(where: Place, state: TableState) -> list[str]:
     if not strangers:
         return []
     shown = ", ".join(strangers[:5]) + (", …" if len(strangers) > 5 else "")
-    return [f"{len(strangers)} part files are not in the restored state and were left alone: {shown}"]
+    several = count_words(len(strangers), "part file is", "part files are")
+    return [f"{several} not in the restored state; left alone: {shown}"]
 
 
 def _from_files(folder: Place, key: str | None) -> Recovered:

@@ -34,6 +34,7 @@ from lading.sources.manifest import forget_file
 from lading.storage.place import storage_of
 from lading.upkeep.verify import broken_members
 from lading.watch import Watch
+from lading.words import count_words
 
 
 @dataclass(slots=True)
@@ -106,7 +107,7 @@ def _staging(config: Config, found: Repaired) -> None:
     if verify.is_dir():
         shutil.rmtree(verify, ignore_errors=True)
     if swept:
-        found.done.append(f"{swept} folders that killed runs left in the cache were removed")
+        found.done.append(f"removed {count_words(swept, 'folder')} that killed runs left in the cache")
 
 
 def _table_manifest(table: Table, found: Repaired) -> None:
@@ -206,8 +207,9 @@ def _members(config: Config, name: str, table: Table, found: Repaired) -> None:
     broken = broken_members(table, table.state.candidates(None))
     if not broken:
         return
+    told = f"{count_words(len(broken), 'part is', 'parts are')} broken"
     if name not in config.tables:
-        found.left.append(f"{len(broken)} parts are broken and the table is not in lading.yaml: restore them")
+        found.left.append(f"{told} and the table is not in lading.yaml: restore from a copy")
         return
     keys = _keys_of([member for member, _ in broken], table)
     path = config.source_manifest(name)
@@ -218,8 +220,8 @@ def _members(config: Config, name: str, table: Table, found: Repaired) -> None:
         except LadingError:
             continue  # asked for already, or the whole file is gone, which asks for everything
     found.done.append(
-        f"{len(broken)} parts are broken ({broken[0][0].path} {broken[0][1]}): "
-        f"{len(keys)} source files will be read again"
+        f"{told} ({broken[0][0].path} {broken[0][1]}): "
+        f"{count_words(len(keys), 'source file')} will be read again"
     )
     found.left.append(f"lading run {name} reads them")
 

@@ -25,11 +25,12 @@ from lading.snapshots.history import history
 from lading.snapshots.opening import open_members
 from lading.snapshots.pointer import parse_pointer
 from lading.snapshots.stores.protocol import ManifestStore
-from lading.state.frame import LogHeader, Salvage
+from lading.state.log_frames import LogHeader, Salvage
 from lading.state.members import MemberStore
 from lading.state.sqlite import open_snapshot_file
 from lading.state.tables import StateMeta
 from lading.storage.place import Where, place_of, storage_of
+from lading.words import count_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +144,8 @@ def _lost(log: Salvage, state: TableState) -> list[str]:
         lost.append("the log could not be read: any commits after the restored state are lost")
     if log.behind:
         lost.append(
-            f"{log.behind} commits after the damage in the log were not applied: "
-            "parts that they replaced may be listed again, and parts that they added are not"
+            f"{count_words(log.behind, 'commit')} after the damage in the log could not be applied: "
+            "parts replaced there may be listed again, and parts added there are not"
         )
     unapplied = [commit.sequence for commit in log.commits if commit.sequence > state.sequence]
     if unapplied:

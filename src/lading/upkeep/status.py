@@ -17,7 +17,7 @@ from lading.snapshots.opening import build_meta
 from lading.snapshots.runs import last_run
 from lading.snapshots.stores.by_url import store_of
 from lading.storage.place import storage_of
-from lading.upkeep.pointer import refused_newer
+from lading.upkeep.rollback import refused_newer
 from lading.watch import Watch
 
 

@@ -30,6 +30,7 @@ from lading.snapshots.stores.protocol import ManifestStore
 from lading.state.members import MemberStore
 from lading.storage.place import storage_of
 from lading.watch import Watch
+from lading.words import count_words
 
 Level = Literal["error", "note"]
 
@@ -161,7 +162,7 @@ def _broken(where: Place, table_id: str, member: Member) -> str | None:
     if footer.bytes != member.bytes:
         return f"has {footer.bytes:,} bytes, not {member.bytes:,}"
     if footer.metadata.num_rows != member.rows:
-        return f"has {footer.metadata.num_rows:,} rows, not {member.rows:,}"
+        return f"has {count_words(footer.metadata.num_rows, 'row')}, not {member.rows:,}"
     wrote = footer.said("table_id")
     if wrote is not None and wrote != table_id and not os.path.isabs(member.path):
         return "belongs to another table"
@@ -315,5 +316,7 @@ def _runs(folder: Place, found: Verified) -> None:
             )
     if unknown:
         found.note(
-            "run", f"{len(unknown)} folders in runs/ hold no record", "delete them: they are only reports"
+            "run",
+            f"{count_words(len(unknown), 'folder in runs/ holds', 'folders in runs/ hold')} no record",
+            "delete what holds none: runs/ is only for reports",
         )

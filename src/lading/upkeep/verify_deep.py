@@ -32,6 +32,7 @@ from lading.read.scan import table_schema
 from lading.sources.discover import digests_of
 from lading.sources.fingerprint import source_id
 from lading.upkeep.verify import Verified
+from lading.words import count_words
 
 SAMPLE = 3
 _ROWS = 200_000  # of one sampled source: its rows are compared in memory
@@ -129,8 +130,8 @@ def _count_records(seen: TableRun, table: Table, sample: list[FoundFile], found:
         if counted != source.rows + source.rejected:
             found.wrong(
                 "source",
-                f"{file.key} has {counted:,} records, the table has {source.rows:,} rows of it and "
-                f"{source.rejected:,} set aside",
+                f"{file.key} has {count_words(counted, 'record')}, the table has "
+                f"{count_words(source.rows, 'row')} of it and {source.rejected:,} set aside",
                 f"lading run {found.table} --full",
                 file.key,
             )

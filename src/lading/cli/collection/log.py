@@ -10,6 +10,7 @@ import typer
 
 from lading.cli.collection.place import Dir, collection_at, s3_of
 from lading.cli.terminal.invocation import Json, config_of, invocation_of
+from lading.words import count_words
 
 if TYPE_CHECKING:
     from lading.snapshots.stores.protocol import ManifestStore
@@ -32,7 +33,7 @@ def compact(ctx: typer.Context, folder: Dir, json: Json = False) -> None:
     Example:
       lading collection compact ./corpus
     """
-    from lading.cli.terminal.screen import byte_words, count_words, print_json, say
+    from lading.cli.terminal.screen import byte_words, print_json, say
 
     with collection_at(ctx, folder) as collection:
         before = collection.log_bytes()
@@ -58,7 +59,7 @@ def check(ctx: typer.Context, folder: Dir, json: Json = False) -> None:
     Example:
       lading collection check ./corpus --json
     """
-    from lading.cli.terminal.screen import count_words, print_json, say
+    from lading.cli.terminal.screen import print_json, say
     from lading.collection import check_collection
 
     members, problems = check_collection(folder, s3=s3_of(ctx, folder))
@@ -86,7 +87,7 @@ def rebuild(ctx: typer.Context, folder: Dir, key: KeyColumn = None, json: Json =
       lading collection rebuild ./corpus
       lading collection rebuild warehouse/voyages --json
     """
-    from lading.cli.terminal.screen import count_words, print_json, say
+    from lading.cli.terminal.screen import print_json, say
     from lading.collection import Collection
 
     found = Collection.rebuild(folder, key=key, store=_store(ctx, folder), s3=s3_of(ctx, folder))

@@ -10,6 +10,7 @@ from lading.cli.collection.log import check, compact, rebuild
 from lading.cli.collection.place import Dir, collection_at
 from lading.cli.scan import As, Columns, Format, Limit, Stats, Where, print_hit, print_scan
 from lading.cli.terminal.invocation import Json, group
+from lading.words import count_words
 
 if TYPE_CHECKING:
     from lading.collection import Listed
@@ -39,7 +40,7 @@ def add(ctx: typer.Context, folder: Dir, files: Files, key: KeyColumn = None, js
       lading collection add ./corpus /far/away/*.parquet --json
       lading collection add s3://bucket/corpus shard0.parquet s3://other/shard1.parquet
     """
-    from lading.cli.terminal.screen import count_words, print_json, say
+    from lading.cli.terminal.screen import print_json, say
 
     with collection_at(ctx, folder) as collection:
         done = collection.add(*files, key=key)
@@ -84,7 +85,7 @@ def remove(ctx: typer.Context, folder: Dir, members: Members, json: Json = False
     Example:
       lading collection remove ./corpus shard0.parquet
     """
-    from lading.cli.terminal.screen import count_words, print_json, say
+    from lading.cli.terminal.screen import print_json, say
 
     with collection_at(ctx, folder) as collection:
         removed = collection.remove(*members)
@@ -123,7 +124,7 @@ def merge(ctx: typer.Context, folder: Dir, members: Members, into: Into = None, 
     Example:
       lading collection merge ./corpus shard0.parquet shard1.parquet --into shards.parquet
     """
-    from lading.cli.terminal.screen import count_words, print_json, say
+    from lading.cli.terminal.screen import print_json, say
 
     with collection_at(ctx, folder) as collection:
         path = collection.merge(*members, into=into)
@@ -150,7 +151,7 @@ def _member_object(member: Listed) -> dict[str, Any]:
 
 
 def _member_line(member: Listed) -> str:
-    from lading.cli.terminal.screen import byte_words, count_words
+    from lading.cli.terminal.screen import byte_words
 
     key = "(no sort key)" if member.key_min is None else f"key [{member.key_min} ... {member.key_max}]"
     size = f"{count_words(member.rows, 'row')}  {byte_words(member.bytes)}  tier {member.tier}"

@@ -83,10 +83,6 @@ def byte_words(count: int) -> str:
     return f"{size:.1f} TB"
 
 
-def count_words(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 _LONGEST = 30  # characters of a number that can be meant
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}

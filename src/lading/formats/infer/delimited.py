@@ -18,6 +18,7 @@ from lading.formats.infer.kinds import Kinds
 from lading.formats.infer.trail import ColumnTrail, Step, shown
 from lading.formats.opening import READ_ERRORS, open_plain, undecodable, unreadable
 from lading.model import Column, Format, FoundFile
+from lading.words import count_words
 
 _BLOCK = 4 << 20
 _LARGEST = 512 << 20
@@ -42,8 +43,8 @@ class DelimitedLook:
             return DelimitedFile()
         if len(names) != len(record.fields):
             raise SourceError(
-                f"{found.key}: line {record.last_line} has {len(record.fields)} fields, "
-                f"the schema has {len(names)} columns",
+                f"{found.key}: line {record.last_line} has {count_words(len(record.fields), 'field')}, "
+                f"the schema has {count_words(len(names), 'column')}",
                 hint="without a header, columns follow the order of the schema; fix the file or the schema",
                 file=found.key,
             )

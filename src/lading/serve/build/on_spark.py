@@ -24,6 +24,7 @@ from lading.snapshots.manifest import ShardMeta
 from lading.spark.failures import Py4JError, failure_of, raise_interrupt
 from lading.spark.job_settings import held_settings, reported
 from lading.spark.session import quiet_pandas
+from lading.words import count_words
 
 _LOOKERS = 64  # tasks that look for touched shards
 # Spark counts rows, not bytes, when it hands them to Python, and each of ours is a whole packet.
@@ -84,7 +85,7 @@ def check_rows(built: BuiltShards, expected: int) -> None:
     """Every row of the table went into one shard, when all were built."""
     if built.rows != expected:
         raise ShardCoverageError(
-            f"{built.rows:,} rows reached the shards, but the table has {expected:,}",
+            f"{count_words(built.rows, 'row')} reached the shards, but the table has {expected:,}",
             hint="nothing was published; run again; if it happens again, see `lading verify`",
         )
 

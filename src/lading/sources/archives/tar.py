@@ -13,6 +13,8 @@ import tarfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
+from lading.words import count_words
+
 if TYPE_CHECKING:
     from lading.sources.archives.extract import Extraction
 
@@ -57,7 +59,7 @@ def _unpack_member(
     with source:
         size = job.file(name, source, below, depth)
     if size != info.size:
-        raise job.refused(f"claims {info.size:,} bytes but has {size:,}")
+        raise job.refused(f"claims {count_words(info.size, 'byte')} but has {size:,}")
 
 
 class _Blocks(io.RawIOBase):

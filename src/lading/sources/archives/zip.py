@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from lading.words import count_words
+
 if TYPE_CHECKING:
     from lading.sources.archives.extract import Extraction
 
@@ -50,7 +52,7 @@ def _unpack_member(
     with _opened(job, opened, endless) as source:
         size = job.file(name, source, below, depth, chunk=bite)
     if size != info.file_size:
-        raise job.refused(f"claims {info.file_size:,} bytes but has {size:,}")
+        raise job.refused(f"claims {count_words(info.file_size, 'byte')} but has {size:,}")
 
 
 def _opened(job: Extraction, opened: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
@@ -103,7 +105,7 @@ def find_directory(job: Extraction, file: IO[bytes]) -> Directory | None:
     entries, length, _, comment = struct.unpack("<HLLH", data[at + 10 : at + 22])
     behind = len(data) - at - 22 - comment
     if behind:
-        what = f"is followed by {behind:,} bytes that aren't part of it" if behind > 0 else "is cut off"
+        what = f"is followed by {count_words(behind, 'byte')} too many" if behind > 0 else "is cut off"
         raise job.refused(what)
     end = at
     if at >= 76 and data[at - 20 : at - 16] == _WIDE_LOCATOR and data[at - 76 : at - 72] == _WIDE_END:
@@ -122,7 +124,7 @@ def check_layout(
 ) -> None:
     """Refuse a zip whose directory doesn't account for the whole file."""
     if len(members) % 65_536 != directory.entries % 65_536:  # old writers count no further
-        raise job.refused(f"has {len(members):,} members but claims {directory.entries:,}")
+        raise job.refused(f"has {count_words(len(members), 'member')} but claims {directory.entries:,}")
     ordered = sorted(members, key=lambda info: info.header_offset)
     at = ordered[0].header_offset if ordered else directory.start
     if at > 0:
@@ -138,7 +140,8 @@ def check_layout(
 
 def _check_front(job: Extraction, file: IO[bytes], length: int) -> None:
     if not job.limits.self_extracting:
-        raise job.refused(f"starts with {length:,} bytes that belong to no member", hint=_STUB_HINT)
+        stray = count_words(length, "byte that belongs", "bytes that belong")
+        raise job.refused(f"starts with {stray} to no member", hint=_STUB_HINT)
     file.seek(0)
     if file.read(len(_MEMBER)) == _MEMBER:
         raise job.refused(
@@ -196,5 +199,6 @@ def _check_padding(job: Extraction, file: IO[bytes], at: int, end: int, name: st
     while left > 0:
         data = file.read(min(_CHUNK, left))
         if not data or data.strip(b"\0"):
-            raise job.refused(f"has {end - at:,} bytes after its member {name!r} that belong to no member")
+            stray = count_words(end - at, "byte that belongs", "bytes that belong")
+            raise job.refused(f"has {stray} to no member after its member {name!r}")
         left -= len(data)

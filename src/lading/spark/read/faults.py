@@ -17,6 +17,7 @@ from typing import Any
 from lading.formats.text_shapes import DATE, timestamp_shape
 from lading.layout.project import schema_file
 from lading.model import DELIMITERS, Column, Format, Layout
+from lading.words import count_words
 
 # Roughly what is read as a type that a person wrote; only the words of a reason depend on it.
 _TIMES = re.compile(timestamp_shape("timestamp"))
@@ -101,7 +102,7 @@ def _delimited_fault(
     if fields is not None and len(fields) != len(names):
         return (
             None,
-            f"has {len(fields)} field{'' if len(fields) == 1 else 's'}, but the header has {len(names)}",
+            f"has {count_words(len(fields), 'field')}, but the header has {len(names)}",
         )
     for name, field in zip(names, fields or (), strict=False):
         if name in unread and _says_something(field, options):
@@ -114,7 +115,7 @@ def _fixed_fault(
 ) -> Fault:
     wanted = max(field.start + field.length for field in layout.fields)
     if len(text) < wanted:
-        return None, f"has {len(text)} characters, but the spec needs {wanted}"
+        return None, f"has {count_words(len(text), 'character')}, but the spec needs {wanted}"
     for field in layout.fields:
         piece = text[field.start : field.start + field.length]
         if field.name in unread and _says_something(piece, options):

@@ -1,8 +1,9 @@
-"""The rules that decide which rows a table has, as far as checks go, and whether new ones only let more in.
+"""Whether changed checks only let more rows in.
 
-Rules are part of the recipe: tighten one, and rows that are in the table might have to leave, so everything
-is read again. Loosen one, and every row that is in the table may stay; only what was set aside is read
-again. To tell the two apart the old rules are kept, as text, in manifest/<table>.json.
+The checks that keep rows out of a table are its rules, and they are part of the recipe: tighten one, and rows
+that are in the table might have to leave, so everything is read again. Loosen one, and every row that is in
+the table may stay; only what was set aside is read again. To tell the two apart the old rules are kept, as
+text, in manifest/<table>.json.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from lading.snapshots.opening import open_members
 from lading.snapshots.runs import list_runs
 from lading.upkeep.clean.apply import clean
 from lading.upkeep.clean.survey import Rules
-from lading.upkeep.pointer import publish_run, release_hold, roll_back
+from lading.upkeep.rollback import publish_run, release_hold, roll_back
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lading.checks.rules import compares_floats, relaxes, rules_of
+from lading.checks.relaxed import compares_floats, relaxes, rules_of
 from lading.model import Check, Column, Threshold
 
 SCHEMA = pa.schema(
