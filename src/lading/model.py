@@ -171,8 +171,6 @@ class Digest:
 
     sha256: str
     size: int
-    bad_utf8_line: int | None = None  # 1-based line of the first undecodable byte, None when clean
-    unreadable: str | None = None  # why what the bytes stand for can't be read to its end
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from lading.ingest.commit import commit_notes, commit_rows
 from lading.ingest.foresee import foreseen
 from lading.ingest.look import look
 from lading.ingest.plan import TablePlan, guard_vanished
-from lading.ingest.prepare import drift_notes, prepare, staging
+from lading.ingest.prepare import drift_notes, prepare
 from lading.ingest.quarantine import refuse_too_many
 from lading.ingest.read import FilesRead, read_files
 from lading.ingest.record import record_sources, write_table_manifest
@@ -213,15 +213,14 @@ def _change_rows(run: TableRun) -> _Done:
 
 def _read_and_commit(run: TableRun) -> tuple[Commit, FilesRead, tuple[FoundFile, ...]]:
     try:
-        with staging(run):
-            run.watch.phase(run.name, "prepare")
-            prepared = prepare(run, run.plan.read)
-            refuse_unservable(run.cfg, prepared.columns)
-            run.watch.phase(run.name, "ingest")
-            read = read_files(run, prepared)
-            read = replace(read, notes=drift_notes(run, prepared, read.ingested))
-            run.watch.phase(run.name, "commit")
-            commit, moved = commit_rows(run, prepared, read)
+        run.watch.phase(run.name, "prepare")
+        prepared = prepare(run, run.plan.read)
+        refuse_unservable(run.cfg, prepared.columns)
+        run.watch.phase(run.name, "ingest")
+        read = read_files(run, prepared)
+        read = replace(read, notes=drift_notes(run, prepared, read.ingested))
+        run.watch.phase(run.name, "commit")
+        commit, moved = commit_rows(run, prepared, read)
     except CommitUnknown:
         raise  # the commit may have been made: nothing that it refers to may go
     except Exception as error:

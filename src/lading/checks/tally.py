@@ -25,7 +25,9 @@ class CheckSpec:
     more: dict[int, int] = field(default_factory=dict)  # and those of single sources
 
     @classmethod
-    def of(cls, checks: Iterable[Check], *, quarantine: bool, more: Mapping[int, int] | None = None) -> CheckSpec:
+    def of(
+        cls, checks: Iterable[Check], *, quarantine: bool, more: Mapping[int, int] | None = None
+    ) -> CheckSpec:
         several = tuple(checks)
         return cls(
             tuple(check.name for check in several),
@@ -51,7 +53,9 @@ class Tallying:
         self.tally = CheckTally()
         self._spec = spec
 
-    def count(self, batch: pa.RecordBatch, source: np.ndarray, bits: np.ndarray, came: np.ndarray) -> np.ndarray:
+    def count(
+        self, batch: pa.RecordBatch, source: np.ndarray, bits: np.ndarray, came: np.ndarray
+    ) -> np.ndarray:
         """Count the rows that `came` to the checks; the bits for which each row may not stay."""
         _add(self.tally.rows, _counts(source[came]))
         if not bits.any():

@@ -22,7 +22,7 @@ from lading.errors import ConfigError
 from lading.layout.project import CACHE, CONFIG
 
 PROJECT_KEYS = ("warehouse", "store", "s3", "postgres", "archives", "checks", "clean", "spark", "tables")
-SPARK_KEYS = ("master", "conf")
+SPARK_KEYS = ("master", "conf", "in_process_below")
 _TABLE_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _LONGEST_NAME = 100  # it is part of the names of folders, of files beside others, and of tables in PostgreSQL
 
@@ -79,7 +79,11 @@ def _config(project: Path, file: Path, section: Section) -> Config:
         project=project,
         warehouse=warehouse(project, section, s3, project / CACHE),
         cache=project / CACHE,
-        spark=SparkConfig(master=spark.text("master") or "local[*]", conf=_spark_conf(spark)),
+        spark=SparkConfig(
+            master=spark.text("master") or "local[*]",
+            conf=_spark_conf(spark),
+            in_process_below=_in_process_below(spark),
+        ),
         tables=tables,
         file=file,
         store=store_url(project, section),
@@ -105,6 +109,11 @@ def _tables(project: Path, section: Section) -> dict[str, TableConfig]:
             tables.complain(name, f"a table's name may have at most {_LONGEST_NAME} characters")
         found[name] = table_config(project, name, tables.section(name, TABLE_KEYS), defaults)
     return found
+
+
+def _in_process_below(spark: Section) -> int:
+    line = spark.lines.get("in_process_below")
+    return 0 if line is not None and line.value == 0 else spark.size("in_process_below") or 0
 
 
 def _spark_conf(spark: Section) -> dict[str, str]:

@@ -53,7 +53,9 @@ class Places:
     lines: np.ndarray | None = None
     starts: np.ndarray | None = None  # of the piece that each row is of, where a block has rows of several
 
-    def rows(self, source: np.ndarray, places: np.ndarray, column: str | None, reason: str) -> list[tuple[int, BadRow]]:
+    def rows(
+        self, source: np.ndarray, places: np.ndarray, column: str | None, reason: str
+    ) -> list[tuple[int, BadRow]]:
         """Start and description of rows of the block."""
         found = []
         for place, text in zip(places.tolist(), self.texts(places.tolist()), strict=True):
@@ -73,6 +75,10 @@ def as_text(batch: pa.RecordBatch) -> Callable[[Sequence[int]], list[str]]:
         return [json.dumps(row, default=str, ensure_ascii=False) for row in rows]
 
     return texts
+
+
+def no_key(order_by: str | None) -> str:
+    return f"the order column {order_by!r} is null"
 
 
 class Aside:
@@ -146,7 +152,7 @@ class Judge:
         missing = batch.column(self._order_by).is_null().to_numpy(zero_copy_only=False)
         self.unkeyed.update(source[missing].tolist())
         where = np.flatnonzero(missing)
-        reason = f"the order column {self._order_by!r} is null"
+        reason = no_key(self._order_by)
         if not self.first_unkeyed:
             self.first_unkeyed = places.rows(source, where[:1], self._order_by, reason)
         if self._aside is not None:
@@ -154,7 +160,12 @@ class Judge:
         return ~missing
 
     def _checked(
-        self, batch: pa.RecordBatch, source: np.ndarray, places: Places, more: np.ndarray | None, stay: np.ndarray
+        self,
+        batch: pa.RecordBatch,
+        source: np.ndarray,
+        places: Places,
+        more: np.ndarray | None,
+        stay: np.ndarray,
     ) -> np.ndarray:
         bits = self._checks.failed(batch, more)
         bits[~stay] = 0

@@ -19,8 +19,8 @@ from lading.ingest.unpack import refused_keys
 from lading.layout.project import source_manifest
 from lading.log.table import Table
 from lading.model import Digest, FoundFile, Member, StartSpark, evolves
-from lading.sources.discover import digests_of, discover_files, objects_of
-from lading.sources.fingerprint import check_collisions
+from lading.sources.discover import discover_files, objects_of
+from lading.sources.fingerprint import check_collisions, digest_all
 from lading.sources.manifest import load as load_source_manifest
 from lading.watch import Watch
 
@@ -72,7 +72,7 @@ def _planned(run: TableRun, full: bool) -> TableRun:
     relaxed = only_relaxed(config, cfg, run.opened, run.manifest, columns, current)
     ledger = read_again(ledger, cfg, relaxed=relaxed, replay=run.replay, archives=refused_keys(section))
     compare = to_compare(found, ledger.known, full=run.full)
-    digests = digests_of(cfg, compare) if compare else {}
+    digests = digest_all(compare) if compare else {}
     reason = _why_all(full, ledger, run.opened, None if relaxed else current)
     evolution = None
     if readable and evolves(cfg.drift) and columns is not None:

@@ -122,7 +122,7 @@ def keep_files(run: TableRun, whole: Sequence[Aside]) -> dict[int, Rejected]:
     """Write down the files that were set aside whole, one Parquet file each."""
     if not whole:
         return {}
-    from lading.spark.set_aside import write_rows
+    from lading.parts.aside import write_aside
 
     origin = Origin(run.table.table_id, run.run_id, run.commit_id, None)
     kept = {}
@@ -137,7 +137,7 @@ def keep_files(run: TableRun, whole: Sequence[Aside]) -> dict[int, Rejected]:
             "reason": one.reason,
             "text": _line_of(one),
         }
-        member = write_rows(iter([row]), run.table.place, origin)
+        member = write_aside(iter([row]), run.table.place, origin)
         assert member is not None
         kept[number] = Rejected(0, member.path, one.reason)
     return kept

@@ -7,13 +7,11 @@ import uuid
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lading.config.project import Config, TableConfig
 from lading.ingest.ledger import Ledger
 from lading.ingest.plan import TablePlan
-from lading.layout.project import STAGING, work_folder
 from lading.log.table import Table
 from lading.model import Column, FoundFile, StartSpark
 from lading.sources.fingerprint import unmoved
@@ -90,10 +88,6 @@ class TableRun:
     @property
     def full(self) -> bool:
         return self.cfg.fingerprint == "full"
-
-    @property
-    def staging(self) -> Path:
-        return self.config.cache / STAGING / work_folder(self.run_id, self.name)
 
     def spark(self) -> Any:
         assert self.start_spark is not None, "a look starts nothing"

@@ -86,7 +86,9 @@ class TaskDone(msgspec.Struct):
     task: int = -1
     members: tuple[Member, ...] = ()
     reads: tuple[SourceRead, ...] = ()
-    first: list[tuple[int, BadRow]] = msgspec.field(default_factory=list)  # bad rows, with their piece's start
+    first: list[tuple[int, BadRow]] = msgspec.field(
+        default_factory=list
+    )  # bad rows, with their piece's start
     unkeyed: dict[int, int] = msgspec.field(default_factory=dict)
     failing: tuple[FailingRow, ...] = ()
     aside: tuple[AsideOf, ...] = ()

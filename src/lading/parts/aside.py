@@ -39,6 +39,7 @@ class AsidePiece(msgspec.Struct, frozen=True):
     """Bad rows of a piece of a file: where they are kept, and what to add to their numbers."""
 
     path: str
+    rows: int
     records: int = 0
     lines: int = 0
 
@@ -67,9 +68,7 @@ def _written(tables: Iterator[pa.Table], table_dir: Place, origin: Origin) -> Me
     writer: PartWriter | None = None
     try:
         for table in tables:
-            writer = writer or PartWriter(
-                table_dir, 0, ASIDE, origin, path=quarantine_path(origin.run_id)
-            )
+            writer = writer or PartWriter(table_dir, 0, ASIDE, origin, path=quarantine_path(origin.run_id))
             writer.write(table)
     except BaseException:
         if writer is not None:

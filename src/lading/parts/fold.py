@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -73,6 +74,34 @@ def plan_folds(members: Iterable[Member], target: int = TARGET_SIZE) -> list[Fol
     for bucket, several in sorted(buckets.items()):
         found += [Fold(bucket, group) for group in _groups(several, target) if _worthwhile(group, target)]
     return found
+
+
+def plan_overlaps(members: Iterable[Member], target: int = TARGET_SIZE) -> list[Fold]:
+    """Parts of one bucket whose ranges of keys overlap, so that a lookup would have to open several: those
+    that one fold can read are to become one run of disjoint parts."""
+    buckets: defaultdict[int, list[Member]] = defaultdict(list)
+    for member in members:
+        if member.key_min is not None:
+            buckets[member.bucket].append(member)
+    found = []
+    for bucket, several in sorted(buckets.items()):
+        for cluster in _overlapping(several):
+            found += [Fold(bucket, group) for group in _groups(cluster, target) if len(group) > 1]
+    return found
+
+
+def _overlapping(members: list[Member]) -> Iterator[list[Member]]:
+    """Members by chains of overlapping key ranges."""
+    cluster: list[Member] = []
+    end: Any = None
+    for member in sorted(members, key=_by_key):
+        if cluster and member.key_min > end:  # type: ignore[operator]
+            yield cluster
+            cluster = []
+        end = member.key_max if not cluster else max(end, member.key_max)
+        cluster.append(member)
+    if cluster:
+        yield cluster
 
 
 def fold_parts(fold: Fold, spec: FoldSpec) -> list[Member]:

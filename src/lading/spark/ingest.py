@@ -1,8 +1,8 @@
 """Rows that go through Spark on their way into parts, since a transform or SQL of the user's wants them.
 
 Tasks read the files and hand the rows over; Spark transforms and checks them and sends them to tasks by
-bucket, which write the parts. What those tasks do is given to here (ingest/task.py); what they tell the driver
-rides along as an observation, so nothing is read twice and nothing is collected.
+bucket, which write the parts. What those tasks do is said elsewhere (ingest/task.py); what they tell the
+driver rides along as an observation, so nothing is read twice and nothing is collected.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lading.parts.buckets import bucket_width
 from lading.spark.arrow_types import arrow_schema
 from lading.spark.buckets import bucket_column
 from lading.spark.failures import Py4JError, failure_of, raise_interrupt, worker_failure
-from lading.spark.job_settings import reported
+from lading.spark.job_settings import held_settings, ingest_settings, reported
 from lading.spark.row_checks import spark_bits
 from lading.spark.session import quiet_pandas
 from lading.spark.sql import quoted
@@ -74,7 +74,7 @@ def ingest(
     notes = _Notes(_read(spark, frame), frame.note)
     rows = notes.rows
     if job.transform is not None:
-        rows = _with_source(transformed(spark, job, rows.drop(*frame.places)), job)
+        rows = _with_source(transformed(spark, job, rows.drop(*frame.places)))
     data = rows.drop(*frame.places)
     schema = arrow_schema(data.schema)
     of = "the transform's result" if job.transform else "the schema"
@@ -84,7 +84,7 @@ def ingest(
     if failed is not None:
         rows = rows.withColumn(f"__lading_bits_{uuid4().hex}", failed)
     try:
-        with reported(spark, tick):
+        with reported(spark, tick), held_settings(spark, ingest_settings(job)):
             told = _written(_spread(spark, job, rows, width), write, out)
             return out, notes.arrived(), told
     except (PySparkException, Py4JError) as error:
@@ -94,11 +94,13 @@ def ingest(
 
 def _read(spark: SparkSession, frame: Frame) -> DataFrame:
     read = frame.read
+    names = [f"c{number}" for number in range(len(frame.names))]  # of frame.schema
 
     def run(batches: Batches) -> Batches:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from read(number)
+                for rows in read(number):
+                    yield pa.RecordBatch.from_arrays(rows.columns, names=names)
 
     count = max(1, frame.tasks)
     numbers = spark.range(0, frame.tasks, 1, count)
@@ -138,13 +140,11 @@ class _Notes:
         return found[0].get("notes") if found else None
 
 
-def _with_source(frame: DataFrame, job: IngestJob) -> DataFrame:
+def _with_source(frame: DataFrame) -> DataFrame:
     """Data columns first, `_source` last; rows that no file gave have the source 0."""
     names = frame.schema.names
     nobody = F.lit(0).cast("bigint")
-    source = nobody
-    if SOURCE in names:
-        source = F.coalesce(F.col(SOURCE), nobody) if job.per == "table" else F.col(SOURCE)
+    source = F.coalesce(F.col(SOURCE), nobody) if SOURCE in names else nobody
     return frame.select(*(F.col(quoted(name)) for name in names if name != SOURCE), source.alias(SOURCE))
 
 

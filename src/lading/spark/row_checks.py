@@ -25,8 +25,7 @@ from lading.errors import ConfigError
 from lading.layout.table import SOURCE
 from lading.model import Check, IngestJob
 from lading.spark.failures import Py4JError, raise_interrupt, said_first
-from lading.spark.read.values import quoted
-from lading.spark.sql import condition
+from lading.spark.sql import condition, quoted
 
 _NUMBERS = (st.ByteType, st.ShortType, st.IntegerType, st.LongType, st.DecimalType)
 _FLOATS = (st.FloatType, st.DoubleType)

@@ -70,9 +70,7 @@ def refuse_foreign(job: IngestJob, *seen: Iterable[int]) -> None:
     is no file's, which only a table that is always built as a whole can have."""
     if job.transform is None:
         return
-    reading = {source for group in job.groups for source in group.sources}
-    if job.per == "table":
-        reading.add(0)
+    reading = job.sources | {0} if job.per == "table" else job.sources
     foreign = sorted({source for some in seen for source in some if source not in reading})
     if not foreign:
         return

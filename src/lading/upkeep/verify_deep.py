@@ -1,4 +1,4 @@
-"""Going deeper: the bytes of every source and part, and sampled sources read again alone on Spark.
+"""Going deeper: the bytes of every source and part, and sampled sources read again alone.
 
 A source read alone has to give exactly the rows that the table has of it: what differs was read under
 another recipe, by a transform that isn't deterministic, or changed since without anybody noticing.
@@ -6,7 +6,6 @@ another recipe, by a transform that isn't deterministic, or changed since withou
 
 from __future__ import annotations
 
-import dataclasses
 import random
 import shutil
 from collections import Counter
@@ -17,22 +16,19 @@ from typing import Any
 import pyarrow as pa
 
 from lading.errors import LadingError, PartError
-from lading.formats.heads import Dialect
-from lading.formats.records import records
-from lading.ingest.prepare import ingest_job, prepare, staging
-from lading.ingest.schema import layout_of
+from lading.ingest.execute import execute
+from lading.ingest.outcome import Ingested
+from lading.ingest.prepare import ingest_job, ingest_of, prepare
 from lading.ingest.table_run import TableRun
 from lading.layout.project import VERIFY, work_folder
 from lading.layout.table import SOURCE
 from lading.log.table import Table
-from lading.model import DELIMITERS, FoundFile, Member, Place, StartSpark
+from lading.model import FoundFile, Member, Place, StartSpark
 from lading.parts.intake import in_parallel
 from lading.parts.rows import WantedRows, read_part
 from lading.read.scan import table_schema
-from lading.sources.discover import digests_of
-from lading.sources.fingerprint import source_id
+from lading.sources.fingerprint import digest_all, source_id
 from lading.upkeep.verify import Verified
-from lading.words import count_words
 
 SAMPLE = 3
 _ROWS = 200_000  # of one sampled source: its rows are compared in memory
@@ -54,7 +50,6 @@ def verify_deep(seen: TableRun, found: Verified, session: StartSpark) -> None:
         found.note("source", "rows depend on other files (per: table): no file can be read on its own", "")
         return
     sample = _sample(table, unchanged)
-    _count_records(seen, table, sample, found)
     if sample:
         watch.phase(found.table, "read again")
         _compare(seen, table, sample, found, session)
@@ -67,7 +62,7 @@ def _unchanged(seen: TableRun) -> list[FoundFile]:
 
 
 def _source_bytes(seen: TableRun, files: list[FoundFile], found: Verified) -> None:
-    digests = digests_of(seen.cfg, files)
+    digests = digest_all(files)
     found.count("sources read", len(digests))
     for file in files:
         known = seen.ledger.known.get(file.key)
@@ -113,42 +108,20 @@ def _sample(table: Table, files: list[FoundFile]) -> list[FoundFile]:
     return random.Random(table.state.sequence).sample(small, min(SAMPLE, len(small)))
 
 
-def _count_records(seen: TableRun, table: Table, sample: list[FoundFile], found: Verified) -> None:
-    """Records of a file counted without Spark: what its reader drops unseen, it drops again."""
-    cfg = seen.cfg
-    spanning = cfg.format in DELIMITERS and Dialect.of(cfg.read_options, cfg.format).reads_whole
-    if cfg.transform is not None or cfg.format == "parquet" or spanning:
-        return
-    sources, layout = table.state.sources(), layout_of(seen.config, cfg)
-    for file in sample:
-        source = sources[file.key][0]
-        try:
-            counted = sum(1 for _ in records(file.path, cfg.format, cfg.read_options, layout=layout))
-        except LadingError as error:
-            found.failed("source", error)
-            continue
-        if counted != source.rows + source.rejected:
-            found.wrong(
-                "source",
-                f"{file.key} has {count_words(counted, 'record')}, the table has "
-                f"{count_words(source.rows, 'row')} of it and {source.rejected:,} set aside",
-                f"lading run {found.table} --full",
-                file.key,
-            )
-
-
 def _compare(
     seen: TableRun, table: Table, sample: list[FoundFile], found: Verified, session: StartSpark
 ) -> None:
     aside = seen.config.cache / VERIFY / work_folder(seen.run_id, seen.name)
     try:
-        members = _read_again(seen, sample, aside, session)
+        again = _read_again(seen, sample, aside, session)
         for file in sample:
             number = source_id(file.key)
             held = _rows(table.place, table.state.members_of([number]), number, table)
-            fresh = _rows(Place(str(aside)), members, number, table)
+            fresh = _rows(Place(str(aside)), again.members, number, table)
             if held != fresh:
                 _report(file, held, fresh, found)
+        if seen.cfg.transform is None:
+            _count_records(table, sample, again, found)
         found.count("sources read again", len(sample))
     except LadingError as error:
         found.failed("source", error)
@@ -156,15 +129,27 @@ def _compare(
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _read_again(seen: TableRun, sample: list[FoundFile], aside: Path, session: StartSpark) -> list[Member]:
-    with staging(seen):
-        prepared = prepare(seen, sample)
-        if not prepared.groups:
-            return []  # empty files have no rows
-        from lading.spark.ingest import ingest  # pyspark: only when something is read
+def _count_records(table: Table, sample: list[FoundFile], again: Ingested, found: Verified) -> None:
+    """Every record of a file has to be a row of it, or one that was set aside."""
+    sources = table.state.sources()
+    for file in sample:
+        source, read = sources[file.key][0], again.files.get(source_id(file.key))
+        records = read.records if read is not None else 0
+        if records != source.rows + source.rejected:
+            found.wrong(
+                "source",
+                f"{file.key} has {records:,} records, the table has {source.rows:,} rows of it and "
+                f"{source.rejected:,} set aside",
+                f"lading run {found.table} --full",
+                file.key,
+            )
 
-        job = dataclasses.replace(ingest_job(seen, prepared), table_dir=Place(str(aside)))
-        return list(ingest(session(), job, None).members)
+
+def _read_again(seen: TableRun, sample: list[FoundFile], aside: Path, session: StartSpark) -> Ingested:
+    """Tasks of this process: no Spark is started where no transform needs one."""
+    prepared = prepare(seen, sample)
+    job = ingest_job(seen, prepared, Place(str(aside)))
+    return execute(job, ingest_of(seen, prepared, job, 1), session, in_process=True)
 
 
 def _rows(root: Place, members: Iterable[Member], source: int, table: Table) -> Counter[Row]:

@@ -1,0 +1,121 @@
+"""Runs the tasks of an ingest: on Spark, in this process, or with Spark in between for a user's own code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+
+from lading.checks.rows import RowChecks
+from lading.formats.arrow_types import arrow_type
+from lading.ingest.outcome import Ingested, ingested
+from lading.ingest.task import (
+    NOTE,
+    PLACE,
+    Ingest,
+    TaskDone,
+    frame_schema,
+    read_and_write,
+    read_rows,
+    write_rows,
+)
+from lading.layout.table import SOURCE
+from lading.model import IngestJob, StartSpark
+from lading.parts.buckets import bucket_width
+
+if TYPE_CHECKING:
+    from lading.spark.ingest import Batches, Output
+
+Tick = Callable[[str], None]
+
+
+def execute(
+    job: IngestJob, ingest: Ingest, session: StartSpark, *, in_process: bool, tick: Tick | None = None
+) -> Ingested:
+    """Read the files, write the rows. `in_process` starts no Spark where nobody's own code needs one."""
+    if job.transform is None:
+        settled = _settled(job, ingest)
+        if not RowChecks(job.checks, _schema(job), job.table).needs_spark:
+            done = _here(settled) if in_process else _on_spark(settled, session(), job, tick)
+            return ingested(done, settled.writing.schema)
+    return _through_spark(job, ingest, session(), tick)
+
+
+def _schema(job: IngestJob) -> pa.Schema:
+    columns = [pa.field(column.name, arrow_type(column.type)) for column in job.columns]
+    return pa.schema([*columns, pa.field(SOURCE, pa.int64())])
+
+
+def _settled(job: IngestJob, ingest: Ingest) -> Ingest:
+    """With what follows from the schema."""
+    schema = _schema(job)
+    data = pa.schema([field for field in schema if field.name != SOURCE])
+    width = bucket_width(data, job.order_by, job.bucket_size, table=job.table)
+    writing = replace(ingest.writing, schema=schema.serialize().to_pybytes(), bucket_size=width)
+    return replace(ingest, writing=writing)
+
+
+def _here(ingest: Ingest) -> list[TaskDone]:
+    return [read_and_write(ingest, task.number) for task in ingest.tasks]
+
+
+def _on_spark(ingest: Ingest, spark: Any, job: IngestJob, tick: Tick | None) -> list[TaskDone]:
+    from lading.spark.job_settings import reported
+    from lading.spark.tasks import spread
+
+    with reported(spark, tick):
+        answers = spread(
+            spark, partial(_answer, ingest), len(ingest.tasks), f"build {job.table}", table=job.table
+        )
+    return [_decoded(answer) for answer in answers]
+
+
+def _answer(ingest: Ingest, number: int) -> bytes:
+    return msgspec.msgpack.encode(read_and_write(ingest, number))
+
+
+def _decoded(answer: bytes) -> TaskDone:
+    return msgspec.msgpack.decode(answer, type=TaskDone)
+
+
+def _through_spark(job: IngestJob, ingest: Ingest, spark: Any, tick: Tick | None) -> Ingested:
+    from lading.spark.ingest import Frame
+    from lading.spark.ingest import ingest as through
+    from lading.spark.transform import refuse_foreign
+
+    places = job.transform is None
+    schema = frame_schema(ingest, places=places)
+    frame = Frame(
+        read=partial(_numbered, ingest, places),
+        schema=_ddl(ingest, places=places),
+        names=tuple(schema.names),
+        tasks=len(ingest.tasks),
+        note=NOTE,
+        places=tuple(PLACE.names) if places else (),
+    )
+    out, read, written = through(spark, job, frame, partial(_write, ingest, places), tick)
+    found = ingested([_decoded(one) for one in (*read, *written)], out.schema)
+    held = (source for member in found.members for source, _ in member.sources)
+    refuse_foreign(job, held, found.tally.rows, found.unkeyed)
+    return found
+
+
+def _numbered(ingest: Ingest, places: bool, number: int) -> Batches:
+    return read_rows(ingest, number, places=places)
+
+
+def _write(ingest: Ingest, places: bool, batches: Batches, out: Output) -> bytes:
+    writing = replace(ingest.writing, schema=out.schema, bucket_size=out.width)
+    done = write_rows(batches, replace(ingest, writing=writing), places=places, bits=out.bits)
+    return msgspec.msgpack.encode(done)
+
+
+def _ddl(ingest: Ingest, *, places: bool) -> str:
+    """The types of what reading tasks give Spark, under names that it can't trip over."""
+    kinds = [column.type for column in ingest.columns] + ["bigint"]
+    kinds += ["bigint", "bigint", "bigint", "string"] if places else []
+    return ", ".join(f"c{number} {kind}" for number, kind in enumerate([*kinds, "binary"]))
