@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -93,9 +94,24 @@ def summed(tallies: Iterable[CheckTally]) -> CheckTally:
 
 
 def _texts(rows: pa.RecordBatch) -> Iterator[tuple[int, str]]:
-    for row in rows.to_pylist():
-        source = int(row.pop(SOURCE))
-        yield source, json.dumps(row, default=str, ensure_ascii=False)
+    return zip(rows.column(SOURCE).to_pylist(), rows_as_json(rows), strict=True)
+
+
+def rows_as_json(rows: pa.RecordBatch) -> list[str]:
+    """For people; `_source` is none of their columns."""
+    names = [name for name in rows.schema.names if name != SOURCE]
+    columns = [_shown(rows.column(name)) for name in names]
+    return [
+        json.dumps(dict(zip(names, values, strict=True)), default=str, ensure_ascii=False)
+        for values in zip(*columns, strict=True)
+    ]
+
+
+def _shown(column: pa.Array) -> list[Any]:
+    try:
+        return list(column.to_pylist())
+    except (ValueError, OverflowError):  # Python's dates end with the year 9999
+        return [str(value) for value in column.cast(pa.string()).to_pylist()]
 
 
 def _counts(source: np.ndarray) -> dict[int, int]:

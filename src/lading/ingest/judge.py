@@ -6,7 +6,6 @@ small: counts by source, and the first row of each kind of fault.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from lading.checks.rows import RowChecks
-from lading.checks.tally import CheckSpec, Tallying
+from lading.checks.tally import CheckSpec, Tallying, rows_as_json
 from lading.layout.table import SOURCE
 from lading.model import BadRow, CheckTally, Place
 from lading.parts.aside import write_aside
@@ -70,9 +69,7 @@ def as_text(batch: pa.RecordBatch) -> Callable[[Sequence[int]], list[str]]:
     """The rows of a batch as JSON, for those that are no record of a file any more."""
 
     def texts(places: Sequence[int]) -> list[str]:
-        names = [name for name in batch.schema.names if name != SOURCE]
-        rows = batch.select(names).take(pa.array(places, pa.int64())).to_pylist()
-        return [json.dumps(row, default=str, ensure_ascii=False) for row in rows]
+        return rows_as_json(batch.take(pa.array(places, pa.int64())))
 
     return texts
 
