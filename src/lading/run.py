@@ -27,7 +27,7 @@ from lading.ingest.read import FilesRead, read_files
 from lading.ingest.record import record_sources, write_table_manifest
 from lading.ingest.release import Released, finish, release, release_of_nothing
 from lading.ingest.schema import extend_evidence
-from lading.ingest.table_run import TableRun, new_run_id
+from lading.ingest.table_run import TableRun, at_work, new_run_id
 from lading.log.table import Table
 from lading.model import CheckResult, Commit, FoundFile
 from lading.serve.shard import output_of, refuse_unservable
@@ -213,14 +213,15 @@ def _change_rows(run: TableRun) -> _Done:
 
 def _read_and_commit(run: TableRun) -> tuple[Commit, FilesRead, tuple[FoundFile, ...]]:
     try:
-        run.watch.phase(run.name, "prepare")
-        prepared = prepare(run, run.plan.read)
-        refuse_unservable(run.cfg, prepared.columns)
-        run.watch.phase(run.name, "ingest")
-        read = read_files(run, prepared)
-        read = replace(read, notes=drift_notes(run, prepared, read.ingested))
-        run.watch.phase(run.name, "commit")
-        commit, moved = commit_rows(run, prepared, read)
+        with at_work(run):
+            run.watch.phase(run.name, "prepare")
+            prepared = prepare(run, run.plan.read)
+            refuse_unservable(run.cfg, prepared.columns)
+            run.watch.phase(run.name, "ingest")
+            read = read_files(run, prepared)
+            read = replace(read, notes=drift_notes(run, prepared, read.ingested))
+            run.watch.phase(run.name, "commit")
+            commit, moved = commit_rows(run, prepared, read)
     except CommitUnknown:
         raise  # the commit may have been made: nothing that it refers to may go
     except Exception as error:

@@ -226,7 +226,9 @@ class _Values:
             return number
 
     def _unlike(self, text: str) -> ConfigError:
-        what = f"{text!r} can't be compared with {self._check.columns[0]!r}, which is {from_arrow(self._type)}"
+        what = (
+            f"{text!r} can't be compared with {self._check.columns[0]!r}, which is {from_arrow(self._type)}"
+        )
         return _wrong(self._check, self._table, what, "write a value of that type")
 
 

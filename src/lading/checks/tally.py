@@ -70,7 +70,8 @@ class Tallying:
             if len(shown) < _SAMPLE:
                 few = batch.take(pa.array(np.flatnonzero(hit)[: _SAMPLE - len(shown)]))
                 self.tally.sample[name] = (*shown, *_texts(few))
-        return bits & self._rejecting(source)
+        rejecting: np.ndarray = bits & self._rejecting(source)
+        return rejecting
 
     def _rejecting(self, source: np.ndarray) -> np.ndarray:
         """The checks that reject rows, for each row's source."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from lading.ingest.task import (
     write_rows,
 )
 from lading.layout.table import SOURCE
-from lading.model import IngestJob, StartSpark
+from lading.model import Check, IngestJob, StartSpark
 from lading.parts.buckets import bucket_width
 
 if TYPE_CHECKING:
@@ -97,7 +97,11 @@ def _through_spark(job: IngestJob, ingest: Ingest, spark: Any, tick: Tick | None
         note=NOTE,
         places=tuple(PLACE.names) if places else (),
     )
-    out, read, written = through(spark, job, frame, partial(_write, ingest, places), tick)
+
+    def checks(rows: pa.Schema) -> Mapping[int, Check]:
+        return RowChecks(job.checks, rows, job.table).needs_spark
+
+    out, read, written = through(spark, job, frame, partial(_write, ingest, places), checks, tick)
     found = ingested([_decoded(one) for one in (*read, *written)], out.schema)
     held = (source for member in found.members for source, _ in member.sources)
     refuse_foreign(job, held, found.tally.rows, found.unkeyed)

@@ -154,7 +154,8 @@ class Judge:
             self.first_unkeyed = places.rows(source, where[:1], self._order_by, reason)
         if self._aside is not None:
             self._aside.add(places.rows(source, where, self._order_by, reason))
-        return ~missing
+        there: np.ndarray = ~missing
+        return there
 
     def _checked(
         self,
@@ -176,7 +177,8 @@ class Judge:
                 self.failing[number] = FailingRow(number, start, row)
         if self._aside is not None:
             self._set_aside(source, rejecting, places)
-        return rejecting == 0
+        fine: np.ndarray = rejecting == 0
+        return fine
 
     def _set_aside(self, source: np.ndarray, rejecting: np.ndarray, places: Places) -> None:
         assert self._aside is not None

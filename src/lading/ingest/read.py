@@ -74,7 +74,7 @@ class _Read:
         if not self.job.quarantine or (self.job.per == "table" and found.unkeyed):
             self._refuse_bad(found)
             self._refuse_failing(found, checks)
-            rejected = {}
+            rejected: dict[int, Rejected] = {}
         else:
             found, rejected = self._with_bad_aside(found, whole)
         written |= _buckets(found.members)

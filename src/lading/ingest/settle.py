@@ -7,15 +7,16 @@ from collections.abc import Sequence
 
 from lading.ingest.table_run import TableRun
 from lading.model import IngestJob, Member
-from lading.parts.fold import FoldSpec, fold_parts, plan_overlaps
+from lading.parts.fold import FoldSpec, fold_parts
 from lading.parts.footer import Origin
+from lading.parts.overlap import plan_overlaps
 
 _HERE = 8 << 20  # bytes of parts that are folded sooner than a task is started
 
 
 def settled(run: TableRun, job: IngestJob, members: Sequence[Member], schema: bytes) -> tuple[Member, ...]:
     """The parts of a run, disjoint by their keys within each bucket."""
-    folds = plan_overlaps(members) if job.order_by is not None else []
+    folds = plan_overlaps(members, job.table_dir, job.order_by) if job.order_by is not None else []
     if not folds:
         return tuple(members)
     run.watch.phase(run.name, "fold")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 from lading.config.project import Config, TableConfig
 from lading.ingest.ledger import Ledger
 from lading.ingest.plan import TablePlan
+from lading.layout.beside import lock_of
+from lading.layout.project import AT_WORK, work_folder
 from lading.log.table import Table
 from lading.model import Column, FoundFile, StartSpark
 from lading.sources.fingerprint import unmoved
 from lading.sources.manifest import SourceManifest
 from lading.sources.objects import Objects
+from lading.storage.folder import locked
 from lading.watch import Watch
 
 if TYPE_CHECKING:
@@ -34,6 +38,17 @@ def new_run_id() -> str:
 
 def now_text() -> str:
     return datetime.now(UTC).isoformat()
+
+
+@contextmanager
+def at_work(run: TableRun) -> Iterator[None]:
+    """Others can tell meanwhile that copies of this table's files in the cache are being read."""
+    lock = run.config.cache / AT_WORK / lock_of(work_folder(run.run_id, run.name))
+    try:
+        with locked(lock):
+            yield
+    finally:
+        lock.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, slots=True)

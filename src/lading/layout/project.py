@@ -14,6 +14,7 @@ CACHE = ".lading_cache"
 ARCHIVES = "archives"  # a folder an archive: see `made_folder`
 PREPROCESSED = "preprocess"  # a folder a table, and the same in each
 OBJECTS = "objects"  # a folder a table
+AT_WORK = "at_work"  # a lock a run and table: see `work_folder`
 VERIFY = "verify"  # a folder a run and table: see `work_folder`
 CHECKPOINT_COPIES = "checkpoints"
 SHARD_COPIES = "shards"

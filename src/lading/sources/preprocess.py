@@ -217,9 +217,7 @@ def _outputs(task: ScriptTask, fresh: Path) -> list[ExtractedFile]:
                 safe_name(relative)
             except BadName as problem:
                 raise _failed(task, f"it wrote a file whose name {relative!r} {problem}") from None
-            found.append(
-                ExtractedFile(relative, stat.st_size, time_ns(stat), digest(path, utf8=False).sha256)
-            )
+            found.append(ExtractedFile(relative, stat.st_size, time_ns(stat), digest(path).sha256))
     return found
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -22,15 +22,15 @@ from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 
 from lading.errors import LadingError, TransformError
 from lading.layout.table import SOURCE
-from lading.model import IngestJob
+from lading.model import Check, IngestJob
 from lading.parts.buckets import bucket_width
 from lading.spark.arrow_types import arrow_schema
 from lading.spark.buckets import bucket_column
 from lading.spark.failures import Py4JError, failure_of, raise_interrupt, worker_failure
 from lading.spark.job_settings import held_settings, ingest_settings, reported
-from lading.spark.row_checks import spark_bits
 from lading.spark.session import quiet_pandas
 from lading.spark.sql import quoted
+from lading.spark.sql_checks import spark_bits
 from lading.spark.transform import transformed
 
 _PER_TASK = 64 << 20  # input bytes a task that writes parts of its own
@@ -68,9 +68,11 @@ def ingest(
     job: IngestJob,
     frame: Frame,
     write: Callable[[Batches, Output], bytes],
+    checks: Callable[[pa.Schema], Mapping[int, Check]],
     tick: Callable[[str], None] | None = None,
 ) -> tuple[Output, list[bytes], list[bytes]]:
-    """Read, transform, check, spread and write; what the reading and the writing tasks have to tell."""
+    """Read, transform, check, spread and write; what the reading and the writing tasks have to tell. `checks`
+    are those that only Spark can make, by their bits."""
     notes = _Notes(_read(spark, frame), frame.note)
     rows = notes.rows
     if job.transform is not None:
@@ -79,7 +81,7 @@ def ingest(
     schema = arrow_schema(data.schema)
     of = "the transform's result" if job.transform else "the schema"
     width = bucket_width(_without_source(schema), job.order_by, job.bucket_size, table=job.table, of=of)
-    failed = spark_bits(spark, data, job.row_checks, job.table)
+    failed = spark_bits(spark, data, checks(schema), job.table)
     out = Output(schema.serialize().to_pybytes(), width, failed is not None)
     if failed is not None:
         rows = rows.withColumn(f"__lading_bits_{uuid4().hex}", failed)

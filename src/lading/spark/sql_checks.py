@@ -17,8 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 from lading.errors import ConfigError
 from lading.model import Check
 from lading.spark.failures import Py4JError, raise_interrupt, said_first
-from lading.spark.read.values import quoted
-from lading.spark.sql import condition
+from lading.spark.sql import condition, quoted
 
 
 def spark_bits(

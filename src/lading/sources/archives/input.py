@@ -54,7 +54,7 @@ class Input:
     @cached_property
     def sha256(self) -> str:
         if len(self.files) == 1:
-            return digest(self.files[0].path, utf8=False).sha256
+            return digest(self.files[0].path).sha256
         digests = digest_all(self.files)
         text = "\n".join(f"{digests[key].sha256} {key}" for key in sorted(digests))
         return hashlib.sha256(text.encode()).hexdigest()
