@@ -73,7 +73,7 @@ class ParquetReader:
     def _batch_rows(self, group: Any, places: list[int]) -> int:
         unpacked = sum(group.column(place).total_uncompressed_size for place in places)
         a_row = max(1, unpacked // max(1, group.num_rows))
-        return max(1, min(_ROWS, self.block // a_row))
+        return int(max(1, min(_ROWS, self.block // a_row)))
 
     def _bounded(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """A long text that stands in the file once, and in many rows, is many long texts in memory."""

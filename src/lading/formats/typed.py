@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -123,7 +124,7 @@ def _fit(spec: ReadSpec, batch: pa.RecordBatch, before: int) -> Rows:
         try:
             made[column.name] = _cast(values, kind)
         except pa.ArrowInvalid:
-            for place in misfits(values, lambda some, kind=kind: _cast(some, kind)):
+            for place in misfits(values, partial(_cast, target=kind)):
                 faults.setdefault(place, (column.name, _reason(values, place, column)))
     places = np.setdiff1d(np.arange(batch.num_rows), np.fromiter(faults, np.int64, len(faults)))
     if len(made) < len(here):
