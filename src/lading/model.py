@@ -29,7 +29,7 @@ Verdict = Literal["new", "changed", "touched", "unchanged", "vanished", "failed"
 Severity = Literal["error", "warn"]
 StartSpark = Callable[[], Any]  # starts Spark, or gives the session that is there
 OnBad = Literal["fail", "quarantine"]
-Format = Literal["csv", "tsv", "json", "parquet", "fixed_width"]
+Format = Literal["csv", "tsv", "json", "parquet", "orc", "avro", "excel", "fixed_width"]
 Drift = Literal["strict", "evolve", "ignore_new"]
 DELIMITERS = {"csv": ",", "tsv": "\t"}  # of the formats that are delimited text, unless `delimiter` is given
 

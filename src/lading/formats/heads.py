@@ -163,34 +163,10 @@ def delimited_header(path: str, read_options: Mapping[str, Any], fmt: Format) ->
 
 def parquet_columns(path: str) -> dict[str, str]:
     """Names and Spark types from the footer."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    from lading.formats.parquet import columns
+    from lading.formats.source_file import SourceFile
 
-    from lading.formats.parquet_types import from_arrow
-
-    try:
-        schema = pq.read_schema(path)
-    except (pa.ArrowException, OSError) as error:
-        raise SourceError(
-            f"{path} can't be read as Parquet: {error}",
-            hint="check that the file is complete and that the table's `format` is right",
-            file=path,
-        ) from error
-    columns: dict[str, str] = {}
-    for field in schema:
-        if field.name in columns:
-            raise SourceError(
-                f"{path} has two columns named {field.name!r}", hint="rename one of them", file=path
-            )
-        try:
-            columns[field.name] = from_arrow(field.type)
-        except ValueError as error:
-            raise SourceError(
-                f"{path}: column {field.name!r} can't be read: {error}",
-                hint="write it with another type; timestamps may have microseconds, decimals up to 38 digits",
-                file=path,
-            ) from error
-    return columns
+    return columns(SourceFile(path, path, 0))
 
 
 def _first_record(text: io.TextIOWrapper, dialect: Dialect) -> FirstRecord | None:

@@ -14,6 +14,9 @@ _MODULES: dict[Format, str] = {
     "tsv": "csv",
     "json": "json",
     "parquet": "parquet",
+    "orc": "orc",
+    "avro": "avro",
+    "excel": "excel",
     "fixed_width": "fixed_width",
 }
 
