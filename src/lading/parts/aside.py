@@ -7,6 +7,7 @@ of each piece; `joined` makes one of them, with the numbers that hold for the wh
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -66,6 +67,7 @@ def _moved(piece: AsidePiece, table_dir: Place) -> Iterator[pa.Table]:
 
 def _written(tables: Iterator[pa.Table], table_dir: Place, origin: Origin) -> Member | None:
     writer: PartWriter | None = None
+    origin = replace(origin, order_by=None)
     try:
         for table in tables:
             writer = writer or PartWriter(table_dir, 0, ASIDE, origin, path=quarantine_path(origin.run_id))
