@@ -14,7 +14,7 @@ from lading.parts import cut as cutting
 from lading.parts.cut import Limits
 from lading.parts.footer import Origin
 from lading.parts.sort import TIE
-from lading.parts.task import TaskSpec, decoded, write_parts
+from lading.parts.task import TaskSpec, written
 
 MB = 1 << 20
 ROWS = 3000
@@ -68,8 +68,7 @@ def write(folder, table, *, memory=512 * MB, limits=None, bucket_size=None, orde
         memory,
         limits or Limits(),
     )
-    results = write_parts(iter(table.to_batches(max_chunksize=170)), spec)
-    return [decoded(value.as_py()) for batch in results for value in batch.column(0)]
+    return written(iter(table.to_batches(max_chunksize=170)), spec)
 
 
 def read(folder, members):

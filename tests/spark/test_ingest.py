@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from datetime import date, datetime
 from pathlib import Path
@@ -10,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lading.errors import ConfigError, PipelineError, TransformError
+from lading.errors import ConfigError, TransformError
+from lading.ingest.execute import execute
 
 MB = 1 << 20
 
@@ -136,9 +138,9 @@ def test_a_task_with_little_memory_writes_the_same_rows_in_the_same_order(shop):
             "k bigint; a bigint; b string",
             order_by="k",
             bucket_size=50,
-            spark={"spark.lading.task.memory": memory},
+            memory=memory,
         )
-        for memory in ("20000", str(512 * MB))
+        for memory in (20_000, 512 * MB)
     ]
     assert shop.table(done[0]).num_rows == 5000
     assert shop.table(done[0]).equals(shop.table(done[1]))
@@ -260,23 +262,31 @@ def test_an_order_column_that_is_not_there_is_a_config_error(shop):
 
 
 def test_progress_is_told_while_spark_works(shop):
-    from lading.spark.ingest import ingest
-
+    files = shop.csv("k\n1\n2\n")
     slow = shop.transform(
         "import time\n@F.udf('bigint')\ndef slow(k):\n    time.sleep(1.5)\n    return k\n"
         'return df.withColumn("k", slow("k"))'
     )
     told: list[str] = []
-    done = ingest(shop.spark, shop.job(shop.csv("k\n1\n2\n"), "k bigint", transform=slow), told.append)
+    job = shop.job(files, "k bigint", transform=slow)
+    done = execute(job, shop.plan(job, files), lambda: shop.spark, in_process=False, tick=told.append)
     assert shop.table(done).num_rows == 2
     assert any("tasks" in text for text in told)
 
 
-def test_a_file_that_spark_cannot_read_is_named(shop):
-    group = shop.stage({1: b"not parquet at all"}, ext="parquet")
-    with pytest.raises(PipelineError) as raised:
-        shop.ingest([group], "k bigint", format="parquet")
-    assert raised.value.file.endswith("/_the file 1")
+def test_a_file_that_cannot_be_read_is_told_of_and_the_others_are_read(shop):
+    good = pa.table({"k": [1, 2]})
+    path = shop.folder / "good.parquet"
+    pq.write_table(good, path)
+    files = [
+        shop.stage({1: b"not parquet at all"}, ext="parquet"),
+        shop.stage({2: path.read_bytes()}, ext="parquet"),
+    ]
+    done = shop.ingest(files, "k bigint", format="parquet", quarantine=True)
+    assert "_the file 1.parquet" in done.files[1].refused.message
+    assert done.files[1].sha256 == hashlib.sha256(b"not parquet at all").hexdigest()
+    assert done.files[2].refused is None
+    assert shop.table(done).num_rows == 2
 
 
 def test_values_before_1582_and_beyond_year_9999_survive(shop):

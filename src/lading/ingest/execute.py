@@ -95,6 +95,7 @@ def _through_spark(job: IngestJob, ingest: Ingest, spark: Any, tick: Tick | None
         names=tuple(schema.names),
         tasks=len(ingest.tasks),
         note=NOTE,
+        whole=partial(_of_all, len(ingest.tasks)),
         places=tuple(PLACE.names) if places else (),
     )
 
@@ -106,6 +107,10 @@ def _through_spark(job: IngestJob, ingest: Ingest, spark: Any, tick: Tick | None
     held = (source for member in found.members for source, _ in member.sources)
     refuse_foreign(job, held, found.tally.rows, found.unkeyed)
     return found
+
+
+def _of_all(tasks: int, notes: list[bytes]) -> bool:
+    return {_decoded(note).task for note in notes} >= set(range(tasks))
 
 
 def _numbered(ingest: Ingest, places: bool, number: int) -> Batches:

@@ -51,6 +51,7 @@ class Frame:
     names: tuple[str, ...]  # of its columns
     tasks: int
     note: str
+    whole: Callable[[list[bytes]], bool]  # whether these are the notes of all tasks
     places: tuple[str, ...] = ()  # what a row brings along that isn't the table's
 
 
@@ -88,7 +89,7 @@ def ingest(
     try:
         with reported(spark, tick), held_settings(spark, ingest_settings(job)):
             told = _written(_spread(spark, job, rows, width), write, out)
-            return out, notes.arrived(), told
+            return out, notes.arrived(frame.whole), told
     except (PySparkException, Py4JError) as error:
         raise_interrupt(error)
         raise explained(error, job) from error
@@ -119,15 +120,16 @@ class _Notes:
         self._observation = Observation(f"lading-{uuid4().hex}")
         self.rows = frame.observe(self._observation, self._notes).where(F.col(note).isNull()).drop(note)
 
-    def arrived(self) -> list[bytes]:
-        """Call it when the job that read the rows is done. Spark may have optimised them away (a transform
-        that keeps nothing, a join with an empty side): only then they are asked for by a job of its own."""
+    def arrived(self, whole: Callable[[list[bytes]], bool]) -> list[bytes]:
+        """Call it when the job that read the rows is done. Spark may have left some of them unread (a
+        transform that keeps nothing, a limit, a join with an empty side): only then they are asked for by a
+        job of its own."""
         found = self._observed()
-        if found is None:
-            found = self._frame.agg(self._notes).collect()[0]["notes"]
-        return [bytes(note) for note in found]
+        if not whole(found):
+            found = [bytes(note) for note in self._frame.agg(self._notes).collect()[0]["notes"]]
+        return found
 
-    def _observed(self) -> list[Any] | None:
+    def _observed(self) -> list[bytes]:
         found: list[dict[str, Any]] = []
 
         def ask() -> None:
@@ -139,7 +141,7 @@ class _Notes:
         asking = threading.Thread(target=ask, daemon=True)  # older Sparks wait forever in that case
         asking.start()
         asking.join(_PATIENCE)
-        return found[0].get("notes") if found else None
+        return [bytes(note) for note in found[0].get("notes") or ()] if found else []
 
 
 def _with_source(frame: DataFrame) -> DataFrame:
