@@ -1,4 +1,4 @@
-"""`date_format` and `timestamp_format`: Java's date patterns, as a regular expression and what its groups mean.
+"""`date_format` and `timestamp_format`: Java's date patterns, as regular expressions.
 
 Spark's users know these patterns. What a text says has to be found without Spark, so the letters that people
 use are translated here; a pattern with any other is refused when the config is read.

@@ -61,7 +61,8 @@ def _days(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> np.ndarray:
     era = y // 400
     of_era = y - era * 400
     of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
-    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+    days: np.ndarray = era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+    return days
 
 
 _Read = Callable[[pa.Array], pa.Array]
@@ -149,4 +150,5 @@ def _offset(text: pa.Array) -> pa.Array:
 
 
 def _numpy(mask: pa.Array) -> np.ndarray:
-    return mask.to_numpy(zero_copy_only=False)
+    array: np.ndarray = mask.to_numpy(zero_copy_only=False)
+    return array

@@ -138,7 +138,8 @@ class Texts:
         def fit(pattern: DatePattern, found: Moments) -> np.ndarray:
             if not inferred:
                 return found.there
-            return found.there & (found.zoned == zoned) & pattern.is_full
+            fit: np.ndarray = found.there & (found.zoned == zoned) & pattern.is_full
+            return fit
 
         def made(found: Moments, where: np.ndarray) -> pa.Array:
             return found.timestamps(where, target)
@@ -148,11 +149,15 @@ class Texts:
         dates = "a pattern" if self.dates else None
         shape = whole(plain_timestamp_shape(dtype, date_format=dates) if inferred else timestamp_shape(dtype))
         careful = _by([_ISO_TIMES], target, fit, made)
-        return _Rule(
-            shape,
-            _cast_if(shape, target),  # which takes texts that all have a zone, or all have none
-            lambda texts: careful(_where(shape, texts)),
-        )
+
+        def quick(texts: pa.Array) -> pa.Array | None:
+            if not matches(shape, texts):
+                return None
+            values = _cast(texts, target)  # which takes texts that all have a zone, or all have none
+            bare = _cast(texts, pa.timestamp("us")) if values is None and zoned else None
+            return values if bare is None else bare.view(target)
+
+        return _Rule(shape, quick, lambda texts: careful(_where(shape, texts)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +268,7 @@ def _decimals(target: pa.DataType, mark: str) -> _Rule:
 
     def careful(texts: pa.Array) -> pa.Array:
         bare = _pointed(_where("[0-9]", _where(shape, texts)), mark)
-        bare = pc.replace_substring_regex(bare, r"\A([+-]?)0+([0-9.])", r"\1\2")
+        bare = pc.replace_substring_regex(bare, r"\A([+-]?)0+([0-9])", r"\1\2")
         bare = pc.replace_substring_regex(bare, rf"(\.[0-9]{{{after}}})0+\z", r"\1")
         return pc.cast(bare, target)
 
@@ -286,9 +291,9 @@ def _by(
     def careful(texts: pa.Array) -> pa.Array:
         values = pa.nulls(len(texts), target)
         for pattern in patterns:
-            if values.null_count == texts.null_count and len(texts) != values.null_count:
-                break
             left = pc.if_else(pc.is_null(values), texts, pa.scalar(None, texts.type))
+            if left.null_count == len(left):
+                break
             found = moments(left, pattern)
             values = pc.coalesce(values, made(found, fit(pattern, found)))
         return values

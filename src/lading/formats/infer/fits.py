@@ -1,4 +1,4 @@
-"""Whether the values of a column can be read as the type that is pinned for it: asked of the reader's rules."""
+"""Whether the values of a column can be read as the type that is pinned for it, by the reader's rules."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ NULL = "null"  # nothing seen
 LONG = "bigint beyond double"
 
 _SAMPLE = 64
+_ISO = Texts(empty_is_null=False)
 
 
 def spark_type(kind: str) -> str:
@@ -33,7 +34,7 @@ def spark_type(kind: str) -> str:
 class Kinds:
     """Classifies and joins, under the table's own date and timestamp formats if it has any."""
 
-    texts: Texts = Texts(empty_is_null=False)
+    texts: Texts = _ISO
 
     @classmethod
     def of(cls, read_options: Mapping[str, Any]) -> Kinds:
