@@ -276,6 +276,16 @@ def test_a_thousand_commits_are_opened_by_decoding_few_and_pruned_by_decoding_wh
     assert not opened.state.candidates(bind(parse("status = 3"), SCHEMA)) and len(decoded) == 1
 
 
+def test_changes_are_counted_without_decoding_a_source(tmp_path, often, monkeypatch):
+    table = Table.create(tmp_path / "t", "t")
+    for number in range(10):
+        table.commit(commit(add=(member(number),), sources=(source(number), source(number + 100))))
+    monkeypatch.delattr(overlay_module, "_decode_sources")
+    state = Table.open(table.folder).state
+    assert state._sources[0] is not None, "an overlay has most of them"
+    assert (state.changes(), state.size()) == (30, 30)
+
+
 def test_an_overlay_is_not_synced_and_not_written_for_what_is_too_much(tmp_path, monkeypatch, often):
     synced: list[int] = []
     fsync = os.fsync

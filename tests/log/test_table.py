@@ -358,5 +358,21 @@ def test_a_checkpoint_is_due_when_there_is_much_to_decode_behind_the_last_one(ta
     assert [m.path for m in Table.open(table.folder).state.in_order_added()] == paths_of(table)
 
 
+def test_a_checkpoint_is_due_when_many_sources_were_read_or_retracted(table, monkeypatch):
+    monkeypatch.setattr(table_module, "CHECKPOINT_CHANGES", 4)
+
+    def due(name, **edits):
+        table.commit(commit(name, **edits))
+        return table.checkpoint_if_due()
+
+    def read(*numbers):
+        return {"sources": tuple(source(number) for number in numbers)}
+
+    assert not due("a", **read(1, 2, 3)) and due("b", **read(4))
+    assert not due("c", gone=(1, 2, 3)) and due("d", gone=(4,))
+    assert due("e", **read(*range(100))) and not due("f", **read(1, 2, 3, 4, 5)), "five are few of a hundred"
+    assert len(Table.open(table.folder).state.sources()) == 100
+
+
 def paths_of(table):
     return [m.path for m in table.state.in_order_added()]

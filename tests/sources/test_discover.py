@@ -207,6 +207,12 @@ def test_a_name_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     assert _keys(tmp_path, "*.txt") == []
 
 
+def test_a_folder_whose_name_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    os.mkdir(os.fsencode(tmp_path) + b"/caf\xe9")
+    with pytest.raises(SourceError, match="not valid UTF-8"):
+        discover(tmp_path, "**/*.csv", now_ns=NOW)
+
+
 def test_only_folders_that_can_match_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _tree(tmp_path, "a/x.csv", "b/x.csv", "a/deep/x.csv")
     listed = []

@@ -99,8 +99,13 @@ class TableState:
         return (self.base.count() if self.base else 0) - len(self.removed) + self._added_count()
 
     def changes(self) -> int:
-        """How many members differ from the checkpoint."""
-        return self._added_count() + len(self.removed)
+        """How many members and sources differ from the checkpoint; a source that was read twice may count
+        twice."""
+        return self._added_count() + len(self.removed) + self._read_count() + len(self.gone)
+
+    def size(self) -> int:
+        """How many members and sources there are, at most."""
+        return self.count() + (self.base.source_count() if self.base else 0) + self._read_count()
 
     def overlay(self, covered: Covered) -> Overlay:
         """What is laid over the base, to be written."""
@@ -231,6 +236,10 @@ class TableState:
     def _added_count(self) -> int:
         overlay, behind = self._members
         return len(behind) + (overlay.count() if overlay is not None else 0)
+
+    def _read_count(self) -> int:
+        overlay, behind = self._sources
+        return len(behind) + (overlay.source_count() if overlay is not None else 0)
 
     def _edit(self, commit: Commit) -> None:
         for path in commit.remove:

@@ -24,7 +24,7 @@ from lading.state.tables import StateMeta
 from lading.storage.place import Where, folder_of, place_of, storage_of
 
 CHECKPOINT_EVERY = 1000  # commits
-CHECKPOINT_CHANGES = 10_000  # members changed since, if that is a quarter of them or more
+CHECKPOINT_CHANGES = 10_000  # members and sources changed since, if that is a quarter of them or more
 OVERLAY_EVERY = 64  # commits that whoever opens the table has to decode, as a rule
 _OVERLAY_GROWTH = 16  # one in so many of the commits behind a checkpoint has to be new to its overlay
 _OVERLAY_MOST = 20_000  # members and sources, which are written whole each time
@@ -160,7 +160,7 @@ class Table:
         """Write one if opening the table would otherwise mean decoding much."""
         commits = self.state.sequence - self.checkpoint_sequence
         changes = self.state.changes()
-        many = changes >= CHECKPOINT_CHANGES and 4 * changes >= self.state.count()
+        many = changes >= CHECKPOINT_CHANGES and 4 * changes >= self.state.size()
         if commits < CHECKPOINT_EVERY and not many:
             return False
         self.checkpoint()
@@ -232,7 +232,7 @@ class Table:
         behind = self.state.sequence - self.checkpoint_sequence
         if self._trail is None or self._loose < max(OVERLAY_EVERY, behind // _OVERLAY_GROWTH):
             return
-        if self.state.changes() + len(self.state.read) + len(self.state.gone) > _OVERLAY_MOST:
+        if self.state.changes() > _OVERLAY_MOST:
             return
         with suppress(Exception):  # the commit is made: for want of an overlay it doesn't fail
             LogFile(self.folder).write_overlay(self.state.overlay(self._trail.covered()))

@@ -65,6 +65,7 @@ class _Walk:
         self._racy_after = now_ns - RACY_NS
         self._found: list[FoundFile] = []
         self._spots = Spots()
+        self._nameless: dict[frozenset[int], frozenset[int]] = {}  # states below those that take any name
 
     def files(self) -> list[FoundFile]:
         pending: list[_Folder] = [(self._top, "", self._closed({0}), (self._real_top,))]
@@ -80,9 +81,8 @@ class _Walk:
             # Opened once: its files are then asked about by their names, not by their whole paths.
             fd = os.open(folder, _TO_LIST)
             try:
-                spot = self._spots.folder(above[-1], os.fstat(fd).st_dev)
                 with os.scandir(fd) as entries:
-                    return self._take(entries, folder, prefix, states, above, spot)
+                    return self._take(entries, folder, prefix, states, above)
             finally:
                 os.close(fd)
         except OSError as error:
@@ -103,14 +103,14 @@ class _Walk:
         prefix: str,
         states: frozenset[int],
         above: tuple[str, ...],
-        spot: tuple[int, bool],
     ) -> list[_Folder]:
         matches = self._tests[self._last] if self._last in states else None
         folders: list[_Folder] = []
         found: list[FoundFile] = []
         # Locals, not attributes: this loop runs once a file.
-        take, racy_after, suffix = found.append, self._racy_after, self._suffix
-        here, inodes = spot
+        take, suffix = found.append, self._suffix
+        first, racy_after = FIRST_NS, self._racy_after
+        here: int | None = None
         root = folder if folder.endswith("/") else folder + "/"
         for entry in entries:
             name = entry.name
@@ -120,16 +120,18 @@ class _Walk:
                 if not name.isascii():
                     _check_name(root + name)
                 stat = entry.stat()
-                at = stat.st_mtime_ns
-                racy = at > racy_after
-                if racy or at < FIRST_NS:
+                at, racy = stat.st_mtime_ns, False
+                if not first <= at <= racy_after:
                     at, racy = time_ns(stat), True
+                if here is None:  # all files of a folder are taken to be on one device
+                    here, inodes = self._spots.folder(above[-1], stat.st_dev)
                 lies = here ^ stat.st_ino if inodes else here
                 take(FoundFile(prefix + name, root + name, stat.st_size, at, racy, None, None, lies))
             elif entry.is_dir(follow_symlinks=False):
                 below = self._below(states, name)
                 if below:
-                    _check_name(root + name)
+                    if not name.isascii():
+                        _check_name(root + name)
                     folders.append((root + name, f"{prefix}{name}/", below, (*above, f"{above[-1]}/{name}")))
             else:
                 folders += self._special(entry, root + name, prefix, states, above)
@@ -199,14 +201,22 @@ class _Walk:
 
     def _below(self, states: frozenset[int], name: str) -> frozenset[int]:
         """The states inside a folder of that name: empty when nothing there can match."""
+        if states in self._nameless:
+            return self._nameless[states]
         following = set()
+        asked = False
         for state in states:
             test = self._tests[state]
             if test is None:
                 following.add(state)
-            elif state < self._last and test(name):
-                following.add(state + 1)
-        return self._closed(following)
+            elif state < self._last:
+                asked = True
+                if test(name):
+                    following.add(state + 1)
+        below = self._closed(following)
+        if not asked:
+            self._nameless[states] = below
+        return below
 
     def _closed(self, states: set[int]) -> frozenset[int]:
         """`**` also matches no folder: with it, what follows it may come at once."""

@@ -80,25 +80,28 @@ class Spots:
 
     def __init__(self) -> None:
         self._types: dict[str, str] | None = None
+        self._devices: dict[int, tuple[str, bool]] = {}
 
     def folder(self, real: str, device: int) -> tuple[int, bool]:
         """The spot of a folder, and whether those of its files are told apart by it ^ inode."""
-        mounted = os.major(device) != 0
-        shown = f"{os.major(device)}:{os.minor(device)}"
-        folder = xxhash.xxh3_64_intdigest(
-            f"{real}\0{shown if mounted else ''}".encode(errors="surrogateescape")
-        )
-        return folder, not self._type(shown).startswith(_NO_INODES)
+        known = self._devices.get(device)
+        if known is None:
+            known = self._devices[device] = self._device(device)
+        shown, inodes = known
+        return xxhash.xxh3_64_intdigest(f"{real}\0{shown}".encode("utf-8", "surrogateescape")), inodes
 
     def file(self, real: str, stat: os.stat_result) -> int:
         """The spot of a single file."""
         folder, inodes = self.folder(os.path.dirname(real), stat.st_dev)
         return folder ^ stat.st_ino if inodes else folder
 
-    def _type(self, device: str) -> str:
+    def _device(self, device: int) -> tuple[str, bool]:
+        """What a spot says of it, which is nothing when it is numbered by mount; whether its inodes count."""
         if self._types is None:
             self._types = _file_systems()
-        return self._types.get(device, "")
+        shown = f"{os.major(device)}:{os.minor(device)}"
+        inodes = not self._types.get(shown, "").startswith(_NO_INODES)
+        return shown if os.major(device) else "", inodes
 
 
 def place_spot(url: str) -> int:

@@ -35,6 +35,7 @@ Read = dict[int, tuple[Source, int]]  # source -> (record, sequence)
 _encode = msgspec.msgpack.Encoder().encode
 _decode_member = msgspec.msgpack.Decoder(tuple[int, Member]).decode
 _decode_sources = msgspec.msgpack.Decoder(list[tuple[Source, int]]).decode
+_split_sources = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 
 
 class Covered(msgspec.Struct, frozen=True):
@@ -98,6 +99,11 @@ class Overlay(msgspec.Struct, frozen=True):
         """Every source that was read, decoded."""
         with _sound():
             return {pair[0].id: pair for pair in _decode_sources(self.read)}
+
+    def source_count(self) -> int:
+        """How many sources were read."""
+        with _sound():
+            return len(_split_sources(self.read))
 
     def candidates(self, where: Predicate) -> list[Member]:
         """Of the members added, those that a predicate can't rule out."""
