@@ -26,7 +26,9 @@ ROWS = pa.table(
         "tonnes": pa.array([1.5, math.nan, -1.0, None]),
         "port": pa.array(["oslo", "Oslo", "bergen!", None]),
         "day": pa.array([date(2024, 1, 1), date(2023, 12, 31), date(2024, 6, 30), None]),
-        "at": pa.array([datetime(2024, 1, 1, 10), datetime(2024, 1, 1, 9, 59, 59), datetime(2024, 2, 1), None]),
+        "at": pa.array(
+            [datetime(2024, 1, 1, 10), datetime(2024, 1, 1, 9, 59, 59), datetime(2024, 2, 1), None]
+        ),
         "ok": pa.array([True, False, True, None]),
         "price": pa.array([Decimal("1.50"), Decimal("9.99"), Decimal("10.00"), None], pa.decimal128(9, 2)),
         "small": pa.array([-128, 0, 127, None], pa.int8()),
@@ -132,8 +134,16 @@ def test_the_62nd_check_has_a_bit_too():
         (check("unique", "prt"), "t has no column 'prt'", "did you mean 'port'?"),
         (check("not_null", "_source"), "t has no column '_source'", "it has id, tonnes"),
         (check("pattern", "PORT", text="a"), "t has no column 'PORT'", "it has id"),
-        (check("range", "id", least="many"), "'many' can't be compared with 'id', which is bigint", "value of"),
-        (check("range", "day", least="soon"), "'soon' can't be compared with 'day', which is date", "value of"),
+        (
+            check("range", "id", least="many"),
+            "'many' can't be compared with 'id', which is bigint",
+            "value of",
+        ),
+        (
+            check("range", "day", least="soon"),
+            "'soon' can't be compared with 'day', which is date",
+            "value of",
+        ),
         (check("range", "day", most="today"), "'today' can't be compared with 'day', which is date", ""),
         (check("range", "at", most=" Now UTC"), "compared with 'at', which is timestamp_ntz", ""),
         (check("range", "zoned", most="10:00"), "compared with 'zoned', which is timestamp", ""),
@@ -264,7 +274,9 @@ def test_what_only_spark_can_evaluate_comes_with_the_rows(one):
 
 
 def test_nothing_is_left_to_spark_without_need():
-    checks = tuple(check("pattern", name, text=r"\w+ [^a-c]*$") for name in ("id", "port", "day", "ok", "price"))
+    checks = tuple(
+        check("pattern", name, text=r"\w+ [^a-c]*$") for name in ("id", "port", "day", "ok", "price")
+    )
     assert RowChecks(checks, ROWS.schema, "t").needs_spark == {}
 
 
