@@ -3,8 +3,8 @@
 A `pattern` of lading.yaml is Java's: that is what Spark matched it with. RE2 comes with Arrow and reads each
 character once, but some of what the two write alike is not alike: Java's `.` stops at five line ends, its
 `\\s` knows one blank more, its `(?i)` is about ASCII only. So an expression is read here and written again
-from plain sets of characters. What this file doesn't know for certain to be the same is left to Spark: to look
-around or back, possessive repetitions, `\\b`, sets within sets, whatever Java itself may refuse.
+from plain sets of characters. What isn't known for certain to be the same is left to Spark: to look around
+or back, possessive repetitions, `\\b`, sets within sets, whatever Java itself may refuse.
 """
 
 from __future__ import annotations
@@ -188,14 +188,16 @@ class _Translation:
         return _inverse(found) if negated else found
 
     def _member(self, first: bool) -> _Set:
+        bare = self._ahead("-")  # which is itself at either end, and elsewhere nobody knows
         low = self._one()
-        if low == ord("-") and not first and not self._ahead("]"):
+        if bare and not first and not self._ahead("]"):
             raise _Unknown
         if not self._ahead("-") or self._ahead("-]"):
             return low if isinstance(low, list) else self._cases(low, low)
         self._at += 1
+        bare = bare or self._ahead("-")
         high = self._one()
-        if isinstance(low, list) or isinstance(high, list) or low > high or ord("-") in (low, high):
+        if bare or isinstance(low, list) or isinstance(high, list) or low > high:
             raise _Unknown
         return self._cases(low, high)
 

@@ -2,7 +2,7 @@
 
 Spark takes more than ISO: `2024`, `2024-1-5`, `2024-01-01 10:00:00 Europe/Oslo`, years of seven digits, and
 behind a date whatever one likes. A check means the same whoever evaluates it, so all of that is taken here.
-Only a time without a date is not: it would be another moment tomorrow.
+Only `today`, `now` and a time without a date are not: they would be another moment tomorrow.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,6 @@ import pyarrow.compute as pc
 
 from lading.checks.java_patterns import re2_of_java
 from lading.checks.moments import date_text, days_of, micros_of
-from lading.config.sql import is_moment
 from lading.errors import ConfigError
 from lading.formats.typed import from_arrow
 from lading.layout.table import SOURCE
@@ -30,7 +30,7 @@ from lading.model import Check
 _LONGEST_NUMBER = 400  # digits before or behind the point
 _YEAR_0, _YEAR_10000 = -719_528, 2_932_897  # days: between them Arrow and Spark write dates alike
 
-_Column = pa.Array | pa.ChunkedArray
+_Column = Any  # pa.Array or pa.ChunkedArray: both are computed with alike
 _Fails = Callable[[_Column], _Column]  # true where a value fails; null and false where it doesn't
 
 
@@ -159,7 +159,7 @@ class _Values:
         elif last < 0:
             yield pc.is_valid
 
-    def _compare(self, compare: Callable[[_Column, pa.Scalar], _Column], value: object) -> _Fails:
+    def _compare(self, compare: Callable[[_Column, pa.Scalar], _Column], value: Any) -> _Fails:
         return partial(_compared, compare=compare, value=pa.scalar(value, self._compared()))
 
     def _compared(self) -> pa.DataType:
@@ -193,20 +193,19 @@ class _Values:
             return bool(abs(step) < 10**self._type.precision)
         return -(2**63) <= step < 2**63
 
-    def _literal(self, text: str) -> object:
+    def _literal(self, text: str) -> Any:
         """A value as one of the type to compare in; numbers with steps have a way of their own."""
-        found: object = None
+        found: Any = None
         if pa.types.is_string(self._type):
             found = text
         elif self._floating:
             found = self._float(text)
         elif pa.types.is_boolean(self._type):
             found = {"true": True, "false": False}.get(text.lower())
-        elif not is_moment(text):  # 'today' is another day tomorrow
-            if pa.types.is_date(self._type):
-                found = days_of(text)
-            elif pa.types.is_timestamp(self._type):
-                found = micros_of(text, zoned=self._type.tz is not None)
+        elif pa.types.is_date(self._type):
+            found = days_of(text)
+        elif pa.types.is_timestamp(self._type):
+            found = micros_of(text, zoned=self._type.tz is not None)
         if found is None:
             raise self._unlike(text)
         return found

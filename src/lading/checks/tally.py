@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lading.layout.table import SOURCE
 from lading.model import Check, CheckTally
@@ -116,8 +117,8 @@ def _shown(column: pa.Array) -> list[Any]:
 
 
 def _counts(source: np.ndarray) -> dict[int, int]:
-    values, counts = np.unique(source, return_counts=True)
-    return dict(zip(values.tolist(), counts.tolist(), strict=True))
+    found = pc.value_counts(pa.array(source))
+    return dict(zip(*(column.to_pylist() for column in found.flatten()), strict=True))
 
 
 def _add(total: dict[int, int], more: Mapping[int, int]) -> None:
