@@ -72,8 +72,12 @@ class Ingested:
 
 def ingested(done: Iterable[TaskDone], schema: bytes) -> Ingested:
     """A task that Spark ran twice, for a transform that uses its rows twice, counts once."""
-    seen: dict[int, TaskDone] = {}
-    told = [one for one in done if one.task < 0 or seen.setdefault(one.task, one) is one]
+    told = []
+    seen: set[int] = set()
+    for one in done:
+        if one.task < 0 or one.task not in seen:
+            told.append(one)
+            seen.add(one.task)
     pieces = _Pieces(read for one in told for read in one.reads)
     unkeyed: Counter[int] = Counter()
     for one in told:
