@@ -71,11 +71,14 @@ class _Read:
         digests = _digests(run, self.prepared, found)
         found, whole = self._without_refused(found)
         checks = row_results(run.cfg.checks, found.tally, self.by_id)
-        if not self.job.quarantine or (self.job.per == "table" and found.unkeyed):
-            self._refuse_bad(found)
+        rejected: dict[int, Rejected] = {}
+        if not self.job.quarantine:
+            self._refuse_bad(found.bad, found.bad_rows)
             self._refuse_failing(found, checks)
-            rejected: dict[int, Rejected] = {}
         else:
+            if self.job.per == "table":  # a row that no file gave can't be set aside with one
+                unkeyed = [row for row in found.bad if row.reason == no_key(self.job.order_by)]
+                self._refuse_bad(unkeyed, sum(found.unkeyed.values()))
             found, rejected = self._with_bad_aside(found, whole)
         written |= _buckets(found.members)
         found = replace(found, members=settled(run, self.job, found.members, found.schema))
@@ -180,12 +183,12 @@ class _Read:
             kept[source] = Rejected(member.rows, member.path)
         return kept
 
-    def _refuse_bad(self, found: Ingested) -> None:
-        """`on_bad: fail`: the table commits nothing; the error names file, line, column and text."""
-        bad = min(found.bad, key=lambda row: (self._key(row.source), row.record or 0), default=None)
+    def _refuse_bad(self, rows: Iterable[BadRow], count: int) -> None:
+        """`on_bad: fail`: the table commits nothing; the error names file, line, column and text. `rows` are
+        the first of the `count` bad ones."""
+        bad = min(rows, key=lambda row: (self._key(row.source), row.record or 0), default=None)
         if bad is None:
             return
-        count = found.bad_rows
         more = f" ({count_words(count - 1, 'more bad row')})" if count > 1 else ""
         column = f" in column {bad.column!r}" if bad.column else ""
         raise BadRows(
