@@ -64,7 +64,7 @@ def test_an_ingest_leaves_the_sessions_settings_as_they_were(shop):
 def test_for_few_rows_of_many_columns_little_is_compiled(shop):
     names = [f"c{number}" for number in range(150)]
     line = ",".join(["1"] * len(names))
-    group = shop.stage({1: f"{','.join(names)}\n{line}\n{line}\n"}, names)
+    group = shop.stage({1: f"{','.join(names)}\n{line}\n{line}\n"})
     columns = "; ".join(f"{name} int" for name in names)
     compiled = shop.spark._jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME()
     before = compiled.getCount()

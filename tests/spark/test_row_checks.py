@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from lading.spark.tally import rejecting
 
 from lading.errors import ConfigError
 from lading.model import Check, Threshold
-from lading.spark.tally import rejecting
 
 COLUMNS = "id bigint; tonnes double; port string; day date; at timestamp_ntz; ok boolean; price decimal(9,2)"
 HEADER = "id,tonnes,port,day,at,ok,price"
@@ -62,7 +62,7 @@ def test_counts_are_kept_by_file_and_failing_rows_are_left_out_under_quarantine(
     tolerant = check("sql", text="id != 4", threshold=Threshold(count=1))
     checks = (strict, warns, tolerant)
     assert rejecting(checks) == 1
-    groups = [shop.stage({7: "id\n1\n2\n3\n", 8: "id\n2\n2\n4\n", 9: "id\n4\n5\n"}, ["id"])]
+    groups = [shop.stage({7: "id\n1\n2\n3\n", 8: "id\n2\n2\n4\n", 9: "id\n4\n5\n"})]
     ingested = shop.ingest(groups, "id bigint", checks=checks, quarantine=True)
     assert sorted(r["id"] for r in shop.table(ingested).to_pylist()) == [1, 3, 4, 4, 5]
     assert ingested.tally.failed[strict.name] == {7: 1, 8: 2}

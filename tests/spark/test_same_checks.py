@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from lading.spark.row_checks import failed_checks
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 
@@ -21,7 +22,6 @@ from lading.checks.moments import days_of, micros_of
 from lading.checks.rows import RowChecks
 from lading.model import Check
 from lading.spark.arrow_types import arrow_schema
-from lading.spark.row_checks import failed_checks
 from lading.spark.sql_checks import spark_bits
 
 PICK = random.Random(20)

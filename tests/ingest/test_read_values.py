@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from lading.spark.read.values import Texts, literal
 
 from lading.errors import ConfigError
 from lading.formats.infer.fits import Fits
 from lading.formats.infer.kinds import Kinds
 from lading.model import Column
-from lading.spark.read.values import Texts, literal
 
 TEXTS = [
     "0", "1", "-1", "+1", "007", "127", "128", "-128", "-129", "32768", "2147483648",
