@@ -1,9 +1,9 @@
 """driver: what the driver has to do for ten times the bytes in the same number of files.
 
 Files are read, digested, checked and written by tasks; the driver lists them, hands them out, commits and
-publishes. So its work should grow with the number of files and not with what is in them. The figure is CPU time of
-the Python driver for a whole first run; Spark's workers are other processes, and the JVM is another one too. The
-floor is the same with a tenth of the bytes.
+publishes. So its work should grow with the number of files and not with what is in them. The figure is CPU
+time of the Python driver for a whole first run; Spark's workers are other processes, and the JVM is another
+one too. The floor is the same with a tenth of the bytes.
 """
 
 from __future__ import annotations
