@@ -15,14 +15,12 @@ from typing import Any
 from pyspark.errors import ArithmeticException, DateTimeException, NumberFormatException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
-from pyspark.sql import types as st
 
 from lading.errors import ConfigError, LadingError, PipelineError, TransformError
 from lading.layout.table import SOURCE
 from lading.model import BadRow, CheckTally, Ingested, IngestJob, Member
 from lading.parts.cut import Limits
 from lading.parts.footer import Origin
-from lading.parts.sort import TIE
 from lading.parts.task import RESULT, TaskSpec, decoded, write_parts
 from lading.spark.arrow_types import arrow_schema, is_nested
 from lading.spark.buckets import bucket_column, bucket_ticks
@@ -60,12 +58,11 @@ def ingest(spark: SparkSession, job: IngestJob, tick: Callable[[str], None] | No
     if job.order_by:
         keyed = _keyed(frame, job.order_by, sources=job.quarantine)
     failed = failed_checks(spark, frame, job)
-    tied = _with_tie(keyed.passed if keyed else frame)
+    passed = keyed.passed if keyed else frame
     spec = TaskSpec(
         table_dir=job.table_dir,
         origin=Origin(job.table_id, job.run_id, job.commit_id, job.order_by),
         schema=schema.serialize().to_pybytes(),
-        tie=TIE in tied.schema.names,
         bucket_size=width,
         memory=int(job.spark.get(MEMORY_SETTING, _MEMORY)),
         limits=Limits(),
@@ -74,7 +71,7 @@ def ingest(spark: SparkSession, job: IngestJob, tick: Callable[[str], None] | No
         return Ingested((), spec.schema, 0, ())
     try:
         with reported(spark, tick):
-            rows = tied if failed is None else tied.withColumn(FAILED, failed)
+            rows = passed if failed is None else passed.withColumn(FAILED, failed)
             with held_settings(spark, ingest_settings(job, spec.memory)):
                 members, tally = _written(_spread(spark, job, rows, width), spec, job)
             unread, unkeyed = readable.seen(), keyed.seen() if keyed else Seen(0, ())
@@ -133,19 +130,6 @@ def _keyed(frame: DataFrame, order_by: str, *, sources: bool) -> BadRowProbe:
     names = ", ".join(quoted(name) for name in frame.schema.names if name != SOURCE)
     missing = F.col(quoted(order_by)).isNull()
     return BadRowProbe(frame, F.expr(f"to_json(struct({names}))"), missing, sources=sources)
-
-
-def _with_tie(frame: DataFrame) -> DataFrame:
-    """Nested columns can't be sorted by, so a hash of them settles the order of otherwise equal rows."""
-    nested = [field for field in frame.schema if is_nested(field.dataType)]
-    if not nested:
-        return frame
-    hashed = [F.to_json(quoted(f.name)) if _has_map(f.dataType) else F.col(quoted(f.name)) for f in nested]
-    return frame.withColumn(TIE, F.xxhash64(*hashed))
-
-
-def _has_map(dtype: st.DataType) -> bool:
-    return "map<" in dtype.simpleString()  # Spark hashes no maps
 
 
 def _spread(spark: SparkSession, job: IngestJob, frame: DataFrame, width: int | None) -> DataFrame:
