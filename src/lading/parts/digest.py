@@ -35,8 +35,7 @@ def digests(table: pa.Table, columns: Sequence[str], rows: np.ndarray | None = N
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
-    whole = column.combine_chunks()
-    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
 
 
 def _of(array: pa.Array) -> np.ndarray:
