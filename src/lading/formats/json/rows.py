@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from lading.formats.arrow_types import arrow_schema
-from lading.formats.json.columns import Struct, node_of, summed
+from lading.formats.json.columns import Struct, may_be_parsed, node_of, summed
 from lading.formats.json.faults import (
     MISFIT,
     Fault,
@@ -167,7 +167,8 @@ class JsonReader:
             new = set(new_keys(record, self._root))
             if not isinstance(record, Pairs) or not new:
                 return None, False
-            if self._learned + len(new) <= _LEARNED:
+            learnable = all(may_be_parsed(name) for _, name in new)
+            if learnable and self._learned + len(new) <= _LEARNED:
                 self._learn(new)
                 return on_fresh_stack(self._decode, text), False
             blame = fault(text, self._root, self._columns, (), MISFIT)

@@ -14,7 +14,7 @@ LEVELS = 900  # of objects and lists in a record; more are not read
 
 _QUOTE, _BACKSLASH = ord('"'), ord("\\")
 _SEPARATOR = b"\0"  # no JSON value holds one
-_OPENS = np.zeros(256, np.int32)
+_OPENS = np.zeros(256, np.int8)
 _OPENS[[ord("["), ord("{")]], _OPENS[[ord("]"), ord("}")]] = 1, -1
 
 
@@ -50,7 +50,7 @@ def _escaped(data: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 def depths(text: bytes, places: np.ndarray, before: int = 0) -> np.ndarray:
     """How deep the text is nested right behind each of the places, which hold all its brackets."""
-    return np.cumsum(_OPENS[np.frombuffer(text, np.uint8)[places]]) + before
+    return before + np.cumsum(_OPENS[np.frombuffer(text, np.uint8)[places]], dtype=np.int32)
 
 
 def keys_in(texts: Sequence[bytes], expected: np.ndarray | None = None) -> np.ndarray:
