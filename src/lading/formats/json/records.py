@@ -22,6 +22,7 @@ from lading.formats.reader import WHOLE, Piece
 BLOCK = 4 << 20  # bytes of text that are read at once
 
 _SPACE = b" \t\r\n"
+_LONGEST = 1 << 30  # bytes of a record, whatever is allowed: Arrow's texts end at twice as many
 _SEEN = 1 << 18  # bytes of what is no record
 _NEVER_ENDS = "is not one JSON object: the document never ends"
 _MORE = "is not one JSON object: there is more text behind the document"
@@ -56,6 +57,7 @@ def records_of(
 ) -> Iterator[Records]:
     """`stream` begins a byte before the piece, or with it at the start of the file. A record of more than
     `longest` bytes raises BeyondBounds."""
+    longest = min(longest, _LONGEST)
     if multiline:
         return _document(stream, block, longest)
     return _lines(stream, piece, block, longest)

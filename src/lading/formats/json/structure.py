@@ -64,13 +64,9 @@ def keys_in(texts: Sequence[bytes], expected: np.ndarray | None = None) -> np.nd
     return np.bincount(np.searchsorted(ends, places), minlength=len(texts))
 
 
-def too_deep(texts: Sequence[bytes]) -> np.ndarray:
-    """The numbers of the texts that are nested more than `LEVELS` deep."""
-    joined = _SEPARATOR.join(texts)
-    opening = (np.frombuffer(joined, np.uint8) | 0x20) == ord("{")  # `[` as well
-    if np.count_nonzero(opening) < len(texts) + LEVELS:  # most have one each: none can have so many
-        return np.zeros(0, np.int64)
-    return np.array([at for at, text in enumerate(texts) if is_too_deep(text)], np.int64)
+def too_deep(texts: Sequence[bytes]) -> list[int]:
+    """The places of the texts that are nested more than `LEVELS` deep."""
+    return [at for at, text in enumerate(texts) if len(text) > 2 * LEVELS and is_too_deep(text)]
 
 
 def is_too_deep(text: bytes) -> bool:
