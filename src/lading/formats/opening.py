@@ -48,9 +48,13 @@ def open_plain(path: str) -> IO[bytes]:
     suffix = compression(path)
     if suffix is None:
         return open(path, "rb")
+    return unpacked(open(path, "rb"), suffix, os.path.getsize(path), limits_of(path))
+
+
+def limits_of(path: str) -> ArchiveLimits:
+    """The bounds within which it is read."""
     below = [folder for folder in tuple(_bounds) if path.startswith(folder)]
-    limits = _bounds[max(below, key=len)] if below else ArchiveLimits()
-    return unpacked(open(path, "rb"), suffix, os.path.getsize(path), limits)
+    return _bounds[max(below, key=len)] if below else ArchiveLimits()
 
 
 def unpacked(packed: IO[bytes], suffix: str, size: int, limits: ArchiveLimits) -> IO[bytes]:
