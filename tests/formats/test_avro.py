@@ -153,7 +153,10 @@ def test_a_type_with_a_name_is_used_again(tmp_path: Path) -> None:
         (schema_of(a=["null", "int", "string"]), r"column 'a' may hold values of several types \(\"int\" or"),
         (schema_of(a="null"), "column 'a' can hold nothing but null"),
         (schema_of(a=["null"]), "column 'a' can hold nothing but null"),
-        (schema_of(a=logical("int", "time-millis")), r"column 'a' can't be read: there is no type for time32"),
+        (
+            schema_of(a=logical("int", "time-millis")),
+            r"column 'a' can't be read: there is no type for time32",
+        ),
         (schema_of(a=logical("long", "timestamp-nanos")), "there is no type for timestamp"),
         (schema_of(a=logical("bytes", "decimal", precision=40)), "there is no type for decimal256"),
         (
@@ -281,7 +284,9 @@ def test_damage_is_an_error_not_rows(tmp_path: Path, blocks: list[bytes], codec:
     assert caught.value.file == "a.avro"
 
 
-@pytest.mark.parametrize("content", [b"", b"id,name\n", MAGIC, MAGIC + b"\xff" * 20, MAGIC + b"\x02\x7f", None])
+@pytest.mark.parametrize(
+    "content", [b"", b"id,name\n", MAGIC, MAGIC + b"\xff" * 20, MAGIC + b"\x02\x7f", None]
+)
 def test_what_is_no_avro_is_refused_by_name(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "a.avro"
     if content is not None:

@@ -94,7 +94,9 @@ def test_columns_come_in_any_order_and_drift_says_which(tmp_path: Path) -> None:
     path = write(tmp_path, {"b.c": ["x"], "a": pa.array([1], pa.int32()), "c": [1.5]})
     with pytest.raises(SchemaDrift, match="column 'c' is new"):
         read(spec_of("orc", "a bigint; b.c string"), path)
-    assert read(spec_of("orc", "a bigint; b.c string", drift="ignore_new"), path).rows == [{"a": 1, "b.c": "x"}]
+    assert read(spec_of("orc", "a bigint; b.c string", drift="ignore_new"), path).rows == [
+        {"a": 1, "b.c": "x"}
+    ]
     with pytest.raises(SchemaDrift, match="column 'd' is missing"):
         read(spec_of("orc", "a bigint; b.c string; c double; d date"), path)
     more = spec_of("orc", "a string; b.c string; c double; d date", drift="evolve")
@@ -139,7 +141,9 @@ def test_batches_are_as_small_as_rows_are_large(tmp_path: Path) -> None:
 
 
 @given(
-    st.lists(st.tuples(st.none() | st.integers(-(2**63), 2**63 - 1), st.none() | st.text(max_size=5)), max_size=60),
+    st.lists(
+        st.tuples(st.none() | st.integers(-(2**63), 2**63 - 1), st.none() | st.text(max_size=5)), max_size=60
+    ),
     st.sampled_from([1, 50, 1 << 20]),
 )
 @settings(max_examples=60, deadline=None)

@@ -73,11 +73,11 @@ class ExcelReader:
         return table.names if table.names is not None else tuple(column.name for column in self.spec.columns)
 
     def _ignored(self, file: SourceFile, names: Sequence[str]) -> tuple[str, ...]:
-        return check_columns(file.key, names, self.spec.columns, self.spec.name_columns, drift=self.spec.drift)
+        return check_columns(
+            file.key, names, self.spec.columns, self.spec.name_columns, drift=self.spec.drift
+        )
 
-    def _block(
-        self, table: Table, names: tuple[str, ...], rows: list[Row], before: int, lines: int
-    ) -> Rows:
+    def _block(self, table: Table, names: tuple[str, ...], rows: list[Row], before: int, lines: int) -> Rows:
         width = len(names)
         cells = [_padded(row.cells[table.left :], width) for row in rows]
         faults = {

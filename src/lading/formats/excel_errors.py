@@ -10,8 +10,8 @@ import posixpath
 import re
 import struct
 import zipfile
-from collections.abc import Iterator
-from typing import IO, Any
+from collections.abc import Callable, Iterator
+from typing import IO
 from xml.parsers import expat
 
 Errors = dict[tuple[int, int], str]  # the error; of a formula, `=` and its text
@@ -227,24 +227,21 @@ def _workbook_stream(data: bytes) -> bytes:
         if number < 0xFFFFFFFA:
             table += struct.unpack(f"<{size // 4}I", sector(number))
     directory = _chain(first_directory, table, sector)
-    root: Any = None
+    entries: dict[str, tuple[int, int]] = {}  # by name: the first sector, and the length
     for at in range(0, len(directory) - 127, 128):
         entry = directory[at : at + 128]
         name = entry[: max(0, struct.unpack_from("<H", entry, 64)[0] - 2)].decode("utf-16-le", "replace")
-        start, length = struct.unpack_from("<II", entry, 116)
-        if name == "Root Entry":
-            root = start
-        elif name in ("Workbook", "Book"):
-            if length >= cutoff or root is None:
-                return _chain(start, table, sector)[:length]
-            smalls = _chain(first_small, table, sector)
-            pairs = list(struct.unpack(f"<{len(smalls) // 4}I", smalls))
-            held = _chain(root, table, sector)
-            return _chain(start, pairs, lambda n: held[n * small : (n + 1) * small])[:length]
-    return b""
+        entries[name] = struct.unpack_from("<II", entry, 116)
+    start, length = entries.get("Workbook") or entries.get("Book") or (len(table), 0)
+    if length >= cutoff or "Root Entry" not in entries:
+        return _chain(start, table, sector)[:length]
+    smalls = _chain(first_small, table, sector)
+    held = _chain(entries["Root Entry"][0], table, sector)
+    numbers = list(struct.unpack(f"<{len(smalls) // 4}I", smalls))
+    return _chain(start, numbers, lambda number: held[number * small : (number + 1) * small])[:length]
 
 
-def _chain(number: int, table: list[int], sector: Any) -> bytes:
+def _chain(number: int, table: list[int], sector: Callable[[int], bytes]) -> bytes:
     out: list[bytes] = []
     while number < len(table) and len(out) <= len(table):
         out.append(sector(number))

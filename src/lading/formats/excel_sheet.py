@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import struct
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any
 from xml.parsers import expat
 
 from lading.config.archives import RATIO_FLOOR, ArchiveLimits
+from lading.config.excel_options import CELL_RANGE
 from lading.errors import MissingExtra, SourceError
 from lading.formats.excel_cells import Cell
 from lading.formats.excel_errors import Errors, column_number, in_ods, in_xls, in_xlsx, sheet_member
@@ -23,7 +25,6 @@ from lading.formats.source_file import SourceFile
 
 _LARGEST = 1 << 30  # bytes of a workbook
 _CELLS = 50_000_000  # between the first and the last of a sheet
-_RANGE = re.compile(r"([A-Z]{1,3})([1-9][0-9]{0,6})?:([A-Z]{1,3})([1-9][0-9]{0,6})?", re.IGNORECASE)
 _CELL = re.compile(rb"""\sr=["']([A-Z]{1,3})([0-9]{1,7})["']""")
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
@@ -42,7 +43,7 @@ class Area:
         """`B3:F200`, `B:F` or `B3:F`."""
         if text is None:
             return cls()
-        parts = _RANGE.fullmatch(text)
+        parts = CELL_RANGE.fullmatch(text)
         assert parts is not None, "checked when lading.yaml was read"
         return cls(
             int(parts[2]) - 1 if parts[2] else 0,
@@ -113,6 +114,7 @@ def open_sheet(file: SourceFile, options: Mapping[str, Any]) -> Sheet:
             end = max([row for row, _ in errors], default=-1) + 1
             return Sheet(area, start, _rows(sheet, end), errors)
     except (
+        struct.error,
         python_calamine.CalamineError,
         zipfile.BadZipFile,
         expat.ExpatError,
@@ -214,4 +216,3 @@ def _refuse_wide(file: SourceFile, archive: zipfile.ZipFile, member: str) -> Non
             hint="delete the cells far off, or export the sheet as CSV",
             file=file.key,
         )
-

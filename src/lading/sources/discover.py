@@ -19,7 +19,7 @@ from stat import S_ISDIR, S_ISREG
 from lading.config.project import Config, TableConfig
 from lading.errors import ConfigError, SourceError
 from lading.formats.opening import bound_below
-from lading.model import Digest, FoundFile
+from lading.model import BINARY, Digest, FoundFile
 from lading.sources.fingerprint import FIRST_NS, Spots, digest, digest_all, time_ns
 from lading.sources.glob import ANY_FOLDERS, compile_segment, glob_segments, plain_suffix
 from lading.sources.objects import Objects
@@ -269,7 +269,7 @@ def _refuse_own_files(config: Config, found: Iterable[tuple[str, str]]) -> None:
 def digests_of(
     cfg: TableConfig, files: Sequence[FoundFile], tick: Callable[[int], None] | None = None
 ) -> dict[str, Digest]:
-    text = cfg.format != "parquet"
+    text = cfg.format not in BINARY
     encoding = str(cfg.read_options.get("encoding") or "utf-8").lower()
     utf8 = text and encoding in ("utf-8", "utf8", "utf_8")
     try:

@@ -25,7 +25,7 @@ from lading.ingest.table_run import TableRun
 from lading.layout.project import VERIFY, work_folder
 from lading.layout.table import SOURCE
 from lading.log.table import Table
-from lading.model import DELIMITERS, FoundFile, Member, Place, StartSpark
+from lading.model import BINARY, DELIMITERS, FoundFile, Member, Place, StartSpark
 from lading.parts.intake import in_parallel
 from lading.parts.rows import WantedRows, read_part
 from lading.read.scan import table_schema
@@ -116,7 +116,7 @@ def _count_records(seen: TableRun, table: Table, sample: list[FoundFile], found:
     """Records of a file counted without Spark: what its reader drops unseen, it drops again."""
     cfg = seen.cfg
     spanning = cfg.format in DELIMITERS and Dialect.of(cfg.read_options, cfg.format).reads_whole
-    if cfg.transform is not None or cfg.format == "parquet" or spanning:
+    if cfg.transform is not None or cfg.format in BINARY or spanning:
         return
     sources, layout = table.state.sources(), layout_of(seen.config, cfg)
     for file in sample:
