@@ -29,7 +29,11 @@ _SIGNS: tuple[tuple[bytes, str, str], ...] = (
         "a zip archive or an Excel workbook (xlsx)",
         "for a workbook, set the table's format: excel; rename an archive to .zip to have its members read",
     ),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Office file, such as an Excel workbook (xls)", _set("excel")),
+    (
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+        "an old Office file, such as an Excel workbook (xls)",
+        _set("excel"),
+    ),
     (b"\x1f\x8b\x08", "compressed with gzip", "rename it to end in .gz"),
     (b"\x28\xb5\x2f\xfd", "compressed with zstd", "rename it to end in .zst"),
     (b"\xfd7zXZ\x00", "compressed with xz", "rename it to end in .xz"),

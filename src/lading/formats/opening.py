@@ -119,8 +119,8 @@ def _xz() -> lzma.LZMADecompressor:
 
 class _Streams(io.RawIOBase):
     """Streams one after another, as Python's own readers take them. Those take whatever else stands behind a
-    stream for the end of the file, and rows would be lost without a word; here it is an error, as it is in the
-    other formats."""
+    stream for the end of the file, and rows would be lost without a word; here it is an error, as it is with
+    gzip and zstd."""
 
     def __init__(self, packed: IO[bytes], fresh: Callable[[], Any], *, padding: int = 0) -> None:
         super().__init__()
