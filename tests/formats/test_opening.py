@@ -2,7 +2,9 @@
 
 import bz2
 import gzip
+import lzma
 import tracemalloc
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +25,7 @@ from lading.sources.fingerprint import digest
 PACK: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress,
     ".bz2": bz2.compress,
+    ".xz": lzma.compress,
     ".zst": lambda data: pa.Codec("zstd").compress(data, asbytes=True),
 }
 
@@ -104,3 +107,48 @@ def test_a_bomb_fails_its_table_or_is_set_aside_before_spark_sees_it(
     assert "max_line" in (found.unreadable or "")
     assert invoke(["-C", str(tmp_path), "discover-schema"]) == 1
     assert "raise max_line under `archives:` in lading.yaml" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("packed", "plain"),
+    [
+        (lzma.compress(b"a\n1\n") + lzma.compress(b"2\n"), b"a\n1\n2\n"),
+        (lzma.compress(b"a\n") + bytes(8) + lzma.compress(b"1\n") + bytes(4), b"a\n1\n"),
+        (lzma.compress(b"a\n") + bytes(200_000) + lzma.compress(b"1\n"), b"a\n1\n"),
+        (lzma.compress(b""), b""),
+    ],
+)
+def test_xz_may_be_several_streams_with_padding_between(tmp_path: Path, packed: bytes, plain: bytes) -> None:
+    path = tmp_path / "ships.csv.XZ"
+    path.write_bytes(packed)
+    with open_plain(str(path)) as opened:
+        assert opened.read() == plain
+
+
+def _with_dictionary(packed: bytes, size: int) -> bytes:
+    """The same, but its reader is told to have room for more: 37 stands for 1 GiB."""
+    header = bytearray(packed[12 : 12 + packed[12] * 4 + 4])
+    at = header.index(b"\x21\x01") + 2
+    header[at] = size
+    header[-4:] = zlib.crc32(header[:-4]).to_bytes(4, "little")
+    return packed[:12] + bytes(header) + packed[12 + len(header) :]
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        b"",
+        b"a\n1\n",
+        lzma.compress(b"a\n")[:-5],
+        lzma.compress(b"a\n") + b"b\n",
+        lzma.compress(b"a\n") + bytes(3),
+        lzma.compress(b"a\n") + lzma.compress(b"1\n")[:-1],
+        lzma.compress(b"a\n", lzma.FORMAT_ALONE),
+        _with_dictionary(lzma.compress(b"a\n"), 37),
+    ],
+)
+def test_what_is_no_xz_to_its_end_is_refused(tmp_path: Path, packed: bytes) -> None:
+    path = tmp_path / "ships.csv.xz"
+    path.write_bytes(packed)
+    with pytest.raises(SourceError, match=r"ships\.csv\.xz can't be read"):
+        digest(str(path), utf8=True, text=True)
