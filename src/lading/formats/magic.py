@@ -60,7 +60,7 @@ def refuse_what_is_no_text(key: str, path: str, fmt: Format, encoding: str = "ut
             head = plain.read(_HEAD)
     except READ_ERRORS as error:
         raise unreadable(path, error) from error
-    found = _sign(head)
+    found = sign_of(head)
     if found is not None:
         what, remedy = found
         raise SourceError(f"{key} is {what}, not {fmt}", hint=remedy, file=key)
@@ -70,7 +70,8 @@ def refuse_what_is_no_text(key: str, path: str, fmt: Format, encoding: str = "ut
         raise SourceError(f"{key} is {wide.upper()} text, not {encoding}", hint=remedy, file=key)
 
 
-def _sign(head: bytes) -> tuple[str, str] | None:
+def sign_of(head: bytes) -> tuple[str, str] | None:
+    """What begins so, and what to do about it; None for what may be a text."""
     for sign, what, remedy in _SIGNS:
         if head.startswith(sign):
             return what, remedy

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lading.formats.sniff.cells import is_blank, is_typed
+from lading.formats.sniff.fixed_width import columns_by_place
 from lading.formats.sniff.header import header_of
 from lading.formats.sniff.reading import DELIMITERS, Reading, reading_of
 from lading.formats.sniff.records import Record, Way, lines_of, records_of
@@ -55,9 +56,12 @@ def dialect_of(text: str, *, cut: bool = False) -> DelimitedText | Undecided:
         lines.pop()
     if not any(line.strip() for line in lines):
         return Undecided("it is empty", "add it once it holds a record")
+    if text.count("\x00") > len(lines):
+        return Undecided("it is not text: it holds bytes that are 0", "export it as CSV or Parquet")
     readings = sorted(_readings(lines), key=lambda one: one.score, reverse=True)
     if not readings or readings[0].score < _LEAST or _is_one_column(lines, readings[0]):
-        return _single(lines)
+        places = columns_by_place(lines)
+        return _by_place(places) if places else _single(lines)
     best = readings[0]
     for other in readings[1:]:
         if other.way.delimiter != best.way.delimiter and other.score >= _CLOSE * best.score:
@@ -128,6 +132,14 @@ def _is_one_column(lines: Sequence[str], best: Reading) -> bool:
     # Words with a space between them are a text, unless some of them are values.
     columns = list(zip(*(one.fields for one in best.table[1:] if len(one.fields) == best.width), strict=True))
     return not any(column and all(is_typed(text) or is_blank(text) for text in column) for column in columns)
+
+
+def _by_place(places: Sequence[tuple[int, int]]) -> Undecided:
+    columns = ", ".join(f"{{name: …, start: {start}, length: {length}}}" for start, length in places[:12])
+    return Undecided(
+        f"it looks like fixed width, with {len(places)} columns told apart by where they stand",
+        f"write `format: fixed_width` and a `spec` by hand; its columns may be {columns}",
+    )
 
 
 def _single(lines: Sequence[str]) -> DelimitedText | Undecided:

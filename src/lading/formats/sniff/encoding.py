@@ -159,12 +159,13 @@ def _likelihood(text: str, usual: set[str]) -> float:
 
 def _weight(char: str, before: str, behind: str, usual: set[str]) -> float:
     if char in usual:
-        odd = char.isupper() and before.islower()
+        odd = (char.isupper() and before.islower()) or (char.islower() and behind.isupper())
         odd = odd or (usual is _CYRILLIC and any(one.isascii() and one.isalpha() for one in before + behind))
-        return -1.0 if odd else 1.0
+        alone = not before.isalpha() and not behind.isalpha()
+        return -1.0 if odd else 0.3 if alone else 1.0
     if char in _MARKS:
         inside = before.isalpha() and behind.isalpha() and char not in "’·–—"
-        return -1.0 if inside else 0.8
+        return -1.0 if inside else 0.9
     name = unicodedata.name(char, "")
     if name.startswith(("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "FULLWIDTH", "IDEOGRAPHIC")):
         if usual or any(one.isascii() and one.isalpha() for one in before + behind):

@@ -14,7 +14,6 @@ DELIMITERS = {",": 1.0, "\t": 1.0, ";": 1.0, "|": 1.0, "\x1f": 1.0, "\x01": 1.0,
 
 _WEIGHED = 400  # records whose values are looked at
 _WIDTHS = 4  # widths that are tried
-_BESIDE = 1_000_000  # lines that `skip` may leave out
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +87,16 @@ def _shaped(records: Sequence[Record], widths: Sequence[int], width: int) -> _Sh
 
 def _is_padded_title(records: Sequence[Record], widths: Sequence[int], at: int, width: int) -> bool:
     """Spreadsheets write a title above the table with as many delimiters as the table has."""
-    if width < 3 or at + 2 >= len(records) or width not in widths[at + 1 :]:
+    if width < 3:
         return False
-    here = sum(not is_blank(text) for text in records[at].fields)
-    below = records[widths.index(width, at + 1)].fields
-    return here <= max(1, width // 3) and sum(not is_blank(text) for text in below) >= width - 1
+    here = _said(records[at])
+    below = (records[n] for n in range(at + 1, len(records)) if widths[n] == width and _said(records[n]))
+    following = next(below, None)
+    return following is not None and here <= max(1, width // 3) and _said(following) >= width - 1
+
+
+def _said(record: Record) -> int:
+    return sum(not is_blank(text) for text in record.fields)
 
 
 def _tidiness(table: Sequence[Record], width: int) -> float:
