@@ -30,8 +30,13 @@ _LONGEST_NAME = 100  # it is part of the names of folders, of files beside other
 def load(project: Path) -> Config:
     """Read and check `project`/lading.yaml; ConfigError lists everything that is wrong with it."""
     project = Path(os.path.abspath(project))
+    return parse(project, _text_of(project / CONFIG))
+
+
+def parse(project: Path, text: str) -> Config:
+    """The config that `text` would be as the project's lading.yaml."""
     file = project / CONFIG
-    root, problems = read_lines(_text_of(file))
+    root, problems = read_lines(text)
     config = _config(project, file, Section(root, "", PROJECT_KEYS, problems)) if root else None
     if problems or config is None:
         raise _config_error(file, problems)

@@ -16,7 +16,7 @@ from lading.formats.sniff.header import header_of
 from lading.formats.sniff.reading import DELIMITERS, Reading, reading_of
 from lading.formats.sniff.records import Record, Way, lines_of, records_of
 
-NO_QUOTE = "\x00"  # in no text: what follows a delimiter is then never quoted
+NO_QUOTE = "\x07"  # what no text holds: nothing is ever quoted then
 
 _COMMENTS = "#%!"
 _SEEN = 0.08  # share of the lines in which a delimiter has to be
