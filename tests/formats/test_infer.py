@@ -112,7 +112,7 @@ def test_formats_of_the_tables_own_replace_the_usual_ones(tmp_path: Path) -> Non
     assert _column(tmp_path, "1/31/2024", date_format="M/d/yyyy") == "date"
     assert _column(tmp_path, "2/30/2024", date_format="M/d/yyyy") == "string"
     assert _column(tmp_path, "2024-01-31", date_format="M/d/yyyy") == "string"
-    assert _column(tmp_path, "31 Jan 2024", date_format="dd MMM yyyy") == "string"
+    assert _column(tmp_path, "31 Jan 2024", date_format="dd MMM yyyy") == "date"
     stamp = "31.01.2024 10:05"
     assert _column(tmp_path, stamp, timestamp_format="dd.MM.yyyy HH:mm") == "timestamp_ntz"
     assert _column(tmp_path, stamp, "2024-01-31", timestamp_format="dd.MM.yyyy HH:mm") == "string"

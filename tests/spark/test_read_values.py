@@ -63,7 +63,7 @@ def test_under_an_inferred_type_the_reader_takes_exactly_what_inference_would(sp
     columns = [Column("v", type, inferred=True) for type in INFERRED]
     frame = spark.createDataFrame([(text,) for text in (*TEXTS, *AWKWARD)], "v string").coalesce(1)
     values = [f"{texts.value('v', column)} IS NOT NULL AS `{column.type}`" for column in columns]
-    fits = Fits(Kinds(date, timestamp))
+    fits = Fits(Kinds(Texts.of({"date_format": date, "timestamp_format": timestamp})))
     for row in frame.selectExpr("v", *values).collect():
         for column in columns:
             wanted = fits.all_fit(pa.array([row["v"]]), column)

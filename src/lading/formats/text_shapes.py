@@ -10,13 +10,12 @@ from __future__ import annotations
 import re
 
 # What a person may pin and the reader takes. More than six digits of a second only if nothing is lost.
-DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_YEAR = r"(?:000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})"  # there is no year 0
+DATE = rf"{_YEAR}-[0-9]{{2}}-[0-9]{{2}}"
 TIME = r"[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6}0*)?)?"
 ZONE = r"(?:Z|[+-](?:0[0-9]|1[0-7])(?::?[0-5][0-9])?|[+-]18(?::?00)?)"
 
 # What inference takes: never a leading zero or plus, of which a number would lose the trace.
-_YEAR = r"(?:000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})"
-PLAIN_DATE = rf"{_YEAR}-[0-9]{{2}}-[0-9]{{2}}"
 _EXPONENT = r"[eE][+-]?[0-9]{1,4}"
 PLAIN_BIGINT = r"(?:0|-?[1-9][0-9]{0,18})"
 EXACT_DIGITS = 15  # an integer of more could lose some as a double
@@ -39,8 +38,8 @@ def plain_timestamp_shape(dtype: str, *, date_format: str | None) -> str:
     """Of one that was inferred: a zone is there or it isn't. A column may mix dates and times as long as
     dates have no format of their own."""
     if dtype == "timestamp":
-        return PLAIN_DATE + TIME + ZONE
-    return PLAIN_DATE + (f"(?:{TIME})?" if date_format is None else TIME)
+        return DATE + TIME + ZONE
+    return DATE + (f"(?:{TIME})?" if date_format is None else TIME)
 
 
 _JAVA_FIELDS = {

@@ -12,9 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 from pyspark.sql import types as st
 
+from lading.formats.reasons import is_not
 from lading.layout.table import SOURCE
 from lading.model import BadRow, Column, IngestJob, StagedGroup
-from lading.spark.read.faults import MISFIT, TOO_DEEP, Fault, advice, fault, is_not
+from lading.spark.read.faults import MISFIT, TOO_DEEP, Fault, advice, fault
 from lading.spark.read.fixed import fixed_rows
 from lading.spark.read.frame import (
     delimited_options,

@@ -10,24 +10,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lading.formats.text_shapes import DATE, timestamp_shape
+from lading.formats.reasons import is_not
 from lading.layout.project import schema_file
 from lading.model import DELIMITERS, Column, Format, Layout
-
-# Roughly what is read as a type that a person wrote; only the words of a reason depend on it.
-_TIMES = re.compile(timestamp_shape("timestamp"))
-_READ_AS = {
-    "bigint": re.compile(r"[+-]?[0-9]{1,19}"),
-    "double": re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|NaN|[+-]?Inf(?:inity)?"),
-    "date": re.compile(DATE),
-    "timestamp": _TIMES,
-    "timestamp_ntz": _TIMES,
-}
-_NOTHING = re.compile(r"(?!)")
 
 MISFIT = "does not fit the schema"
 TOO_DEEP = "is nested too deeply to be read"
@@ -195,14 +183,3 @@ def _one_newline(text: str) -> str:
 def _says_something(field: str, options: Mapping[str, Any]) -> bool:
     null = options.get("null")
     return bool(field.strip()) and field != null and field.strip() != null
-
-
-def is_not(text: str, column: Column) -> str:
-    """A text that is read as the type where a person wrote it is said to be none that was inferred."""
-    if column.inferred and _READ_AS.get(column.type, _NOTHING).fullmatch(text.strip()):
-        return f"does not fit the inferred type {column.type}: with it, another type would be inferred"
-    return f"is not {_a(column.type)}"
-
-
-def _a(dtype: str) -> str:
-    return f"{'an' if dtype[0] in 'aeiou' else 'a'} {dtype}"

@@ -18,7 +18,6 @@ from pyspark.sql import types as st
 from lading.formats.text_shapes import (
     DATE,
     EXACT_DIGITS,
-    PLAIN_DATE,
     plain_timestamp_shape,
     timestamp_shape,
     whole,
@@ -114,7 +113,7 @@ class Leaves:
         name = dtype.simpleString()
         fmt = self.date_format if name == "date" else self.timestamp_format
         if fmt is None and name == "date":
-            return F.when(found.rlike(whole(PLAIN_DATE if self.inferred else DATE)), found.try_cast(dtype))
+            return F.when(found.rlike(whole(DATE)), found.try_cast(dtype))
         if fmt is None:
             wanted = timestamp_shape(name)
             if self.inferred:
