@@ -15,9 +15,9 @@ from lading.errors import ConfigError
 from lading.layout.project import CONFIG
 
 _MARK = "\ufeff"
-_START = f"""\
+_START = """\
 # lading keeps these tables true to their files. `lading plan` shows what a run would do; `lading run`
-# does it. All keys are in docs/guide.md. ${{NAME}} and ${{NAME:-default}} work in any value.
+# does it. All keys are in docs/guide.md. ${NAME} and ${NAME:-default} work in any value.
 
 warehouse: warehouse              # where tables are written
 
@@ -92,7 +92,9 @@ def _end_of(lines: list[str], key: yaml.Node, value: yaml.Node) -> tuple[int, in
 def _last_line(node: yaml.Node) -> int:
     """Of the text itself: marks of mappings reach to the next key, beyond blanks and comments."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
-        children = [one for pair in node.value for one in pair] if isinstance(node, yaml.MappingNode) else node.value
+        children = (
+            [one for pair in node.value for one in pair] if isinstance(node, yaml.MappingNode) else node.value
+        )
         return max(_last_line(child) for child in children)
     mark = node.end_mark
     ends_before = mark.column == 0 and mark.line > node.start_mark.line

@@ -103,7 +103,9 @@ case("two columns without a name", text(SHIPS, ("id", "", "tonnes", "")), ("id",
 case("name twice", text(SHIPS, ("id", "ship", "ship", "sailed")), ("id", "ship", None, "sailed"), SHIPS)
 case("name three times", text([(1, 2, 3), (4, 5, 6), (7, 8, 9)], ("a", "a", "a")), ("a", None, None),
      [(1, 2, 3), (4, 5, 6), (7, 8, 9)])  # fmt: skip
-case("index and name twice", text(SHIPS, ("", "ship", "ship", "sailed")), (None, "ship", None, "sailed"), SHIPS)
+case(
+    "index and name twice", text(SHIPS, ("", "ship", "ship", "sailed")), (None, "ship", None, "sailed"), SHIPS
+)
 case("headerless", text(SHIPS, None), (None,) * 4, SHIPS)
 case("headerless words", text([("red", "DE"), ("blue", "FR"), ("red", "DE"), ("green", "DE")], None),
      (None, None), [("red", "DE"), ("blue", "FR"), ("red", "DE"), ("green", "DE")])  # fmt: skip
@@ -124,7 +126,12 @@ case("leading zeros", text([("00501", 5), ("10001", 6), ("02134", 7)], ("zip", "
      [("00501", 5), ("10001", 6), ("02134", 7)])  # fmt: skip
 
 # Encodings and line ends.
-PLACES = (("Göteborg", "Älvsborg", 1), ("Århus", "Jütland", 2), ("São Paulo", "café", 3), ("Zürich", "Größe", 4))
+PLACES = (
+    ("Göteborg", "Älvsborg", 1),
+    ("Århus", "Jütland", 2),
+    ("São Paulo", "café", 3),
+    ("Zürich", "Größe", 4),
+)
 case("latin-1", text(PLACES, ("stadt", "straße", "n")), ("stadt", "straße", "n"), PLACES, encoding="latin-1")
 QUOTED = (("“Aurora”", "5 €", 1), ("Seaman’s rest", "10 €", 2), ("Fjord – north", "7 €", 3))
 case("windows-1252", text(QUOTED, ("name", "price", "n")), ("name", "price", "n"), QUOTED, encoding="cp1252")
@@ -134,8 +141,16 @@ case("windows-1252 with semicolons and decimal commas",
 case("utf-16", text(PLACES, ("a", "b", "c")), ("a", "b", "c"), PLACES, encoding="utf-16")
 case("utf-16 with tabs", text(PLACES, ("a", "b", "c"), by="\t", end="\r\n"), ("a", "b", "c"), PLACES,
      encoding="utf-16", file="data.txt")  # fmt: skip
-case("utf-16-le without a mark", text(PLACES, ("alpha", "beta", "c")), ("alpha", "beta", "c"), PLACES, encoding="utf-16-le")
-case("utf-8 with a mark", text(PLACES, ("stadt", "b", "c")), ("stadt", "b", "c"), PLACES, encoding="utf-8-sig")
+case(
+    "utf-16-le without a mark",
+    text(PLACES, ("alpha", "beta", "c")),
+    ("alpha", "beta", "c"),
+    PLACES,
+    encoding="utf-16-le",
+)
+case(
+    "utf-8 with a mark", text(PLACES, ("stadt", "b", "c")), ("stadt", "b", "c"), PLACES, encoding="utf-8-sig"
+)
 case("utf-8 with a mark and quotes", '\ufeff"id","ship"\n"1","Aurora"\n"2","Bea,gle"\n', ("id", "ship"),
      [(1, "Aurora"), (2, "Bea,gle")])  # fmt: skip
 case("mac-roman", text(PLACES, ("a", "b", "c")), ("a", "b", "c"), PLACES, encoding="mac-roman")
@@ -152,7 +167,12 @@ case("CR line ends and lines before the header", "Report\r\r" + text(SHIPS, end=
 # Quotes and values that span lines.
 NOTES = ((1, "two\nlines", 5), (2, "plain", 6), (3, 'says "hi",\n\nthen goes', 7))
 case("values that span lines", text(NOTES, ("id", "note", "n")), ("id", "note", "n"), NOTES)
-case("values that span lines, with semicolons", text(NOTES, ("id", "note", "n"), by=";"), ("id", "note", "n"), NOTES)
+case(
+    "values that span lines, with semicolons",
+    text(NOTES, ("id", "note", "n"), by=";"),
+    ("id", "note", "n"),
+    NOTES,
+)
 LATE = [*[(n, "plain", n) for n in range(4000)], (4000, "two\nlines", 1)]
 case("a value that spans lines far down", text(LATE, ("id", "note", "n")), ("id", "note", "n"), LATE)
 case("a value of a page", text([(1, "\n".join(["some words, more words"] * 200), 5), (2, "x", 6), (3, "y", 7)], ("id", "note", "n")),
@@ -172,16 +192,36 @@ case("delimiters in quotes", text([(1, "a,b;c|d", 5), (2, "e;f,g", 6), (3, "h|i"
 
 # Lines that are no records.
 case("title before the header", "Ships of 2024\n\n" + text(SHIPS), COLUMNS, SHIPS)
-case("four lines before the header", "Ships\nExported: 2024-03-01, by Ann\nSource: port office\n\n" + text(SHIPS), COLUMNS, SHIPS)
+case(
+    "four lines before the header",
+    "Ships\nExported: 2024-03-01, by Ann\nSource: port office\n\n" + text(SHIPS),
+    COLUMNS,
+    SHIPS,
+)
 case("title as wide as the table", "Ships of 2024,,,\n,,,\n" + text(SHIPS), COLUMNS, SHIPS)
-case("lines before a table without a header", "Ships of 2024\nport office\n" + text(SHIPS, None), (None,) * 4, SHIPS)
+case(
+    "lines before a table without a header",
+    "Ships of 2024\nport office\n" + text(SHIPS, None),
+    (None,) * 4,
+    SHIPS,
+)
 case("comments before the header", "# ships\n# exported today, by Ann\n" + text(SHIPS), COLUMNS, SHIPS)
-case("comments between rows", "# ships, all\n" + text(SHIPS[:2]) + "# late, and lost\n" + text(SHIPS[2:], None), COLUMNS, SHIPS)
+case(
+    "comments between rows",
+    "# ships, all\n" + text(SHIPS[:2]) + "# late, and lost\n" + text(SHIPS[2:], None),
+    COLUMNS,
+    SHIPS,
+)
 case("comments by %", "% ships\n" + text(SHIPS[:2], by="\t") + "% late\n" + text(SHIPS[2:], None, by="\t"), COLUMNS, SHIPS,
      file="data.txt")  # fmt: skip
 case("name with a hash", text(SHIPS, ("#id", *COLUMNS[1:])), ("#id", *COLUMNS[1:]), SHIPS)
 case("blank lines between rows", text(SHIPS).replace("\n", "\n\n"), COLUMNS, SHIPS)
-case("delimiter at the end of every line", text(SHIPS).replace("\n", ",\n"), (*COLUMNS, None), [(*row, None) for row in SHIPS])
+case(
+    "delimiter at the end of every line",
+    text(SHIPS).replace("\n", ",\n"),
+    (*COLUMNS, None),
+    [(*row, None) for row in SHIPS],
+)
 case("delimiter at the end of rows only", text(SHIPS, None).replace("\n", ",\n").join(["id,ship,tonnes,sailed\n", ""]),
      (*COLUMNS, None), [(*row, None) for row in SHIPS])  # fmt: skip
 case("short rows", "id,ship,tonnes,port\n1,Aurora,5.5,Kiel\n2,Beagle,6.5\n3,Calypso,7.5,Bari\n4,Dora\n5,Endurance,1.5,Oslo\n",
@@ -190,10 +230,25 @@ case("short rows", "id,ship,tonnes,port\n1,Aurora,5.5,Kiel\n2,Beagle,6.5\n3,Caly
       (5, "Endurance", 1.5, "Oslo")])  # fmt: skip
 case("a total at the end", text(SHIPS) + "5 rows in all\n", COLUMNS, SHIPS, bad=1)
 MANY = [(n, f"ship {n}", n / 4, date(2024, 1, 1 + n % 28)) for n in range(1, 60)]
-case("one row too long", text(MANY[:30]) + "31,x,y,2024-01-01,2,3\n" + text(MANY[30:], None), COLUMNS, MANY, bad=1)
+case(
+    "one row too long",
+    text(MANY[:30]) + "31,x,y,2024-01-01,2,3\n" + text(MANY[30:], None),
+    COLUMNS,
+    MANY,
+    bad=1,
+)
 
 # Words for nothing.
-for words in (("NA",), ("N/A", "NULL"), ("-",), ("null", "nan"), ("\\N",), ("NA", "N/A", "-", "null"), (".",), ("#N/A", "#DIV/0!")):
+for words in (
+    ("NA",),
+    ("N/A", "NULL"),
+    ("-",),
+    ("null", "nan"),
+    ("\\N",),
+    ("NA", "N/A", "-", "null"),
+    (".",),
+    ("#N/A", "#DIV/0!"),
+):
     rows = with_words(2, *words)
     case(f"nulls written {' '.join(words)}", text(rows), COLUMNS, without(rows, *words))
 rows = with_words(3, "NA", "n/a")
@@ -216,14 +271,29 @@ case("m/d/yyyy", text(SHIPS, day="%-m/%-d/%Y"), COLUMNS, SHIPS)
 case("dd-MMM-yyyy", text(SHIPS, day="%d-%b-%Y"), COLUMNS, SHIPS)
 case("yyyy/mm/dd", text(SHIPS, day="%Y/%m/%d"), COLUMNS, SHIPS)
 TIMES = tuple((n, s, datetime(d.year, d.month, d.day, 10 + n, 30)) for n, s, _, d in SHIPS)
-case("dd.mm.yyyy hh:mm", text(TIMES, ("id", "ship", "at"), by=";", day="%d.%m.%Y %H:%M"), ("id", "ship", "at"), TIMES)
-case("mm/dd/yyyy hh:mm AM", text(TIMES, ("id", "ship", "at"), day="%m/%d/%Y %I:%M %p"), ("id", "ship", "at"), TIMES)
+case(
+    "dd.mm.yyyy hh:mm",
+    text(TIMES, ("id", "ship", "at"), by=";", day="%d.%m.%Y %H:%M"),
+    ("id", "ship", "at"),
+    TIMES,
+)
+case(
+    "mm/dd/yyyy hh:mm AM",
+    text(TIMES, ("id", "ship", "at"), day="%m/%d/%Y %I:%M %p"),
+    ("id", "ship", "at"),
+    TIMES,
+)
 case("ISO times with a zone", text(TIMES, ("id", "ship", "at"), day="%Y-%m-%dT%H:%M:%SZ"), ("id", "ship", "at"),
      [(n, s, at.replace(tzinfo=UTC)) for n, s, at in TIMES])  # fmt: skip
 case("dates and times, neither ISO", text([(n, d.strftime("%d.%m.%Y"), at.strftime("%d.%m.%Y %H:%M:%S")) for (n, _, at), (_, _, _, d) in zip(TIMES, SHIPS, strict=True)], ("id", "day", "at"), by=";"),
      ("id", "day", "at"), [(n, d, at) for (n, _, at), (_, _, _, d) in zip(TIMES, SHIPS, strict=True)])  # fmt: skip
 MIXED = [(n, d.strftime("%d.%m.%Y" if n % 2 else "%Y-%m-%d")) for n, _, _, d in SHIPS]
-case("two date patterns in a column", text(MIXED, ("id", "day")), ("id", "day"), [(n, d) for n, _, _, d in SHIPS])
+case(
+    "two date patterns in a column",
+    text(MIXED, ("id", "day")),
+    ("id", "day"),
+    [(n, d) for n, _, _, d in SHIPS],
+)
 case("dates that read both ways", text([(1, "01/02/2024"), (2, "03/04/2024"), (3, "05/06/2024")], ("id", "day")), ("id", "day"),
      [(1, "01/02/2024"), (2, "03/04/2024"), (3, "05/06/2024")])  # fmt: skip
 case("times of day", text([(1, "10:30"), (2, "11:45"), (3, "09:15")], ("id", "at")), ("id", "at"),
@@ -234,8 +304,20 @@ case("aligned with spaces", "id ; ship      ; tonnes\n 1 ; Aurora    ;   12.5\n 
 
 # Compression, width.
 case("gz", gzip.compress(text(SHIPS, by=";").encode()), COLUMNS, SHIPS, file="data.csv.gz")
-case("bz2", bz2.compress(text(PLACES, ("a", "b", "c")).encode("cp1252")), ("a", "b", "c"), PLACES, file="data.csv.bz2")
-case("zst", pa.compress(text(SHIPS, by="|").encode(), codec="zstd", asbytes=True), COLUMNS, SHIPS, file="data.csv.zst")
+case(
+    "bz2",
+    bz2.compress(text(PLACES, ("a", "b", "c")).encode("cp1252")),
+    ("a", "b", "c"),
+    PLACES,
+    file="data.csv.bz2",
+)
+case(
+    "zst",
+    pa.compress(text(SHIPS, by="|").encode(), codec="zstd", asbytes=True),
+    COLUMNS,
+    SHIPS,
+    file="data.csv.zst",
+)
 WIDE = [tuple(n * k for k in range(3000)) for n in (1, 2, 3)]
 case("3,000 columns", text(WIDE, [f"c{k}" for k in range(3000)]), [f"c{k}" for k in range(3000)], WIDE)
 
@@ -256,7 +338,16 @@ case("comments, short rows and nulls in latin-1",
 refused("empty", b"", "empty")
 refused("nothing but line ends", b"\n\n\n", "empty")
 refused("two delimiters equally good", "red;blue,green\nyes;no,maybe\nup;down,left\n", "equally well")
-refused("prose", "Call me Ishmael. Some years ago, never mind how long precisely.\nIt is a way I have of driving off the spleen.\nWhenever I find myself growing grim, I account it high time.\n", "table")
-refused("fixed width", "Aurora        8125 Kiel\nBeagle          40 Bari\nEndurance      700 Hamburg\nFram             9 Oslo\n", "fixed width", file="data.txt")
+refused(
+    "prose",
+    "Call me Ishmael. Some years ago, never mind how long precisely.\nIt is a way I have of driving off the spleen.\nWhenever I find myself growing grim, I account it high time.\n",
+    "table",
+)
+refused(
+    "fixed width",
+    "Aurora        8125 Kiel\nBeagle          40 Bari\nEndurance      700 Hamburg\nFram             9 Oslo\n",
+    "fixed width",
+    file="data.txt",
+)
 refused("a workbook called .csv", b"PK\x03\x04\x14\x00\x06\x00" + b"\x00" * 60, "xlsx")
 refused("gzip without its suffix", gzip.compress(text(SHIPS).encode()), ".gz")

@@ -6,15 +6,18 @@ import re
 
 # Words that stand for nothing. `.` and `?` are what SAS and old statistics packages write.
 NULL_WORDS = (
-    "NA", "N/A", "n/a", "na", "n.a.", "#N/A", "#N/A N/A", "#NA", "<NA>", "NaN", "nan", "-nan", "NULL", "null",
-    "Null", "(null)", "[NULL]", "None", "none", "nil", "NIL", "\\N", "-", "--", "---", "–", "—", "?", ".", "..",
-    "...", "*", "missing", "Missing", "MISSING", "unknown", "#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?",
-    "#NUM!", "1.#QNAN", "1.#IND",
+    "NA", "N/A", "n/a", "na", "n.a.", "#N/A", "#N/A N/A", "#NA", "<NA>", "NaN", "nan", "-nan", "NULL",
+    "null", "Null", "(null)", "[NULL]", "None", "none", "nil", "NIL", "\\N", "-", "--", "---", "–", "—", "?",
+    ".", "..", "...", "*", "missing", "Missing", "MISSING", "unknown", "#NULL!", "#DIV/0!", "#VALUE!",
+    "#REF!", "#NAME?", "#NUM!", "1.#QNAN", "1.#IND",
 )  # fmt: skip
 
 _NUMBER = r"[+-]?(?:[0-9]{1,3}(?:[., '\u00a0][0-9]{3})+|[0-9]+)?(?:[.,][0-9]*)?(?:[eE][+-]?[0-9]+)?%?"
 _DATE = r"(?:[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2}[-/.](?:[0-9]{4}|[0-9]{2}))"
-_TIME = r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?(?: ?[AaPp][Mm])?(?: ?(?:Z|UTC|[+-][0-9]{2}:?[0-9]{2}))?"
+_TIME = (
+    r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?(?: ?[AaPp][Mm])?"
+    r"(?: ?(?:Z|UTC|[+-][0-9]{2}:?[0-9]{2}))?"
+)
 _TYPED = re.compile(
     rf"(?=.*[0-9])(?:[$€£] ?)?{_NUMBER}(?: ?[$€£])?|{_DATE}(?:(?:[T ]|, ){_TIME})?|{_TIME}"
     r"|(?i:true|false)"

@@ -21,7 +21,10 @@ _DATE = re.compile(
     r"|(?P<weekday>aaa,? )?(?P<named>0{1,2}(?P<n>[- /])a{3,4}(?P=n)(?P<named_year>0000|00))"
     r"|(?P<us>a{3,4} 0{1,2}, 0000)"
 )
-_TIME = re.compile(r"(?P<sep>[T ]|, )(?P<clock>0{1,2}:00(?::00(?P<fraction>\.f)?)?)(?P<half> ?aa)?(?P<zone> ?[Z]| ?[+-]00:?00)?")
+_TIME = re.compile(
+    r"(?P<sep>[T ]|, )(?P<clock>0{1,2}:00(?::00(?P<fraction>\.f)?)?)"
+    r"(?P<half> ?aa)?(?P<zone> ?[Z]| ?[+-]00:?00)?"
+)
 _TWO_NUMBERS = r"\A(?P<a>[0-9]{1,2})[-/.](?P<b>[0-9]{1,2})[-/.]"
 _SHORT_YEAR = r"\A[0-9]{1,2}[-/. ](?:[0-9]{1,2}|[A-Za-z]{3,9})[-/. ](?P<y>[0-9]{2})(?:\z|[^0-9])"
 _LATEST = 30  # a year of two digits beyond it may be of the last century
@@ -73,7 +76,9 @@ class Shapes:
         if len(timed) > 1 and any(not _is_iso(shape) for shape in self.counts):
             return DatesFound(remark="some values have a time and some have none")
         if self.year > _LATEST:
-            return DatesFound(remark=f"years of two digits, up to {self.year:02}: no telling of which century")
+            return DatesFound(
+                remark=f"years of two digits, up to {self.year:02}: no telling of which century"
+            )
         return self._patterns(timed == {True} or len(timed) > 1)
 
     def _patterns(self, timed: bool) -> DatesFound:
@@ -173,7 +178,9 @@ def _pattern(shapes: Iterable[str], *, day_first: bool) -> str:
         text = f"{lead}{digits('d', 0)}{mark}{month(1)}{mark}{year}"
     else:
         text = f"{month(0)} {digits('d', 1)}, yyyy"
-    return text + _clock([_TIME.fullmatch(shape, one.end()) for shape, one in zip(shapes, dates, strict=True) if one])
+    return text + _clock(
+        [_TIME.fullmatch(shape, one.end()) for shape, one in zip(shapes, dates, strict=True) if one]
+    )
 
 
 def _clock(times: list[re.Match[str] | None]) -> str:

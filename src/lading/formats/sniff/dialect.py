@@ -169,7 +169,7 @@ def _single(lines: Sequence[str]) -> DelimitedText | Undecided:
     if not found.names[0].strip() or _is_prose(records):
         return Undecided(
             "it does not look like a table: no character separates its values in a regular way",
-            "tried comma, tab, semicolon, pipe, colon, space and others; write the table by hand if it is one",
+            "tried comma, tab, semicolon, pipe, colon, space and others; if it is one, write it by hand",
         )
     return found
 
@@ -207,7 +207,7 @@ def _found(lines: Sequence[str], best: Reading) -> DelimitedText:
 def _names_above(
     before: Record, first: Record, table: Sequence[Record], width: int
 ) -> tuple[str, ...] | None:
-    """A header with a name too few: R leaves out the name of the row names, others end rows with a delimiter."""
+    """A header with a name too few: R leaves out that of the row names, others end rows with a delimiter."""
     if len(before.fields) != width - 1 or width < 3 or before.line + before.lines != first.line:
         return None
     if any(is_blank(text) or is_typed(text) for text in before.fields):
@@ -276,5 +276,3 @@ def _word(delimiter: str) -> str:
     return {",": "comma", ";": "semicolon", "\t": "tab", " ": "space", "|": "pipe", ":": "colon"}.get(
         delimiter, repr(delimiter)
     )
-
-

@@ -1,4 +1,4 @@
-"""Whether values are told apart by where they stand in the line. Only recognised: a spec is a person's to write."""
+"""Whether values are told apart by where they stand in the line. Only recognised: people write the spec."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from lading.formats.sniff.cells import is_blank, is_typed
 
@@ -49,7 +50,7 @@ def _are_years(first: Sequence[str], columns: Sequence[Sequence[str]]) -> str | 
     if len(numbers) < 2 or len(numbers) == len(first) or not all(map(str.isdigit, numbers)):
         return None
     counted = [int(text) for text in numbers]
-    steps = {after - before for before, after in zip(counted, counted[1:], strict=False)}
+    steps = {after - before for before, after in pairwise(counted)}
     if len(steps) != 1 or not 0 < abs(steps.pop()) <= 10:
         return None
     below = {text.strip() for column in columns for text in column}

@@ -10,7 +10,10 @@ from lading.formats.sniff.cells import is_blank, is_typed, tidiness
 from lading.formats.sniff.records import Record, Way, records_of
 
 # People choose these in this order; a colon or a space is more often a part of a value.
-DELIMITERS = {",": 1.0, "\t": 1.0, ";": 1.0, "|": 1.0, "\x1f": 1.0, "\x01": 1.0, "^": 0.9, "~": 0.9, ":": 0.7, " ": 0.65}  # fmt: skip
+DELIMITERS = {
+    ",": 1.0, "\t": 1.0, ";": 1.0, "|": 1.0, "\x1f": 1.0, "\x01": 1.0, "^": 0.9, "~": 0.9,
+    ":": 0.7, " ": 0.65,
+}  # fmt: skip
 
 _WEIGHED = 400  # records whose values are looked at
 _WIDTHS = 4  # widths that are tried
@@ -64,9 +67,7 @@ def _shape(records: Sequence[Record]) -> _Shape | None:
     """The width that explains most of the records, and where it begins."""
     widths = [len(record.fields) for record in records]
     common = [width for width, _ in Counter(widths).most_common(_WIDTHS)]
-    shapes = [
-        _shaped(records, widths, width) for width in dict.fromkeys([*common, *widths[:3]]) if width > 1
-    ]
+    shapes = [_shaped(records, widths, width) for width in dict.fromkeys([*common, *widths[:3]]) if width > 1]
     return max(shapes, key=lambda one: one.score, default=None)
 
 

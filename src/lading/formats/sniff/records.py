@@ -1,4 +1,4 @@
-"""The records of a text under one hypothesis about it: what separates values, and what they are quoted with."""
+"""The records of a text under one hypothesis: what separates values, and what they are quoted with."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lading.formats.heads import long_fields
+from lading.formats.heads import Records, long_fields
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
@@ -41,12 +41,12 @@ def records_of(lines: Sequence[str], way: Way, *, first: int = 1) -> list[Record
 
 
 def _lines(lines: Sequence[str], way: Way, first: int) -> Iterator[Record]:
-    simple = way.quote is None
+    marks = [mark for mark in (way.quote, way.escape) if mark is not None]
     for number, line in enumerate(lines, start=first):
         bare = line.rstrip("\r\n")
         if not bare:
             continue
-        if simple or (way.quote not in bare and (way.escape is None or way.escape not in bare)):
+        if way.quote is None or not any(mark in bare for mark in marks):
             yield Record(bare.split(way.delimiter), number)
         else:
             try:
@@ -70,7 +70,7 @@ def _spanning(lines: Sequence[str], way: Way, first: int) -> Iterator[Record]:
         begins = reader.line_num
 
 
-def _reader(lines: Sequence[str], way: Way) -> csv._reader:
+def _reader(lines: Sequence[str], way: Way) -> Records:
     return csv.reader(
         lines,
         delimiter=way.delimiter,

@@ -90,7 +90,9 @@ class ValuesLook:
         points = [name for name, one in self._columns.items() if one.is_point]
         for name, one in self._columns.items():
             if one.is_thousands:
-                remarks.append(f"{name} stays text: a comma stands before every three digits, as in thousands")
+                remarks.append(
+                    f"{name} stays text: a comma stands before every three digits, as in thousands"
+                )
         if commas and points:
             remarks.append(
                 f"{_few(commas)} stays text: written with a decimal comma, but {_few(points)} with a point"

@@ -18,8 +18,8 @@ from lading.ingest.add.look import look_at
 from lading.ingest.add.paths import glob_of, name_pattern, table_name
 from lading.ingest.add.table import TableLook, table_of
 from lading.ingest.add.text import table_text
-from lading.layout.project import CONFIG, schema_file
 from lading.ingest.table_run import now_text
+from lading.layout.project import CONFIG, schema_file
 from lading.model import Column, FoundFile
 from lading.sources.discover import discover
 from lading.sources.glob import compile_glob
@@ -113,7 +113,9 @@ def _below(project: Path, files: Sequence[Path]) -> list[FoundFile]:
         path = given if given.exists() or given.is_absolute() else project / given
         if path.is_dir():
             raise SourceError(
-                f"{given} is a folder", hint=f"name the files in it: lading add {given}/*.csv", file=str(given)
+                f"{given} is a folder",
+                hint=f"name the files in it: lading add {given}/*.csv",
+                file=str(given),
             )
         if not path.is_file():
             raise SourceError(f"there is no file {given}", hint="check the name", file=str(given))
@@ -151,7 +153,7 @@ def _refuse_known(config: Config, found: Sequence[FoundFile]) -> None:
 
 def _several(table: str, firsts: Sequence[str]) -> ConfigError:
     return ConfigError(
-        f"the files are of {len(firsts)} shapes, so they make {len(firsts)} tables, not one called {table!r}: "
+        f"the files are of {len(firsts)} shapes, so they make several tables, not one called {table!r}: "
         f"{', '.join(firsts[:3])} differ{' and others' if len(firsts) > 3 else ''}",
         hint="leave out --table, or add the files of each shape by themselves",
         table=table,
@@ -174,7 +176,9 @@ def _table(project: Path, name: str, look: TableLook, others: Sequence[str]) -> 
     because["path"] = _files_words(keys, more)
     if pattern is not None:
         settings["columns_from_name"] = pattern
-        because["columns_from_name"] = f"the names of the files differ here, as in {os.path.basename(keys[0])}"
+        because["columns_from_name"] = (
+            f"the names of the files differ here, as in {os.path.basename(keys[0])}"
+        )
     if look.names is not None:
         because["header"] += f"; {schema_file(name)} names the columns"
     text = table_text(name, settings, look.options, because, look.remarks)
@@ -199,8 +203,7 @@ def _check(project: Path, before: Config | None, text: str, tables: Sequence[Add
     )
     if not same or kept != (before.tables if before is not None else {}) or not as_found:
         raise ConfigError(
-            f"the new {'table' if len(tables) == 1 else 'tables'} can't be put into {CONFIG} without changing "
-            "what else it says",
+            f"no table can be put into {CONFIG} without changing what else it says",
             hint="with `--dry-run`, the text is shown and you can paste it yourself",
         )
 

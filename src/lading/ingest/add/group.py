@@ -48,12 +48,12 @@ def _columns(look: FileLook) -> tuple[str, ...]:
 
 def _belongs(look: FileLook, group: Sequence[FileLook]) -> bool:
     first = group[0]
-    if look.format != first.format or look.options.get("multiline") != first.options.get("multiline"):
-        # In delimited text, values that span lines ask for no table of their own.
-        if look.format != first.format or look.format not in DELIMITERS:
-            return False
+    if look.format != first.format:
+        return False
     mine, theirs = set(look.names), set(first.names)
     if look.format == "json":
+        if look.options.get("multiline") != first.options.get("multiline"):
+            return False
         return len(mine & theirs) >= _TOGETHER * min(len(mine), len(theirs))
     if look.format not in DELIMITERS:
         return mine == theirs

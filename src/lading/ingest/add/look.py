@@ -1,4 +1,4 @@
-"""One file that was never read before: what it holds, and the read options that it needs, with the evidence."""
+"""One file that was never read before: what it holds, and the read options it needs, with the evidence."""
 
 from __future__ import annotations
 
@@ -90,9 +90,7 @@ def _written_down(found: FoundFile, encoding: Encoding, dialect: DelimitedText, 
         options["comment"] = dialect.comment
     if dialect.header:
         _name_all(dialect.names, options, because)
-    return FileLook(
-        found, fmt, options, dialect.names, because, encoding.ascii, (way.quote or '"') in text
-    )
+    return FileLook(found, fmt, options, dialect.names, because, encoding.ascii, (way.quote or '"') in text)
 
 
 def _name_all(names: tuple[str, ...], options: dict[str, Any], because: dict[str, str]) -> None:

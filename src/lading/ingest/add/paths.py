@@ -1,4 +1,4 @@
-"""What a table of given files is called, the pattern that finds them, and the columns that their names hold."""
+"""What a table of given files is called, the pattern that finds them, and the columns in their names."""
 
 from __future__ import annotations
 
@@ -28,18 +28,32 @@ _DATES = (
 def table_name(keys: Sequence[str], taken: Collection[str]) -> str:
     """From what the names of the files have in common, or else from their folder; none of those `taken`."""
     stems = [_stem(key) for key in keys]
-    common = _words(os.path.commonprefix(stems) if len(set(stems)) > 1 else stems[0])
-    if len(set(stems)) > 1 and any(stem[len(os.path.commonprefix(stems)) :][:1].isalpha() for stem in stems):
-        # Cut in the middle of a word: what is left of it says nothing.
-        common = _words(re.sub(r"[A-Za-z]+\Z", "", os.path.commonprefix(stems)))
     folder = os.path.commonpath([os.path.dirname(key) for key in keys])
-    name = common or _words(os.path.basename(folder)) or "data"
+    name = _words(_whole_words(stems)) or _words(os.path.basename(folder)) or "data"
     name = name[:_LONGEST].rstrip("_")
     free, number = name, 1
     while free in taken:
         number += 1
         free = f"{name[: _LONGEST - 5]}_{number}"
     return free
+
+
+def _common(texts: Sequence[str]) -> str:
+    """What all of them begin with."""
+    least, most = min(texts), max(texts)
+    other = (at for at, char in enumerate(least) if most[at : at + 1] != char)
+    return least[: next(other, len(least))]
+
+
+def _whole_words(texts: Sequence[str]) -> str:
+    """The same without a word or a number that goes on differently."""
+    if len(set(texts)) == 1:
+        return texts[0]
+    common = _common(texts)
+    following = {text[len(common) : len(common) + 1] for text in texts}
+    if any(one.isdigit() for one in following):
+        common = re.sub(r"(?:[0-9]+-)*[0-9]+\Z", "", common)
+    return re.sub(r"[A-Za-z]+\Z", "", common) if any(one.isalpha() for one in following) else common
 
 
 def _words(text: str) -> str:
@@ -91,16 +105,15 @@ def _globs(keys: Sequence[str]) -> list[str]:
 def _name_globs(names: Sequence[str]) -> list[str]:
     if len(set(names)) == 1:
         return [_literal(names[0])]
-    prefix = os.path.commonprefix(list(names))
-    suffix = os.path.commonprefix([name[::-1] for name in names])[::-1]
+    prefix = _common(names)
+    suffix = _common([name[::-1] for name in names])[::-1]
+    suffix = suffix[max(0, len(prefix) + len(suffix) - min(map(len, names))) :]
     end = suffix[suffix.index(".") :] if "." in suffix else ""
-    whole_words = re.sub(r"(?:[0-9]+|[A-Za-z]+)\Z", "", prefix)
     # A narrower one takes more of what the names have in common.
     return [
-        f"{_literal(whole_words)}*{_literal(end)}",
-        f"{_literal(prefix)}*{_literal(end)}",
-        f"{_literal(prefix)}*{_literal(suffix[len(os.path.commonprefix([suffix, prefix])) :] or end)}",
-        f"{_literal(prefix)}*{_literal(suffix)}",
+        f"{_literal(start)}*{_literal(last)}"
+        for start in (_whole_words(names), prefix)
+        for last in (end, suffix)
     ]
 
 

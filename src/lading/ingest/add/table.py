@@ -1,4 +1,4 @@
-"""From files of one shape to a table: read as text to see how values are written, then as a run will read them.
+"""From files of one shape to a table: read as text to see how values are written, then as a run reads them.
 
 What the look at the beginning of a file concluded is tried on all of it. Rows that don't come out right are a
 reason to read it in another way, if one does better, and are said otherwise.
@@ -107,7 +107,9 @@ def _best(group: Group, options: dict[str, Any], because: dict[str, str]) -> tup
         other = _read_as_text(group, options | {"multiline": True})
         if other.count < seen.count:
             options, seen = options | {"multiline": True}, other
-            because["multiline"] = f"a quote that is opened in line {bad.line} of {key} is closed further down"
+            because["multiline"] = (
+                f"a quote that is opened in line {bad.line} of {key} is closed further down"
+            )
     if seen.short and not seen.misfits:
         key, bad = next(one for one in seen.bad if _FIELDS.search(one[1].reason))
         other = _read_as_text(group, options | {"ragged": "pad"})
