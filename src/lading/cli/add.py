@@ -65,6 +65,7 @@ def _say_what_happened(added: Added) -> None:
 def _show(one: AddedTable) -> None:
     from lading.cli.terminal.rows import as_is, flat
     from lading.cli.terminal.screen import count_words, note, say, show_table
+    from lading.sources.names import name_columns
 
     look = one.look
     rows = "" if look.inferred.rows is None else f", {count_words(look.inferred.rows, 'row')}"
@@ -76,7 +77,16 @@ def _show(one: AddedTable) -> None:
     because = look.inferred.because
     show_table(
         ("  column", "type", "why"),
-        ((f"  {column.name}", column.type, because.get(column.name)) for column in look.inferred.columns),
+        [
+            *(
+                (f"  {column.name}", column.type, because.get(column.name))
+                for column in look.inferred.columns
+            ),
+            *(
+                (f"  {name}", "string", "from the files' names")
+                for name in name_columns(one.columns_from_name)
+            ),
+        ],
     )
     say("")
     if look.rows.num_rows:

@@ -102,14 +102,19 @@ def _tables(project: Path, section: Section) -> dict[str, TableConfig]:
         section.complain("tables", "name at least one table")
     found = {}
     for name in tables.lines:
-        if not _TABLE_NAME.fullmatch(name):
-            tables.complain(
-                name, "a table's name must be lower-case letters, digits and '_', starting with a letter"
-            )
-        elif len(name) > _LONGEST_NAME:
-            tables.complain(name, f"a table's name may have at most {_LONGEST_NAME} characters")
+        if problem := name_problem(name):
+            tables.complain(name, problem)
         found[name] = table_config(project, name, tables.section(name, TABLE_KEYS), defaults)
     return found
+
+
+def name_problem(name: str) -> str | None:
+    """Why a table can't be called so."""
+    if not _TABLE_NAME.fullmatch(name):
+        return "a table's name must be lower-case letters, digits and '_', starting with a letter"
+    return (
+        None if len(name) <= _LONGEST_NAME else f"a table's name may have at most {_LONGEST_NAME} characters"
+    )
 
 
 def _spark_conf(spark: Section) -> dict[str, str]:

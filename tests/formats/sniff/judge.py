@@ -52,9 +52,10 @@ def judge_duckdb(case: Case, folder: Path) -> str:
     try:
         with duckdb.connect() as connection:
             connection.execute("set TimeZone = 'UTC'")
-            found = connection.execute(f"select * from read_csv($path{skipping})", {"path": str(path)})
-            names = [column[0] for column in found.description or ()]
-            rows = list(zip(*(column.to_pylist() for column in found.to_arrow_table().columns), strict=True))
+            query = f"select * from read_csv($path{skipping})"
+            found = connection.sql(query, params={"path": str(path)}).to_arrow_table()
+            names = found.column_names
+            rows = list(zip(*(column.to_pylist() for column in found.columns), strict=True))
     except duckdb.Error as error:
         return "" if case.refused else f"refused: {str(error).splitlines()[0]}"
     return _wrong(case, names, rows)
@@ -63,11 +64,11 @@ def judge_duckdb(case: Case, folder: Path) -> str:
 def _wrong(case: Case, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     if case.refused:
         return f"was read, but nobody can: {case.refused}"
-    if case.columns[-1:] == (None,) and len(names) == len(case.columns) - 1:
+    nothing = case.columns[-1:] == (None,) and all(row[-1] is None for row in case.rows)
+    if nothing and len(names) == len(case.columns) - 1:
         # A column without a name and a value may as well be left out.
-        if all(row[-1] is None for row in case.rows):
-            rows = [(*row, None) for row in rows]
-            names = [*names, ""]
+        rows = [(*row, None) for row in rows]
+        names = [*names, ""]
     if len(names) != len(case.columns):
         return f"{len(names)} columns, not {len(case.columns)}: {list(names)[:5]}"
     for name, wanted in zip(names, case.columns, strict=True):

@@ -48,12 +48,14 @@ class Shapes:
     first: int = 0  # the largest first number of those with two before the year
     second: int = 0
     year: int = 0  # the largest of two digits
+    example: str = ""
 
     @property
     def hopeless(self) -> bool:
         return len(self.counts) > _MOST
 
     def see(self, values: pa.Array) -> None:
+        self.example = self.example or str(values[0])
         for entry in pc.value_counts(_shapes(values)).to_pylist():
             self.counts[entry["values"]] += entry["counts"]
         numbers = pc.extract_regex(values, _TWO_NUMBERS)

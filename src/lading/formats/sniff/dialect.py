@@ -249,7 +249,7 @@ def _evidence(lines: Sequence[str], best: Reading, skip: int) -> dict[str, str]:
             last = spanning.line + spanning.lines - 1
             because["multiline"] = f"the record in line {spanning.line} goes on to line {last}"
     if best.way.quote is None:
-        because["quote"] = "none: quotes in it are part of values"
+        because["quote"] = "a character that the file doesn't have: its quotes are part of values"
     elif best.way.quote != '"':
         because["quote"] = "values begin and end with it"
     if best.way.escape is not None:

@@ -59,9 +59,12 @@ class ValuesLook:
         for name, found in dates.items():
             if found.remark:
                 remarks.append(f"{name} stays text: {found.remark}")
-        dates = _settled(dates, because, remarks)
-        days = _patterns({n: d for n, d in dates.items() if not d.timed}, "date_format", because)
-        times = _patterns({n: d for n, d in dates.items() if d.timed}, "timestamp_format", because)
+        dates = _settled(dates, remarks)
+        examples = {name: self._columns[name].dates_example for name in dates}
+        day_columns = {name: found for name, found in dates.items() if found.patterns and not found.timed}
+        time_columns = {name: found for name, found in dates.items() if found.patterns and found.timed}
+        days = _patterns(day_columns, "date_format", because, examples)
+        times = _patterns(time_columns, "timestamp_format", because, examples)
         return Values(null, decimal, trim, days, times, because, tuple(remarks))
 
     def _null(self, because: dict[str, str]) -> tuple[str, ...]:
@@ -161,6 +164,10 @@ class _Column:
         return self._shapes.dates()
 
     @property
+    def dates_example(self) -> str:
+        return self._shapes.example
+
+    @property
     def is_text(self) -> bool:
         """Whether that is settled: nothing that comes can change it."""
         mixed = self._others and (self._numbers or self._commas or self._booleans)
@@ -193,9 +200,7 @@ class _Column:
         return sum(kinds) == 1
 
 
-def _settled(
-    dates: dict[str, DatesFound], because: dict[str, str], remarks: list[str]
-) -> dict[str, DatesFound]:
+def _settled(dates: dict[str, DatesFound], remarks: list[str]) -> dict[str, DatesFound]:
     """Columns that read with the day first and with the month first follow those that only read one way."""
     sure = {pattern for found in dates.values() for pattern in found.patterns}
     settled: dict[str, DatesFound] = {}
@@ -242,16 +247,15 @@ def _of_one_order(dates: dict[str, DatesFound], remarks: list[str]) -> dict[str,
     return kept
 
 
-def _patterns(dates: dict[str, DatesFound], option: str, because: dict[str, str]) -> tuple[str, ...]:
+def _patterns(
+    dates: dict[str, DatesFound], option: str, because: dict[str, str], examples: dict[str, str]
+) -> tuple[str, ...]:
     """All that are needed; none when ISO is all that there is."""
-    columns: dict[str, list[str]] = {}
-    for name, found in dates.items():
-        for pattern in found.patterns:
-            columns.setdefault(pattern, []).append(name)
-    if all(is_iso(pattern) for pattern in columns):
+    patterns = tuple(dict.fromkeys(pattern for found in dates.values() for pattern in found.patterns))
+    if all(is_iso(pattern) for pattern in patterns):
         return ()
-    because[option] = "; ".join(f"{pattern} in {_few(names)}" for pattern, names in columns.items())
-    return tuple(columns)
+    because[option] = "; ".join(f"{examples[name]!r} in {name}" for name in list(dates)[:3])
+    return patterns
 
 
 def _few(names: Sequence[str]) -> str:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lading.config.file import parse
+from lading.config.file import name_problem, parse
 from lading.config.insert import with_tables
 from lading.config.project import Config
-from lading.errors import ConfigError, SourceError
-from lading.ingest.add.group import groups_of
+from lading.errors import ConfigError, LadingError, SourceError
+from lading.ingest.add.group import Group, belongs, groups_of, with_names
 from lading.ingest.add.look import look_at
-from lading.ingest.add.paths import glob_of, name_pattern, table_name
+from lading.ingest.add.paths import globs_of, name_pattern, table_name
 from lading.ingest.add.table import TableLook, table_of
 from lading.ingest.add.text import table_text
 from lading.ingest.table_run import now_text
@@ -26,6 +26,8 @@ from lading.sources.glob import compile_glob
 from lading.sources.names import columns_from_name, name_columns
 from lading.sources.schema import TableSchema, combined_hash, save_schema
 from lading.storage.folder import write_atomic
+
+_OTHERS = 20  # files that a pattern also matches, and that are looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,8 @@ def add(project: Path, files: Sequence[Path], *, table: str | None = None, write
     if table is not None and len(groups) > 1:
         raise _several(table, [group.first.found.key for group in groups])
     taken = set(before.tables) if before is not None else set()
+    if table is not None and (problem := name_problem(table)):
+        raise ConfigError(problem, hint="choose another name", table=table)
     if table is not None and table in taken:
         raise ConfigError(
             f"there already is a table {table!r} in {CONFIG}", hint="choose another name", table=table
@@ -76,7 +80,7 @@ def add(project: Path, files: Sequence[Path], *, table: str | None = None, write
     for group in groups:
         mine = {look.found.key for look in group.files}
         name = table or table_name(sorted(mine), taken | {one.name for one in tables})
-        tables.append(_table(project, name, table_of(group), sorted(set(looks) - mine - set(empty))))
+        tables.append(_table(project, name, group, sorted(set(looks) - mine - set(empty))))
     added = Added(project / CONFIG, tuple(tables), empty)
     try:
         result = with_tables(text, {one.name: one.text for one in tables})
@@ -160,10 +164,11 @@ def _several(table: str, firsts: Sequence[str]) -> ConfigError:
     )
 
 
-def _table(project: Path, name: str, look: TableLook, others: Sequence[str]) -> AddedTable:
+def _table(project: Path, name: str, group: Group, others: Sequence[str]) -> AddedTable:
+    look = table_of(group)
     keys = [one.key for one in look.files]
-    path = glob_of(keys, others)
-    matched = discover(project, path, now_ns=time.time_ns()) if len(keys) > 1 else list(look.files)
+    path, matched, remarks = _path(project, group, others)
+    remarks = [*look.remarks, *remarks]
     pattern = name_pattern(keys, {column.name for column in look.inferred.columns})
     if pattern is not None:
         try:
@@ -173,21 +178,45 @@ def _table(project: Path, name: str, look: TableLook, others: Sequence[str]) -> 
     settings: dict[str, Any] = {"path": path, "format": look.format}
     because = dict(look.because)
     more = len(matched) - len(keys)
-    because["path"] = _files_words(keys, more)
+    if len(keys) > 1:
+        because["path"] = f"matches the {len(keys):,} files" + (f" and {more:,} more" if more else "")
     if pattern is not None:
         settings["columns_from_name"] = pattern
-        because["columns_from_name"] = (
-            f"the names of the files differ here, as in {os.path.basename(keys[0])}"
-        )
+        because["columns_from_name"] = f"where the files' names differ, as in {os.path.basename(keys[0])}"
     if look.names is not None:
         because["header"] += f"; {schema_file(name)} names the columns"
-    text = table_text(name, settings, look.options, because, look.remarks)
-    return AddedTable(name, path, look, text, more, pattern)
+    text = table_text(name, settings, look.options, because, remarks)
+    return AddedTable(name, path, replace(look, remarks=tuple(remarks)), text, more, pattern)
 
 
-def _files_words(keys: Sequence[str], more: int) -> str:
-    given = "this file" if len(keys) == 1 else f"matches the {len(keys):,} files"
-    return given if not more else f"{given} and {more:,} more"
+def _path(project: Path, group: Group, others: Sequence[str]) -> tuple[str, list[FoundFile], list[str]]:
+    """The widest pattern that only matches files of the same shape, as far as a look at some of them says."""
+    given = {look.found.key: look.found for look in group.files}
+    if len(given) == 1:
+        return globs_of(list(given))[0], list(given.values()), []
+    tried: list[tuple[int, str, list[FoundFile], str]] = []
+    for path in globs_of(sorted(given), others):
+        matched = discover(project, path, now_ns=time.time_ns())
+        odd = [one.key for one in _some(matched, given) if not _is_like(one, group)]
+        if not odd:
+            return path, matched, []
+        tried.append((len(matched), path, matched, odd[0]))
+    _, path, matched, odd_one = min(tried, key=lambda one: one[0])
+    remark = f"the path also matches {odd_one}, which is of another shape: move it, or change the path"
+    return path, matched, [remark]
+
+
+def _some(matched: Sequence[FoundFile], given: Mapping[str, FoundFile]) -> list[FoundFile]:
+    others = [one for one in matched if one.key not in given]
+    return others[:: max(1, len(others) // _OTHERS)]
+
+
+def _is_like(found: FoundFile, group: Group) -> bool:
+    try:
+        look = look_at(found)
+        return look is None or belongs(with_names(look), group.files)
+    except LadingError:
+        return False
 
 
 def _check(project: Path, before: Config | None, text: str, tables: Sequence[AddedTable]) -> None:

@@ -31,8 +31,8 @@ def groups_of(looks: Sequence[FileLook]) -> list[Group]:
     """In the order of their first files."""
     groups: list[list[FileLook]] = []
     for look in looks:
-        look = look if look.format in DELIMITERS else replace(look, names=_columns(look))
-        group = next((one for one in groups if _belongs(look, one)), None)
+        look = with_names(look)
+        group = next((one for one in groups if belongs(look, one)), None)
         if group is None:
             groups.append([look])
         else:
@@ -40,13 +40,16 @@ def groups_of(looks: Sequence[FileLook]) -> list[Group]:
     return [_joined(group) for group in groups]
 
 
-def _columns(look: FileLook) -> tuple[str, ...]:
-    """Of a format that is not delimited text."""
+def with_names(look: FileLook) -> FileLook:
+    """With its columns; those of delimited text are known already."""
+    if look.format in DELIMITERS:
+        return look
     inferred = infer([look.found], fmt=look.format, read_options=look.options)
-    return tuple(column.name for column in inferred.columns)
+    return replace(look, names=tuple(column.name for column in inferred.columns))
 
 
-def _belongs(look: FileLook, group: Sequence[FileLook]) -> bool:
+def belongs(look: FileLook, group: Sequence[FileLook]) -> bool:
+    """Whether one set of options does for the file as well."""
     first = group[0]
     if look.format != first.format:
         return False

@@ -70,14 +70,17 @@ def _stem(key: str) -> str:
     return os.path.splitext(name)[0]
 
 
-def glob_of(keys: Sequence[str], others: Collection[str] = ()) -> str:
-    """A pattern that matches the files, and none of `others`, which belong to another table."""
+def globs_of(keys: Sequence[str], others: Collection[str] = ()) -> list[str]:
+    """Patterns that match the files, from wide to narrow, and none of `others`, which are another table's."""
     if len(keys) == 1:
-        return _literal(keys[0])
-    for pattern in _globs(keys):
+        return [_literal(keys[0])]
+    found = []
+    for pattern in dict.fromkeys(_globs(keys)):
         match = compile_glob(pattern).match
         if all(map(match, keys)) and not any(map(match, others)):
-            return pattern
+            found.append(pattern)
+    if found:
+        return found
     raise SourceError(
         f"no pattern matches {keys[0]} and {len(keys) - 1:,} more files without also matching files of "
         "another shape",
@@ -110,11 +113,28 @@ def _name_globs(names: Sequence[str]) -> list[str]:
     suffix = suffix[max(0, len(prefix) + len(suffix) - min(map(len, names))) :]
     end = suffix[suffix.index(".") :] if "." in suffix else ""
     # A narrower one takes more of what the names have in common.
+    words = _whole_words(names)
     return [
-        f"{_literal(start)}*{_literal(last)}"
-        for start in (_whole_words(names), prefix)
-        for last in (end, suffix)
+        f"{_literal(words)}*{_literal(end)}",
+        *_by_tokens(names),
+        f"{_literal(prefix)}*{_literal(end)}",
+        f"{_literal(prefix)}*{_literal(suffix)}",
     ]
+
+
+def _by_tokens(names: Sequence[str]) -> list[str]:
+    """`*_[0-9][0-9][0-9][0-9].csv`: words and numbers that differ, each by itself."""
+    tokens = [_TOKEN.findall(name) for name in names]
+    if len({len(one) for one in tokens}) != 1:
+        return []
+    loose, strict = [], []
+    for values in zip(*tokens, strict=True):
+        same = len(set(values)) == 1
+        lengths = {len(value) for value in values}
+        digits = all(value.isdigit() for value in values) and len(lengths) == 1
+        loose.append(_literal(values[0]) if same else "*")
+        strict.append(_literal(values[0]) if same else "[0-9]" * lengths.pop() if digits else "*")
+    return ["".join(loose), "".join(strict)]
 
 
 def _literal(text: str) -> str:
