@@ -15,7 +15,7 @@ def inserted(text: str | None) -> str:
 
 TEXTS = {
     "as people write": "# mine\nwarehouse: w   # here\ntables:\n  a: {path: a.csv, format: csv}\n",
-    "something behind": "tables:\n  a:\n    path: a.csv\n    format: csv\n\n# Spark\nspark:\n  master: local\n",
+    "something behind": "tables:\n  a:\n    path: a.csv\n    format: csv\n\n# S\nspark:\n  master: local\n",
     "comments in the last table": (
         "tables:\n  a:\n    path: a.csv\n    format: csv\n    # per: table\n\n    # more\n"
         "# not its\nclean: {grace: 1h}\n"
