@@ -12,7 +12,7 @@ from lading.errors import SourceError
 from lading.formats.opening import READ_ERRORS, open_plain, unreadable
 from lading.model import Format
 
-_HEAD = 512
+HEAD = 512  # bytes of a file by which it is known
 _UNPACK = "unpack it; compressed text must end in .gz, .bz2 or .zst"
 _EXPORT = "export it as CSV or Parquet, and match that in the table's `path`"
 _LEAVE_OUT = "exclude it from the table's `path`"
@@ -57,9 +57,14 @@ def refuse_what_is_no_text(key: str, path: str, fmt: Format, encoding: str = "ut
     """SourceError for a file of text that begins like something else, saying what it is and what to do."""
     try:
         with open_plain(path) as plain:
-            head = plain.read(_HEAD)
+            head = plain.read(HEAD)
     except READ_ERRORS as error:
         raise unreadable(path, error) from error
+    refuse_no_text(key, head, fmt, encoding)
+
+
+def refuse_no_text(key: str, head: bytes, fmt: Format, encoding: str = "utf-8") -> None:
+    """The same of a file's first bytes."""
     found = sign_of(head)
     if found is not None:
         what, remedy = found
