@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lading.formats.dialect import Records, long_fields
+from lading.formats.dialect import Records
+from lading.formats.heads import long_fields
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 

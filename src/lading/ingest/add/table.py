@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lading.formats.dialect import header_names
 from lading.formats.infer.columns import Inferred, infer, limit_of
 from lading.formats.reader import WHOLE, Bad, Piece, ReadSpec
 from lading.formats.reasons import NEVER_CLOSED
@@ -154,8 +155,7 @@ def _names(group: Group, options: dict[str, Any]) -> tuple[str, ...]:
     """The columns as the reader calls them."""
     if not options["header"]:
         return group.first.names
-    head = reader_of(ReadSpec(group.first.format, options, ())).head(_file(group.first.found))
-    return tuple(head.columns) if head is not None else group.first.names
+    return header_names(group.first.found.key, group.first.names, options)
 
 
 def _opened(look: FileLook, limit: int | None) -> tuple[SourceFile, Piece]:
