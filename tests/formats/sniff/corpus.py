@@ -228,6 +228,12 @@ case("short rows", "id,ship,tonnes,port\n1,Aurora,5.5,Kiel\n2,Beagle,6.5\n3,Caly
      ("id", "ship", "tonnes", "port"),
      [(1, "Aurora", 5.5, "Kiel"), (2, "Beagle", 6.5, None), (3, "Calypso", 7.5, "Bari"), (4, "Dora", None, None),
       (5, "Endurance", 1.5, "Oslo")])  # fmt: skip
+case("rows of any length under a long header",
+     "id,name,built,sold,lost\n1,Aurora,1900-01-01\n2,Beagle,1820-05-11,1870-01-01,1880-01-01\n3,Cap,1950-02-03\n4,Dora,1999-01-02,2001-01-01\n5,Eos,1910-10-10\n",
+     ("id", "name", "built", "sold", "lost"),
+     [(1, "Aurora", date(1900, 1, 1), None, None), (2, "Beagle", date(1820, 5, 11), date(1870, 1, 1), date(1880, 1, 1)),
+      (3, "Cap", date(1950, 2, 3), None, None), (4, "Dora", date(1999, 1, 2), date(2001, 1, 1), None),
+      (5, "Eos", date(1910, 10, 10), None, None)])  # fmt: skip
 case("a total at the end", text(SHIPS) + "5 rows in all\n", COLUMNS, SHIPS, bad=1)
 MANY = [(n, f"ship {n}", n / 4, date(2024, 1, 1 + n % 28)) for n in range(1, 60)]
 case(
@@ -302,6 +308,10 @@ case("spaces behind commas", text(SHIPS).replace(",", ", "), COLUMNS, SHIPS)
 case("aligned with spaces", "id ; ship      ; tonnes\n 1 ; Aurora    ;   12.5\n 2 ; Beagle    ;    7.0\n 3 ; Endurance ;  812.25\n",
      ("id", "ship", "tonnes"), [(1, "Aurora", 12.5), (2, "Beagle", 7.0), (3, "Endurance", 812.25)])  # fmt: skip
 
+case("spaces before every text", "seed, word\n0, 0xfe\n1, 0xa0\n2, 0x1b\n", ("seed", "word"), [(0, "0xfe"), (1, "0xa0"), (2, "0x1b")])
+case("long texts", text([(1, "She said: yes, of course; why not?", 5), (2, "A | B, and C; see http://x.org/?a=1,2", 6), (3, "none of it, really", 7)], ("id", "note", "n")),
+     ("id", "note", "n"), [(1, "She said: yes, of course; why not?", 5), (2, "A | B, and C; see http://x.org/?a=1,2", 6), (3, "none of it, really", 7)])  # fmt: skip
+
 # Compression, width.
 case("gz", gzip.compress(text(SHIPS, by=";").encode()), COLUMNS, SHIPS, file="data.csv.gz")
 case(
@@ -349,5 +359,6 @@ refused(
     "fixed width",
     file="data.txt",
 )
+refused("lines of a config", "Name: base-passwd\nOwner: base, passwd\n\nName: debconf\nValue: yes, and no\nFlags: seen\n", "table")
 refused("a workbook called .csv", b"PK\x03\x04\x14\x00\x06\x00" + b"\x00" * 60, "xlsx")
 refused("gzip without its suffix", gzip.compress(text(SHIPS).encode()), ".gz")

@@ -159,27 +159,30 @@ def _pattern(shapes: Iterable[str], *, day_first: bool) -> str:
     if date["weekday"]:
         parts = [runs[1:] for runs in parts]
 
-    def digits(letter: str, at: int) -> str:
-        return letter if any(len(runs[at]) == 1 for runs in parts) else letter * 2
+    # Who writes 1 for a day writes it for a month.
+    single = any(len(run) == 1 for runs in parts for run in runs)
+
+    def digits(letter: str) -> str:
+        return letter if single else letter * 2
 
     def month(at: int) -> str:
         return "MMMM" if any(len(runs[at]) > 3 for runs in parts) else "MMM"
 
     if date["iso"]:
         mark = date["i"]
-        text = f"yyyy{mark}{digits('M', 1)}{mark}{digits('d', 2)}"
+        text = f"yyyy{mark}{digits('M')}{mark}{digits('d')}"
     elif date["two"]:
         mark = date["t"]
         letters = ("d", "M") if day_first else ("M", "d")
         year = "yyyy" if date["year"] == "0000" else "yy"
-        text = f"{digits(letters[0], 0)}{mark}{digits(letters[1], 1)}{mark}{year}"
+        text = f"{digits(letters[0])}{mark}{digits(letters[1])}{mark}{year}"
     elif date["named"]:
         mark = date["n"]
         year = "yyyy" if date["named_year"] == "0000" else "yy"
         lead = f"E{(date['weekday'] or '')[3:]}" if date["weekday"] else ""
-        text = f"{lead}{digits('d', 0)}{mark}{month(1)}{mark}{year}"
+        text = f"{lead}{digits('d')}{mark}{month(1)}{mark}{year}"
     else:
-        text = f"{month(0)} {digits('d', 1)}, yyyy"
+        text = f"{month(0)} {digits('d')}, yyyy"
     return text + _clock(
         [_TIME.fullmatch(shape, one.end()) for shape, one in zip(shapes, dates, strict=True) if one]
     )

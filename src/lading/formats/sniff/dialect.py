@@ -22,6 +22,7 @@ _COMMENTS = "#%!"
 _SEEN = 0.08  # share of the lines in which a delimiter has to be
 _CLOSE = 0.985  # a reading that reaches so much of the best one's score does equally well
 _LEAST = 0.12
+_BLANK = 0.2  # share of values that may be empty where a space or a colon separates them
 _SHOWN = 40
 
 
@@ -125,6 +126,9 @@ def _is_one_column(lines: Sequence[str], best: Reading) -> bool:
     """A colon or a space that is a part of values: of times, names, words."""
     if best.way.delimiter not in ": ":
         return best.fit < 0.5
+    cells = [text for record in best.table for text in record.fields]
+    if sum(not text for text in cells) > _BLANK * len(cells):
+        return True  # spaces in a row align values
     bare = [line.rstrip("\r\n") for line in lines if line.strip()]
     body = bare[1:] or bare
     if best.fit < 0.98 or sum(is_typed(line) for line in body) >= 0.9 * len(body):
@@ -148,30 +152,18 @@ def _single(lines: Sequence[str]) -> DelimitedText | Undecided:
     way = Way(",", '"', multiline=bool(quoted) and any(line.count('"') % 2 for line in lines))
     records = records_of(lines, way)
     comment = None
-    if any(len(record.fields) > 1 for record in records):
-        used = "".join(lines)
-        free = next((one for one in ("\t", "|", ";", "\x1f", "^", "~") if one not in used), None)
-        if free is None:
-            return Undecided(
-                "no character separates its values in a regular way",
-                "tried comma, tab, semicolon, pipe, colon, space and others; write the table by hand",
-            )
-        way = Way(free, None)
-        records = records_of(lines, way)
     for mark in _COMMENTS:
         marked = [line for line in lines if line.startswith(mark)]
         if 0 < len(marked) < len(lines) / 2 and all(line[1:2] in " \t" for line in marked):
             comment = mark
             records = [one for one in records if not one.fields[0].startswith(mark)]
             break
-    reading = Reading(way, comment, records, 1, 0, 0.0, 1.0)
-    found = _found(lines, reading)
-    if not found.names[0].strip() or _is_prose(records):
+    if len(records) < 2 or _is_prose(records) or any(len(record.fields) > 1 for record in records):
         return Undecided(
             "it does not look like a table: no character separates its values in a regular way",
             "tried comma, tab, semicolon, pipe, colon, space and others; if it is one, write it by hand",
         )
-    return found
+    return _found(lines, Reading(way, comment, records, 1, 0, 0.0, 1.0))
 
 
 def _is_prose(records: Sequence[Record]) -> bool:

@@ -19,7 +19,7 @@ _KEPT = 4_000  # lines that are looked at to tell old encodings apart
 _LONGEST = 16 << 20  # bytes of a line
 _SHARE = 10  # so many good characters for one bad line make a UTF-8 text with bad lines
 _MARGIN = 0.05  # a reading has to be better by this to be preferred to Windows-1252's
-_LEAST = 0.25
+_LEAST = 0.5  # what words reach is close to 1
 
 _LATIN = set("àáâãäåæçèéêëìíîïñòóôõöøùúûüýßœšžÀÁÂÄÅÆÇÈÉÊÍÎÑÓÔÖØÚÜŒŠŽ")
 _CENTRAL = set("ąćęłńóśźżáčďéěíňřšťúůýžőűäöüĄĆĘŁŃÓŚŹŻČĎĚŇŘŠŤŮŽŐŰÁÉÍÚÖÜß")
@@ -170,8 +170,10 @@ def _weight(char: str, before: str, behind: str, usual: set[str]) -> float:
     if name.startswith(("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "FULLWIDTH", "IDEOGRAPHIC")):
         if usual or any(one.isascii() and one.isalpha() for one in before + behind):
             return -1.0
-        # Kana and syllables stand in runs; one rare sign beside nothing is an accident.
-        return 1.0 if "HALFWIDTH" not in name and not (before + behind).isascii() else 0.3
+        # Signs stand in runs; one beside nothing is an accident. Kana are the only ones that are never one.
+        if "HALFWIDTH" in name or (before + behind).isascii():
+            return 0.3
+        return 1.0 if name.startswith(("HIRAGANA", "KATAKANA")) else 0.8
     return -0.2 if char.isalpha() else -1.0
 
 

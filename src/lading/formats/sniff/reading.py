@@ -29,7 +29,7 @@ class Reading:
     width: int
     start: int
     score: float
-    fit: float  # share of the table's records that have its width
+    fit: float  # share of the table's records that have its width; those that are shorter count for less
     spans: int = 0  # records that take more than a line
 
     @property
@@ -54,7 +54,7 @@ def reading_of(lines: Sequence[str], way: Way, comment: str | None = None) -> Re
     if shape is None:
         return None
     table = records[shape.start :]
-    score = shape.score * _tidiness(table, shape.width) ** 2 * DELIMITERS[way.delimiter]
+    score = shape.score * _tidiness(table, shape.width, way.delimiter) ** 2 * DELIMITERS[way.delimiter]
     spans = sum(record.lines > 1 for record in table)
     return Reading(way, comment, records, shape.width, shape.start, score, shape.fit, spans)
 
@@ -78,12 +78,19 @@ def _shaped(records: Sequence[Record], widths: Sequence[int], width: int) -> _Sh
     below = widths[start:]
     exact = sum(one == width for one in below)
     # A row may leave out empty values at its end; a line of one value is rather a remark.
-    short = sum(1 < one < width for one in below) if widths[start] == width else 0
-    fit = (exact + 0.6 * short) / len(below)
+    short = sum(1 < one < width for one in below)
+    fit = (exact + (0.9 if _heads(records[start].fields, below) else 0.6) * short) / len(below)
     cover = len(below) / len(widths)
     wide = 1 - 1 / (width + 1) ** 2
     lead = 1.0 if start == 0 else 0.93
-    return _Shape(width, start, exact / len(below), fit**2 * (0.4 + 0.6 * cover) * wide * lead)
+    return _Shape(width, start, fit, fit**2 * (0.4 + 0.6 * cover) * wide * lead)
+
+
+def _heads(fields: Sequence[str], below: Sequence[int]) -> bool:
+    """Whether a record may name the columns of rows that are of any length up to its own."""
+    names = {text.strip().lower() for text in fields}
+    plain = len(names) == len(fields) and not any(is_blank(text) or is_typed(text) for text in fields)
+    return plain and max(below) == len(fields)
 
 
 def _is_padded_title(records: Sequence[Record], widths: Sequence[int], at: int, width: int) -> bool:
@@ -100,15 +107,17 @@ def _said(record: Record) -> int:
     return sum(not is_blank(text) for text in record.fields)
 
 
-def _tidiness(table: Sequence[Record], width: int) -> float:
+def _tidiness(table: Sequence[Record], width: int, delimiter: str) -> float:
     step = max(1, len(table) // _WEIGHED)
     looked = [record.fields for record in table[::step] if len(record.fields) == width]
-    total = sum(_cell(text) for fields in looked for text in fields[:200])
+    total = sum(_cell(text, delimiter) for fields in looked for text in fields[:200])
     count = sum(len(fields[:200]) for fields in looked)
     return total / count if count else 0.0
 
 
-def _cell(text: str) -> float:
+def _cell(text: str, delimiter: str) -> float:
+    if delimiter in text or "\n" in text:
+        return 0.9  # it was quoted, and for a reason
     if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" and not is_typed(text):
         return 0.3  # a quote that is still there was meant as one
     return tidiness(text)

@@ -106,7 +106,7 @@ class ValuesLook:
         return "," if commas else None
 
     def _trim(self, because: dict[str, str]) -> bool:
-        spaced = [name for name, one in self._columns.items() if one.spaced and one.is_typed]
+        spaced = [name.strip() for name, one in self._columns.items() if one.asks_for_trim]
         if spaced:
             because["trim"] = f"spaces around the values of {_few(spaced)}"
         return bool(spaced)
@@ -115,6 +115,7 @@ class ValuesLook:
 class _Column:
     def __init__(self) -> None:
         self.words: Counter[str] = Counter()
+        self.values = 0
         self.spaced = 0
         self.example = ""  # with a decimal comma
         self._numbers = 0
@@ -127,6 +128,7 @@ class _Column:
 
     def see(self, values: pa.Array) -> None:
         values = values.filter(pc.and_(pc.is_valid(values), pc.not_equal(values, "")))
+        self.values += len(values)
         bare = pc.utf8_trim_whitespace(values)
         self.spaced += pc.sum(pc.not_equal(bare, values)).as_py() or 0
         values = bare.filter(pc.not_equal(bare, ""))
@@ -166,6 +168,11 @@ class _Column:
     @property
     def dates_example(self) -> str:
         return self._shapes.example
+
+    @property
+    def asks_for_trim(self) -> bool:
+        """Spaces around numbers and dates, or around every single text."""
+        return bool(self.spaced) and (self.is_typed or self.spaced == self.values > 2)
 
     @property
     def is_text(self) -> bool:
