@@ -31,7 +31,7 @@ def add(
     Files of different shapes become different tables. Shows the first rows as a run will read them.
     Everything else in lading.yaml stays as it is; if there is none, it is created.
 
-    \\b
+    \b
     Example:
       lading add data/ships.csv
       lading add data/ports/*.csv --table ports --dry-run

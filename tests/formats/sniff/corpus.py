@@ -308,7 +308,12 @@ case("spaces behind commas", text(SHIPS).replace(",", ", "), COLUMNS, SHIPS)
 case("aligned with spaces", "id ; ship      ; tonnes\n 1 ; Aurora    ;   12.5\n 2 ; Beagle    ;    7.0\n 3 ; Endurance ;  812.25\n",
      ("id", "ship", "tonnes"), [(1, "Aurora", 12.5), (2, "Beagle", 7.0), (3, "Endurance", 812.25)])  # fmt: skip
 
-case("spaces before every text", "seed, word\n0, 0xfe\n1, 0xa0\n2, 0x1b\n", ("seed", "word"), [(0, "0xfe"), (1, "0xa0"), (2, "0x1b")])
+case(
+    "spaces before every text",
+    "seed, word\n0, 0xfe\n1, 0xa0\n2, 0x1b\n",
+    ("seed", "word"),
+    [(0, "0xfe"), (1, "0xa0"), (2, "0x1b")],
+)
 case("long texts", text([(1, "She said: yes, of course; why not?", 5), (2, "A | B, and C; see http://x.org/?a=1,2", 6), (3, "none of it, really", 7)], ("id", "note", "n")),
      ("id", "note", "n"), [(1, "She said: yes, of course; why not?", 5), (2, "A | B, and C; see http://x.org/?a=1,2", 6), (3, "none of it, really", 7)])  # fmt: skip
 
@@ -359,6 +364,10 @@ refused(
     "fixed width",
     file="data.txt",
 )
-refused("lines of a config", "Name: base-passwd\nOwner: base, passwd\n\nName: debconf\nValue: yes, and no\nFlags: seen\n", "table")
+refused(
+    "lines of a config",
+    "Name: base-passwd\nOwner: base, passwd\n\nName: debconf\nValue: yes, and no\nFlags: seen\n",
+    "table",
+)
 refused("a workbook called .csv", b"PK\x03\x04\x14\x00\x06\x00" + b"\x00" * 60, "xlsx")
 refused("gzip without its suffix", gzip.compress(text(SHIPS).encode()), ".gz")
