@@ -11,7 +11,17 @@ from lading.config.file import load
 from lading.sources.schema import load_schema
 
 SHIPS = "Bericht;;;\r\n;;;\r\nNr;Schiff;Größe;Tag\r\n1;Aurora;812,5;01.03.2024\r\n2;Fram;-;17.03.2024\r\n"
-MINE = "# mine\nwarehouse: w  # here\n\ntables:\n  old:   # kept\n    path: old.csv\n    format: csv\n\nclean: {grace: 1h}\n"
+MINE = """\
+# mine
+warehouse: w  # here
+
+tables:
+  old:   # kept
+    path: old.csv
+    format: csv
+
+clean: {grace: 1h}
+"""
 
 
 @pytest.fixture
