@@ -74,17 +74,18 @@ def refuse_what_is_no_text(key: str, path: str, fmt: Format, encoding: str = "ut
 
 def refuse_no_text(key: str, head: bytes, fmt: Format, encoding: str = "utf-8") -> None:
     """The same of a file's first bytes."""
-    found = _sign(head)
+    found = sign_of(head)
     if found is not None:
         what, remedy = found
         raise SourceError(f"{key} is {what}, not {fmt}", hint=remedy, file=key)
-    wide = _wide(head)
+    wide = wide_encoding(head)
     if wide is not None and not codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
         remedy = "convert it to UTF-8" if fmt == "json" else f"set read_options: {{encoding: {wide}}}"
         raise SourceError(f"{key} is {wide.upper()} text, not {encoding}", hint=remedy, file=key)
 
 
-def _sign(head: bytes) -> tuple[str, str] | None:
+def sign_of(head: bytes) -> tuple[str, str] | None:
+    """What begins so, and what to do about it; None for what may be a text."""
     for sign, what, remedy in _SIGNS:
         if head.startswith(sign):
             return what, remedy
@@ -100,7 +101,7 @@ def _sign(head: bytes) -> tuple[str, str] | None:
     return None
 
 
-def _wide(head: bytes) -> str | None:
+def wide_encoding(head: bytes) -> str | None:
     """The encoding of a text whose characters take more than a byte each."""
     for mark, name in _MARKS:
         if head.startswith(mark):
