@@ -64,8 +64,9 @@ def _say_what_happened(added: Added) -> None:
 
 def _show(one: AddedTable) -> None:
     from lading.cli.terminal.rows import as_is, flat
-    from lading.cli.terminal.screen import count_words, note, say, show_table
+    from lading.cli.terminal.screen import note, say, show_table
     from lading.sources.names import name_columns
+    from lading.words import count_words
 
     look = one.look
     rows = "" if look.inferred.rows is None else f", {count_words(look.inferred.rows, 'row')}"
