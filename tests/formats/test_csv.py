@@ -1,5 +1,7 @@
 """Delimited text: every record is read as it is, or is a bad row with its line and a reason."""
 
+# ruff: noqa: E501 (a case is a line)
+
 from __future__ import annotations
 
 import bz2

@@ -1,3 +1,5 @@
+# ruff: noqa: E501 (a case is a line)
+
 from __future__ import annotations
 
 import io

@@ -167,9 +167,8 @@ def test_a_file_that_spark_cannot_read_to_its_end_is_set_aside_and_the_others_ar
     [table] = ships.good().tables
     assert (table.rows, table.rows_rejected, table.files_rejected) == (9_000, 0, 1)
     [aside] = list_aside(ships.config, "ships")
-    assert aside.file == "cut.parquet" and str(aside.whole).startswith(
-        "cut.parquet can't be read as Parquet: "
-    )
+    assert aside.file == "cut.parquet"
+    assert str(aside.whole).startswith("cut.parquet can't be read as Parquet: ")
     assert not list(ships.table.glob("bucket=*/.*")), "the attempt that failed left nothing"
 
 

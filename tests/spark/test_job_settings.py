@@ -62,4 +62,4 @@ def test_for_few_rows_of_many_columns_little_is_compiled(shop):
 def test_much_or_narrow_input_is_compiled(shop, columns, given):
     listed = "; ".join(f"c{number} int" for number in range(columns))
     job = shop.job([], listed, input_bytes=given * MB)
-    assert COMPILING not in ingest_settings(job, memory=512 * MB)
+    assert COMPILING not in ingest_settings(job)
