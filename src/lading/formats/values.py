@@ -231,10 +231,8 @@ def _integers(target: pa.DataType, *, plain: bool) -> _Rule:
 
     def quick(texts: pa.Array) -> pa.Array | None:
         seen = Glance(texts)
-        if not seen.has_only(b"0123456789") or (plain and seen.has_leading_zeros()):
-            if not matches(shape, texts):
-                return None
-        return _cast(texts, target)
+        known = seen.has_only(b"0123456789") and not (plain and seen.has_leading_zeros())
+        return _cast(texts, target) if known or matches(shape, texts) else None
 
     return _Rule(shape, quick, careful)
 
