@@ -291,13 +291,26 @@ def test_dates_and_times_have_formats_of_the_tables_own():
 
 
 def test_bytes_that_are_not_utf8_make_one_row_bad():
-    found = read(b'{"s":"ok"}\n{"s":"\xff"}\n{"\xc3":1}\n{"s":"\xc3\xa9"}\n')
+    found = read(b'{"s":"ok"}\n{"s":"\xff"}\n{"\xc3":1}\n{"s":"\xc3\xa9"}\n{"s":"\xed\xa0\x80"}\n')
     assert [row["s"] for row in found.rows] == ["ok", "é"]
     assert [(bad.line, bad.column, bad.reason) for bad in found.bad] == [
         (2, None, "bytes that are not UTF-8"),
         (3, None, "bytes that are not UTF-8"),
+        (5, None, "bytes that are not UTF-8"),
     ]
     assert found.bad[0].text == '{"s":"\ufffd"}'
+
+
+@pytest.mark.parametrize("multiline", [False, True])
+def test_many_records_are_numbered_through(multiline):
+    lines = [f'{{"a":{number}}}' if number % 1000 else "x" for number in range(10_000)]
+    text = "[" + ",\n".join(lines) + "]" if multiline else "\n".join(lines)
+    found = read(text, "a int", multiline=multiline)
+    assert [row["a"] for row in found.rows] == [number for number in range(10_000) if number % 1000]
+    assert [record for record, *_ in found.places] == [row["a"] + 1 for row in found.rows]
+    assert [line for _, line, _ in found.places] == [row["a"] + 1 for row in found.rows]
+    assert [bad.line for bad in found.bad] == list(range(1, 10_001, 1000))
+    assert (found.records, found.lines) == (10_000, 10_000)
 
 
 def test_a_mark_is_passed_over_at_the_start_of_a_file_only():
