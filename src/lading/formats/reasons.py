@@ -7,7 +7,6 @@ import re
 from lading.formats.text_shapes import DATE, timestamp_shape
 from lading.model import Column
 
-UNDECODABLE = "bytes that are not {encoding}"
 NEVER_CLOSED = "a quote is opened and never closed"
 
 # Roughly what is read as a type that a person wrote; only the words of a reason depend on it.
@@ -33,5 +32,13 @@ def a_type(dtype: str) -> str:
     return f"{'an' if dtype[0] in 'aeiou' else 'a'} {dtype}"
 
 
+def undecodable(encoding: str) -> str:
+    return f"bytes that are not {encoding}"
+
+
 def field_count(have: int, wanted: int) -> str:
     return f"has {have} field{'' if have == 1 else 's'}, but the header has {wanted}"
+
+
+def too_short(have: int, wanted: int) -> str:
+    return f"has {have} character{'' if have == 1 else 's'}, but the spec needs {wanted}"

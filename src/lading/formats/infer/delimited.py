@@ -91,8 +91,7 @@ class _Looker:
         self._kinds = Kinds.of(look.read_options)
         self._fits = Fits(self._kinds)
         self._ragged: list[int] = []  # rows that Arrow left out, counted from 1
-        null = look.read_options.get("null")
-        self._nulls = [""] + ([null] if null is not None else [])
+        self._nulls = ["", *self._kinds.texts.nulls]
 
     def batches(self, stream: IO[bytes], skip: int, block: int) -> Any:
         dialect = self._dialect
