@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lading.config.archives import ArchiveLimits
 from lading.errors import ConfigError, SourceError
 from lading.formats.json import may_be_cut, reader
 from lading.formats.json.structure import LEVELS, keys_in, outside_strings
@@ -458,13 +457,15 @@ def test_what_is_left_of_a_broken_document_is_cut():
     assert found.bad[0].text == "é" * (1 << 16)
 
 
-@pytest.mark.parametrize("multiline", [False, True])
-def test_a_record_beyond_all_bounds_is_an_error_with_a_sentence(multiline):
-    text = '[{"s":"' + "x" * 10_000
-    file = InMemory("x.json", text, len(text), limits=ArchiveLimits(max_line=1000))
-    spec = ReadSpec("json", {"multiline": multiline}, columns("s string"))
-    with pytest.raises(SourceError, match=r"x.json can't be read: it has a record of more than 1,000 bytes"):
-        list(reader(spec, block=100).rows(file))
+@pytest.mark.parametrize(("multiline", "what"), [(False, "line"), (True, "record")])
+def test_a_record_beyond_all_bounds_is_an_error_with_a_sentence(monkeypatch, multiline, what):
+    monkeypatch.setattr("lading.formats.lines.LONGEST", 1000)
+    monkeypatch.setattr("lading.formats.json.records.LONGEST", 1000)
+    for text in ('[{"s":"' + "x" * 10_000, '{"s":"' + "x" * 10_000, '[{"s":"' + "\\" * 10_000):
+        file = InMemory("x.json", text, len(text))
+        spec = ReadSpec("json", {"multiline": multiline}, columns("s string"))
+        with pytest.raises(SourceError, match=rf"x.json: a {what} is longer than"):
+            list(reader(spec, block=100).rows(file))
 
 
 def test_files_that_are_no_json_or_not_there_are_refused(tmp_path: Path):

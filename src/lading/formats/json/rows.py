@@ -8,8 +8,7 @@ done in Python.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from io import BufferedReader
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -32,7 +31,7 @@ from lading.formats.json.structure import is_too_deep, keys_in, too_deep
 from lading.formats.magic import HEAD, refuse_no_text
 from lading.formats.opening import READ_ERRORS, compression, unreadable
 from lading.formats.reader import WHOLE, Bad, Head, Piece, ReadSpec, Rows
-from lading.formats.reasons import UNDECODABLE
+from lading.formats.reasons import undecodable
 from lading.formats.source_file import SourceFile
 from lading.formats.values import Texts
 
@@ -67,27 +66,19 @@ class JsonReader:
     def rows(self, file: SourceFile, piece: Piece = WHOLE) -> Iterator[Rows]:
         record = 1
         try:
-            with file.open(max(piece.start - 1, 0)) as stream:
-                if piece.start == 0:
-                    refuse_no_text(file.key, cast(BufferedReader, stream).peek(HEAD)[:HEAD], "json")
-                for found in records_of(
-                    stream,
-                    multiline=self._multiline,
-                    longest=file.limits.max_line,
-                    piece=piece,
-                    block=self._block,
-                ):
-                    for part in found.parts():
-                        yield self._rows(part, record)
-                        record += len(part.texts)
+            if piece.start == 0:
+                with file.open() as stream:
+                    refuse_no_text(file.key, stream.read(HEAD), "json")
+            for found in records_of(file, multiline=self._multiline, piece=piece, block=self._block):
+                for part in found.parts():
+                    yield self._rows(part, record)
+                    record += len(part.texts)
         except READ_ERRORS as error:
             raise unreadable(file.key, error) from error
 
     def _rows(self, found: Records, record: int) -> Rows:
         texts = found.texts
-        faults: dict[int, Fault] = {
-            at: (None, UNDECODABLE.format(encoding="UTF-8")) for at in found.not_utf8()
-        }
+        faults: dict[int, Fault] = {at: (None, undecodable("UTF-8")) for at in found.not_utf8()}
         if found.broken is not None:
             faults[len(texts) - 1] = None, found.broken
         good, objects, looked_at = self._parsed(texts, faults)
