@@ -244,6 +244,15 @@ def test_lines_that_are_no_objects_say_nothing_of_the_types(tmp_path: Path) -> N
     assert _types(files, "json") == {"a": "bigint"}
     files = _files(tmp_path, '[{"a": 1}, 5]', "nonsense", suffix="json")
     assert _types(files, "json", multiline=True) == {"a": "bigint"}
+    broken = _files(tmp_path, '[{"a": 1}, {"b": tru},\n{"c": 2}, {"d": 1', suffix="json")
+    assert _types(broken, "json", multiline=True) == {"a": "bigint", "c": "bigint"}
+    with pytest.raises(SourceError, match=r"0\.json, line 2, .*the document never ends"):
+        _types(_files(tmp_path, '[\n{"d": 1', suffix="json"), "json", multiline=True)
+
+
+def test_lines_of_json_end_as_they_like(tmp_path: Path) -> None:
+    files = _files(tmp_path, '{"a": 1}\r{"b": 2}\r\n{"c": 3}', suffix="json")
+    assert list(_types(files, "json")) == ["a", "b", "c"]
 
 
 def _because(files: list[FoundFile], format: str = "csv", **options: Any) -> dict[str, str]:
