@@ -39,7 +39,9 @@ class DelimitedLook:
         spec = ReadSpec(self.format, self.read_options, tuple(Column(name, "string") for name in names))
         looker = _Looker(self, names)
         taken = 0
-        for block in reader_of(spec).rows(SourceFile(found.key, found.path, found.size), self._piece(spec, found)):
+        for block in reader_of(spec).rows(
+            SourceFile(found.key, found.path, found.size), self._piece(spec, found)
+        ):
             looker.see(block.batch, block.records)
             taken += block.batch.nbytes
             if self.limit is not None and taken > self.limit:
