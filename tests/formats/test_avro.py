@@ -20,8 +20,8 @@ from support.reading import pieces_of, read, source, spec_of
 
 from lading.config.archives import ArchiveLimits
 from lading.errors import MissingExtra, SchemaDrift, SourceError
-from lading.formats.avro import AvroReader
-from lading.formats.avro_blocks import MAGIC
+from lading.formats.avro.blocks import MAGIC
+from lading.formats.avro.rows import AvroReader
 from lading.formats.registry import may_be_cut, reader_of
 
 SYNC = b"0123456789abcdef"

@@ -1,7 +1,5 @@
 """Delimited text: every record is read as it is, or is a bad row with its line and a reason."""
 
-# ruff: noqa: E501 (a case is a line)
-
 from __future__ import annotations
 
 import bz2
@@ -22,8 +20,8 @@ from support.read_text import Seen, columns_of, pieces_at, seen, source
 
 from lading.errors import SchemaDrift, SourceError
 from lading.formats import lines as lines_module
-from lading.formats.csv import cut as cut_module
 from lading.formats.csv.rows import CsvReader, may_be_cut
+from lading.formats.csv.rows import cut as cut_module
 from lading.formats.reader import ReadSpec
 from lading.formats.registry import reader_of
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from support.reading import Seen, read, source, spec_of
 
 from lading.errors import ConfigError, MissingExtra, SchemaDrift, SourceError
-from lading.formats.excel import ExcelReader
+from lading.formats.excel.rows import ExcelReader
 from lading.formats.infer.columns import infer
 from lading.formats.registry import may_be_cut, reader_of
 from lading.model import FoundFile

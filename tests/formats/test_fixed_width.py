@@ -1,5 +1,3 @@
-# ruff: noqa: E501 (a case is a line)
-
 from __future__ import annotations
 
 import io
@@ -14,8 +12,8 @@ from hypothesis import strategies as st
 from support.read_text import Seen, pieces_at, seen, source
 
 from lading.errors import ConfigError, SourceError
-from lading.formats.fixed_rows import FixedWidthReader
-from lading.formats.fixed_width import layout_columns, load_layout, may_be_cut
+from lading.formats.fixed_width.rows import FixedWidthReader, may_be_cut
+from lading.formats.fixed_width.spec import layout_columns, load_layout
 from lading.formats.reader import ReadSpec
 from lading.formats.registry import reader_of
 from lading.model import Column, Field, Layout

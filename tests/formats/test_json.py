@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lading.errors import ConfigError, SourceError
-from lading.formats.json import may_be_cut, reader
+from lading.formats.json.rows import may_be_cut, reader
 from lading.formats.json.structure import LEVELS, keys_in, outside_strings
 from lading.formats.reader import WHOLE, Bad, Piece, ReadSpec
 from lading.formats.registry import reader_of

@@ -93,14 +93,6 @@ def delimited_header(path: str, read_options: Mapping[str, Any], fmt: Format) ->
     return header_names(path, record.fields, read_options)
 
 
-def parquet_columns(path: str) -> dict[str, str]:
-    """Names and Spark types from the footer."""
-    from lading.formats.parquet import columns
-    from lading.formats.source_file import SourceFile
-
-    return columns(SourceFile(path, path, 0))
-
-
 def _first_record(text: io.TextIOWrapper, dialect: Dialect) -> FirstRecord | None:
     skipped = sum(1 for _ in islice(text, dialect.skip))
     # Spark passes over blanks in search of a header, unless it reads files whole. A blank record is one.

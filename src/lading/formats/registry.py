@@ -11,14 +11,14 @@ from lading.formats.source_file import SourceFile
 from lading.model import Format
 
 _MODULES: dict[Format, str] = {
-    "csv": "csv",
-    "tsv": "csv",
-    "json": "json",
+    "csv": "csv.rows",
+    "tsv": "csv.rows",
+    "json": "json.rows",
     "parquet": "parquet",
     "orc": "orc",
-    "avro": "avro",
-    "excel": "excel",
-    "fixed_width": "fixed_width",
+    "avro": "avro.rows",
+    "excel": "excel.rows",
+    "fixed_width": "fixed_width.rows",
 }
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lading.config.project import Config, TableConfig
-from lading.formats.fixed_width import layout_columns, load_layout
+from lading.formats.fixed_width.spec import layout_columns, load_layout
 from lading.ingest.plan import TablePlan
 from lading.layout.project import schema_file
 from lading.model import DELIMITERS, Column, FoundFile, Layout, Source, evolves

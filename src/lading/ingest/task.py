@@ -38,7 +38,6 @@ PLACE = pa.schema(
     ]
 )
 NOTE = "__lading_note"  # what a reading task tells the driver, in a row of its own
-BITS = "__lading_failed"  # the checks that Spark has made
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lading.formats.excel import Clean, open_table
-from lading.formats.excel_cells import Cell, Misfit, kind_of, text_of, value_of
+from lading.formats.excel.cells import Cell, Misfit, kind_of, text_of, value_of
+from lading.formats.excel.rows import Clean, open_table
 from lading.formats.infer.kinds import Kinds
 from lading.formats.infer.trail import ColumnTrail, Step
 from lading.formats.source_file import SourceFile

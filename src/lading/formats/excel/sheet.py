@@ -18,8 +18,8 @@ from xml.parsers import expat
 from lading.config.archives import RATIO_FLOOR, ArchiveLimits
 from lading.config.excel_options import CELL_RANGE
 from lading.errors import MissingExtra, SourceError
-from lading.formats.excel_cells import Cell
-from lading.formats.excel_errors import Errors, column_number, in_ods, in_xls, in_xlsx, sheet_member
+from lading.formats.excel.cells import Cell
+from lading.formats.excel.errors import Errors, column_number, in_ods, in_xls, in_xlsx, sheet_member
 from lading.formats.opening import READ_ERRORS, unreadable
 from lading.formats.source_file import SourceFile
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 from lading.errors import SourceError
 from lading.formats.arrow_types import arrow_schema
 from lading.formats.drift import check_columns
-from lading.formats.excel_cells import Cell, Misfit, array_of, text_of, value_of
-from lading.formats.excel_sheet import Row, open_sheet
+from lading.formats.excel.cells import Cell, Misfit, array_of, text_of, value_of
+from lading.formats.excel.sheet import Row, open_sheet
 from lading.formats.reader import WHOLE, Bad, Head, Piece, ReadSpec, Rows
 from lading.formats.reasons import is_not
 from lading.formats.source_file import SourceFile

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from lading.formats.arrow_types import arrow_schema
 from lading.formats.lines import BLOCK, encoding_name, line_blocks, text_lines, utf8_chunks
+from lading.formats.lines import may_be_cut as lines_may_be_cut
 from lading.formats.magic import HEAD, refuse_no_text
 from lading.formats.opening import READ_ERRORS, unreadable
 from lading.formats.reader import WHOLE, Bad, Head, Piece, ReadSpec, Rows
@@ -176,3 +177,11 @@ def _is_utf8(data: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def reader(spec: ReadSpec) -> FixedWidthReader:
+    return FixedWidthReader(spec)
+
+
+def may_be_cut(spec: ReadSpec, path: str) -> bool:
+    return lines_may_be_cut(path, str(spec.options.get("encoding", "utf-8")))

@@ -15,8 +15,8 @@ from typing import IO, Any
 import pyarrow as pa
 
 from lading.errors import MissingExtra, SourceError
-from lading.formats.avro_blocks import Header, blocks, read_header
-from lading.formats.avro_schema import Field, fields_of
+from lading.formats.avro.blocks import Header, blocks, read_header
+from lading.formats.avro.schema import Field, fields_of
 from lading.formats.opening import READ_ERRORS, BeyondBounds, unreadable
 from lading.formats.reader import WHOLE, Head, Piece, ReadSpec, Rows
 from lading.formats.source_file import SourceFile
