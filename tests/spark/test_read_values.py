@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lading.errors import ConfigError
+from lading.formats import values as rules
 from lading.formats.infer.fits import Fits
 from lading.formats.infer.kinds import Kinds
 from lading.model import Column
@@ -63,7 +64,7 @@ def test_under_an_inferred_type_the_reader_takes_exactly_what_inference_would(sp
     columns = [Column("v", type, inferred=True) for type in INFERRED]
     frame = spark.createDataFrame([(text,) for text in (*TEXTS, *AWKWARD)], "v string").coalesce(1)
     values = [f"{texts.value('v', column)} IS NOT NULL AS `{column.type}`" for column in columns]
-    fits = Fits(Kinds(Texts.of({"date_format": date, "timestamp_format": timestamp})))
+    fits = Fits(Kinds(rules.Texts.of({"date_format": date, "timestamp_format": timestamp})))
     for row in frame.selectExpr("v", *values).collect():
         for column in columns:
             wanted = fits.all_fit(pa.array([row["v"]]), column)
