@@ -9,8 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from lading.errors import SchemaDrift, SourceError
+from lading.formats.csv.head import top_of
 from lading.formats.drift import check_columns
-from lading.formats.heads import delimited_header, parquet_columns
+from lading.formats.reader import ReadSpec
+from lading.formats.registry import file_columns
+from lading.formats.source_file import SourceFile
 from lading.model import Column, FoundFile
 
 FOUND = FoundFile("in/a.csv", "/data/in/a.csv", 1, 1, False)
@@ -20,7 +23,15 @@ SCHEMA = (Column("id", "bigint"), Column("name", "string"), Column("port", "stri
 def _header(tmp_path: Path, data: bytes, format: str = "csv", **options: Any) -> tuple[str, ...] | None:
     path = tmp_path / "a.csv"
     path.write_bytes(data)
-    return delimited_header(str(path), options, format)
+    return _header_of(path, options, format)
+
+
+def _header_of(path: Path, options: dict[str, Any], format: str = "csv") -> tuple[str, ...] | None:
+    return top_of(SourceFile(path.name, str(path), path.stat().st_size), ReadSpec(format, options, ())).names
+
+
+def parquet_columns(path: str) -> dict[str, str]:
+    return file_columns("parquet", SourceFile("a.parquet", path, Path(path).stat().st_size))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +72,7 @@ def test_tsv_is_split_at_tabs(tmp_path: Path) -> None:
 def test_a_compressed_header_is_read_through(tmp_path: Path) -> None:
     path = tmp_path / "a.csv.GZ"
     path.write_bytes(gzip.compress(b"id,name\n"))
-    assert delimited_header(str(path), {}, "csv") == ("id", "name")
+    assert _header_of(path, {}) == ("id", "name")
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,8 @@ import pytest
 from lading.cli.main import invoke
 from lading.config.archives import ArchiveLimits
 from lading.errors import SourceError
-from lading.formats.heads import delimited_header
 from lading.formats.infer.columns import infer
-from lading.formats.opening import BeyondBounds, bound_below, open_plain
+from lading.formats.opening import BeyondBounds, bound_below, limits_of, open_plain
 from lading.formats.reader import ReadSpec
 from lading.formats.registry import reader_of
 from lading.formats.source_file import SourceFile
@@ -83,7 +82,7 @@ def test_a_line_without_end_takes_no_more_memory_than_allowed(tmp_path: Path, lo
             if look == "lines":
                 list(open_plain(path))
             elif look == "header":
-                delimited_header(path, {}, "csv")
+                CSV.head(SourceFile("ships", path, os.path.getsize(path), limits=limits_of(path)))
             elif look == "rows":
                 limits = ArchiveLimits(max_ratio=10**9, max_line=1_000_000)
                 list(CSV.rows(SourceFile("ships", path, os.path.getsize(path), limits=limits)))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -50,20 +48,6 @@ class Dialect:
             multiline=read_options.get("multiline", False),
             trim=read_options.get("trim", False),
             skip=read_options.get("skip", 0),
-        )
-
-    @property
-    def reads_whole(self) -> bool:
-        """Whether Spark reads files whole. It finds line ends by bytes, which wide encodings don't bear."""
-        return self.multiline or codecs.lookup(self.encoding).name.startswith(("utf-16", "utf-32"))
-
-    def reader(self, lines: Iterator[str]) -> Records:
-        return csv.reader(
-            lines,
-            delimiter=self.delimiter,
-            quotechar=self.quote,
-            escapechar=self.escape,
-            doublequote=self.escape is None,
         )
 
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lading.errors import SchemaDrift
-from lading.formats.heads import RESERVED
 from lading.formats.types import joined, widens
+from lading.layout.table import SOURCE
 from lading.model import Column, Drift, evolves
+
+# The row's lineage; no source may bring a column of that name.
+RESERVED = frozenset({SOURCE})
 
 
 def check_columns(

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lading.errors import SourceError
-from lading.formats.heads import RESERVED, Dialect
+from lading.formats.dialect import Dialect
+from lading.formats.drift import RESERVED
 from lading.formats.infer.columns import THREADS, infer, tried
 from lading.formats.infer.delimited import DelimitedFile, DelimitedLook
 from lading.formats.infer.excel import ExcelFile, ExcelLook

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from lading.errors import ConfigError, SourceError
-from lading.formats.heads import RESERVED
+from lading.formats.drift import RESERVED
 from lading.formats.infer.delimited import DelimitedFile, DelimitedLook
 from lading.formats.infer.excel import ExcelFile, ExcelLook
 from lading.formats.infer.json import json_look

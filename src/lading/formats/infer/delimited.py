@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lading.formats.heads import delimited_header
+from lading.formats.csv.head import top_of
 from lading.formats.infer.fits import Fits
 from lading.formats.infer.kinds import Kinds
 from lading.formats.infer.trail import ColumnTrail, Step, shown
+from lading.formats.opening import limits_of
 from lading.formats.reader import WHOLE, Piece, ReadSpec
 from lading.formats.registry import may_be_cut, reader_of
 from lading.formats.source_file import SourceFile
@@ -32,16 +33,16 @@ class DelimitedLook:
 
     def at(self, found: FoundFile) -> DelimitedFile:
         """What one file holds. A row that is bad when it is read says nothing of the types."""
-        has_header = self.read_options.get("header", True)
-        names = delimited_header(found.path, self.read_options, self.format) if has_header else self.names
+        file = SourceFile(found.key, found.path, found.size, limits=limits_of(found.path))
+        names = self.names
+        if self.read_options.get("header", True):
+            names = top_of(file, ReadSpec(self.format, self.read_options, ())).names
         if names is None:
             return DelimitedFile()
         spec = ReadSpec(self.format, self.read_options, tuple(Column(name, "string") for name in names))
         looker = _Looker(self, names)
         taken = 0
-        for block in reader_of(spec).rows(
-            SourceFile(found.key, found.path, found.size), self._piece(spec, found)
-        ):
+        for block in reader_of(spec).rows(file, self._piece(spec, found)):
             looker.see(block.batch, block.records)
             taken += block.batch.nbytes
             if self.limit is not None and taken > self.limit:

@@ -7,7 +7,6 @@ November or of May. The largest number in each of the two places does, or nothin
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -44,20 +43,20 @@ class DatesFound:
 class Shapes:
     """What was seen of a column's values that are no numbers."""
 
-    counts: Counter[str] = field(default_factory=Counter)
+    shapes: set[str] = field(default_factory=set)
+    hopeless: bool = False  # at least one is not a date's: there is no need to look at more
     first: int = 0  # the largest first number of those with two before the year
     second: int = 0
     year: int = 0  # the largest of two digits
     example: str = ""
 
-    @property
-    def hopeless(self) -> bool:
-        return len(self.counts) > _MOST
-
     def see(self, values: pa.Array) -> None:
         self.example = self.example or str(values[0])
-        for entry in pc.value_counts(_shapes(values)).to_pylist():
-            self.counts[entry["values"]] += entry["counts"]
+        values = pc.unique(values)
+        self.shapes.update(pc.unique(_shapes(values)).to_pylist())
+        self.hopeless = len(self.shapes) > _MOST or not all(map(_is_date, self.shapes))
+        if self.hopeless:
+            return
         numbers = pc.extract_regex(values, _TWO_NUMBERS)
         self.first = max(self.first, _largest(pc.struct_field(numbers, "a")))
         self.second = max(self.second, _largest(pc.struct_field(numbers, "b")))
@@ -66,16 +65,10 @@ class Shapes:
 
     def dates(self) -> DatesFound:
         """The patterns that all the shapes are of."""
-        if not self.counts or self.hopeless:
+        if not self.shapes or self.hopeless:
             return DatesFound()
-        timed = set()
-        for shape in self.counts:
-            date = _DATE.match(shape)
-            time = _TIME.fullmatch(shape, date.end()) if date else None
-            if date is None or (time is None and date.end() != len(shape)):
-                return DatesFound()
-            timed.add(time is not None)
-        if len(timed) > 1 and any(not _is_iso(shape) for shape in self.counts):
+        timed = {_split(shape)[1] is not None for shape in self.shapes}
+        if len(timed) > 1 and any(not _is_iso(shape) for shape in self.shapes):
             return DatesFound(remark="some values have a time and some have none")
         if self.year > _LATEST:
             return DatesFound(
@@ -85,10 +78,8 @@ class Shapes:
 
     def _patterns(self, timed: bool) -> DatesFound:
         families: dict[str, list[str]] = {}
-        for shape in self.counts:
-            date = _DATE.match(shape)
-            assert date is not None
-            families.setdefault(_family(date, _TIME.fullmatch(shape, date.end())), []).append(shape)
+        for shape in sorted(self.shapes):
+            families.setdefault(_family(*_split(shape)), []).append(shape)
         found: list[str] = []
         for shapes in families.values():
             day_first = _pattern(shapes, day_first=True)
@@ -109,6 +100,18 @@ class Shapes:
 def is_iso(pattern: str) -> bool:
     """Whether values in the pattern are read without being told it."""
     return re.fullmatch(r"yyyy-MM-dd(?:(?:'T'| )HH:mm(?::ss(?:\.S+)?)?(?:XXX|XX)?)?", pattern) is not None
+
+
+def _is_date(shape: str) -> bool:
+    date = _DATE.match(shape)
+    return date is not None and (date.end() == len(shape) or _TIME.fullmatch(shape, date.end()) is not None)
+
+
+def _split(shape: str) -> tuple[re.Match[str], re.Match[str] | None]:
+    """A date's shape, and the time's behind it."""
+    date = _DATE.match(shape)
+    assert date is not None
+    return date, _TIME.fullmatch(shape, date.end())
 
 
 def _is_iso(shape: str) -> bool:
@@ -151,11 +154,9 @@ def _zone(time: re.Match[str]) -> str:
 
 
 def _pattern(shapes: Iterable[str], *, day_first: bool) -> str:
-    shapes = list(shapes)
-    dates = [_DATE.match(shape) for shape in shapes]
-    date = dates[0]
-    assert date is not None
-    parts = [re.findall(r"0+|a+", one[0]) for one in dates if one is not None]
+    splits = [_split(shape) for shape in shapes]
+    date = splits[0][0]
+    parts = [re.findall(r"0+|a+", one[0]) for one, _ in splits]
     if date["weekday"]:
         parts = [runs[1:] for runs in parts]
 
@@ -183,9 +184,7 @@ def _pattern(shapes: Iterable[str], *, day_first: bool) -> str:
         text = f"{lead}{digits('d')}{mark}{month(1)}{mark}{year}"
     else:
         text = f"{month(0)} {digits('d')}, yyyy"
-    return text + _clock(
-        [_TIME.fullmatch(shape, one.end()) for shape, one in zip(shapes, dates, strict=True) if one]
-    )
+    return text + _clock([time for _, time in splits])
 
 
 def _clock(times: list[re.Match[str] | None]) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import re
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from lading.formats.dialect import Records
-from lading.formats.heads import long_fields
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
@@ -28,6 +29,28 @@ class Record:
     fields: list[str]
     line: int  # from 1, where it begins
     lines: int = 1
+
+
+_limit_lock = threading.Lock()
+_limit_users = 0
+_limit_before = 0
+
+
+@contextmanager
+def long_fields() -> Iterator[None]:
+    """Fields of any length for Python's csv module, whose limit of 128 kB is the whole process's."""
+    global _limit_users, _limit_before
+    with _limit_lock:
+        if not _limit_users:
+            _limit_before = csv.field_size_limit(1 << 31)
+        _limit_users += 1
+    try:
+        yield
+    finally:
+        with _limit_lock:
+            _limit_users -= 1
+            if not _limit_users:
+                csv.field_size_limit(_limit_before)
 
 
 def lines_of(text: str) -> list[str]:

@@ -17,12 +17,15 @@ import pyarrow.compute as pc
 from lading.formats.sniff.cells import NULL_WORDS
 from lading.formats.sniff.dates import DatesFound, Shapes, is_iso
 from lading.formats.text_shapes import PLAIN_BIGINT, PLAIN_DOUBLE, whole
+from lading.formats.values import Texts
+from lading.model import Column
 
 # Nobody means these as a value, whatever the column.
 _NEVER_VALUES = frozenset({"\\N", "NULL", "null", "#N/A", "N/A", "n/a", "<NA>", "(null)", "[NULL]", "#NULL!"})
 _NUMBER = whole(f"(?:{PLAIN_BIGINT}|{PLAIN_DOUBLE})")
 _COMMA = r"\A-?(?:0|[1-9][0-9]*),[0-9]+(?:[eE][+-]?[0-9]{1,4})?\z"
 _THOUSANDS = r"\A-?[1-9][0-9]{0,2}(?:,[0-9]{3})+\z"
+_BIGINT = Column("", "bigint", inferred=True)
 _BOOLEAN = r"(?i)\A(?:true|false)\z"
 
 
@@ -139,10 +142,7 @@ class _Column:
         if self.is_text:
             self._others += len(values)
             return
-        number = pc.match_substring_regex(values, _NUMBER)
-        self._numbers += pc.sum(number).as_py() or 0
-        self._points += pc.sum(pc.match_substring(values.filter(number), ".")).as_py() or 0
-        values = values.filter(pc.invert(number))
+        values = self._without_numbers(values)
         comma = pc.match_substring_regex(values, _COMMA)
         if pc.any(comma).as_py():
             found = values.filter(comma)
@@ -161,6 +161,15 @@ class _Column:
         self._others += len(values)
         if len(values):
             self._shapes.see(values)
+
+    def _without_numbers(self, values: pa.Array) -> pa.Array:
+        if len(values) and Texts().all_fit(values, _BIGINT):
+            self._numbers += len(values)
+            return values.slice(0, 0)
+        number = pc.match_substring_regex(values, _NUMBER)
+        self._numbers += number.true_count
+        self._points += pc.match_substring(values.filter(number), ".").true_count
+        return values.filter(pc.invert(number))
 
     def dates(self) -> DatesFound:
         return self._shapes.dates()
