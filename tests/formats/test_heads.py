@@ -81,7 +81,7 @@ def test_a_compressed_header_is_read_through(tmp_path: Path) -> None:
         (b"a,b,a\n", "two columns named 'a'"),
         (b"a,,b\n", "column 2 .*no name"),
         (b"a, ,b\n", "column 2 .*no name"),
-        (b"gr\xf6\xdfe,b\n", "not valid utf-8"),
+        (b"gr\xf6\xdfe,b\n", "not valid UTF-8"),
     ],
 )
 def test_a_header_that_can_not_tell_columns_apart_is_refused(tmp_path: Path, data: bytes, says: str) -> None:
@@ -91,7 +91,8 @@ def test_a_header_that_can_not_tell_columns_apart_is_refused(tmp_path: Path, dat
 
 
 def test_a_quote_left_open_in_a_header_never_swallows_the_file(tmp_path: Path) -> None:
-    assert _header(tmp_path, b'id,"name\n1,x\n2,y\n') == ("id", "name")
+    with pytest.raises(SourceError, match="a quote is opened and never closed"):
+        _header(tmp_path, b'id,"name\n1,x\n2,y\n')
 
 
 def test_parquet_columns_have_sparks_types(tmp_path: Path) -> None:
