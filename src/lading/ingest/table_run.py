@@ -20,7 +20,7 @@ from lading.model import Column, FoundFile, StartSpark
 from lading.sources.fingerprint import unmoved
 from lading.sources.manifest import SourceManifest
 from lading.sources.objects import Objects
-from lading.storage.folder import locked
+from lading.storage.folder import is_locked, locked
 from lading.watch import Watch
 
 if TYPE_CHECKING:
@@ -43,7 +43,11 @@ def now_text() -> str:
 @contextmanager
 def at_work(run: TableRun) -> Iterator[None]:
     """Others can tell meanwhile that copies of this table's files in the cache are being read."""
-    lock = run.config.cache / AT_WORK / lock_of(work_folder(run.run_id, run.name))
+    folder = run.config.cache / AT_WORK
+    lock = folder / lock_of(work_folder(run.run_id, run.name))
+    for left in folder.glob(lock_of(work_folder("*", run.name))):  # by runs that were killed
+        if not is_locked(left):
+            left.unlink(missing_ok=True)
     try:
         with locked(lock):
             yield
