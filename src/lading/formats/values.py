@@ -24,9 +24,11 @@ import pyarrow.compute as pc
 from lading.config.date_patterns import DatePattern, date_pattern
 from lading.errors import ConfigError
 from lading.formats.arrow_types import arrow_type
+from lading.formats.glance import Glance
 from lading.formats.moments import Moments, moments
 from lading.formats.text_shapes import (
     DATE,
+    EXACT_DIGITS,
     PLAIN_BIGINT,
     PLAIN_DOUBLE,
     plain_timestamp_shape,
@@ -81,7 +83,10 @@ class Texts:
         values = rule.quick(said)
         if values is not None:
             return values, None
-        values = rule.careful(said)
+        # Most often, a text or two are nothing like the type, and the others are plain.
+        values = rule.quick(_where(rule.shape, said))
+        if values is None:
+            values = rule.careful(said)
         misfits = pc.and_(pc.is_valid(said), pc.is_null(values))
         return values, misfits if misfits.true_count else None
 
@@ -171,7 +176,7 @@ class _Rule:
 def _rule(texts: Texts, dtype: str, inferred: bool) -> _Rule | None:
     """None for a type that no text is a value of."""
     if dtype in _INTEGERS:
-        return _integers(arrow_type(dtype), PLAIN_BIGINT if inferred else _INTEGER)
+        return _integers(arrow_type(dtype), plain=inferred)
     if dtype in ("double", "float"):
         return _floats(arrow_type(dtype), texts.decimal, plain=inferred and dtype == "double")
     if dtype.startswith("decimal("):
@@ -214,8 +219,8 @@ def _cast_where(shape: str, target: pa.DataType) -> Callable[[pa.Array], pa.Arra
     return lambda texts: pc.cast(_where(shape, texts), target)
 
 
-def _integers(target: pa.DataType, shape: str) -> _Rule:
-    shape = whole(shape)
+def _integers(target: pa.DataType, *, plain: bool) -> _Rule:
+    shape = whole(PLAIN_BIGINT if plain else _INTEGER)
     least, most = (-(2 ** (target.bit_width - 1)), 2 ** (target.bit_width - 1) - 1)
 
     def careful(texts: pa.Array) -> pa.Array:
@@ -224,7 +229,14 @@ def _integers(target: pa.DataType, shape: str) -> _Rule:
         here = pc.and_(pc.greater_equal(wide, _number(least)), pc.less_equal(wide, _number(most)))
         return pc.cast(pc.if_else(here, wide, pa.scalar(None, wide.type)), target)
 
-    return _Rule(shape, _cast_if(shape, target), careful)
+    def quick(texts: pa.Array) -> pa.Array | None:
+        seen = Glance(texts)
+        if not seen.has_only(b"0123456789") or (plain and seen.has_leading_zeros()):
+            if not matches(shape, texts):
+                return None
+        return _cast(texts, target)
+
+    return _Rule(shape, quick, careful)
 
 
 def _number(value: int) -> pa.Scalar:
@@ -244,7 +256,11 @@ def _floats(target: pa.DataType, mark: str, *, plain: bool) -> _Rule:
     shape = whole(_marked(PLAIN_DOUBLE if plain else _NUMBER, mark))
 
     def quick(texts: pa.Array) -> pa.Array | None:
-        values = _cast(_pointed(texts, mark), target) if matches(shape, texts) else None
+        seen = Glance(texts)
+        known = mark == "." and seen.has_only(b"0123456789.-")
+        if plain:
+            known = known and seen.longest <= EXACT_DIGITS and not seen.has_leading_zeros()
+        values = _cast(_pointed(texts, mark), target) if known or matches(shape, texts) else None
         return values if values is not None and pc.all(pc.is_finite(values), min_count=0).as_py() else None
 
     def careful(texts: pa.Array) -> pa.Array:

@@ -16,7 +16,7 @@ from lading.layout.table import SOURCE
 from lading.model import Member, Place
 from lading.parts.cut import Cutter, Limits
 from lading.parts.footer import Origin
-from lading.parts.sort import TIE, SortedRuns, in_order, merged, sort_keys, value_ends
+from lading.parts.sort import SortedRuns, in_order, merged, sort_keys, value_ends
 
 _SLICE = 1 << 20  # rows gathered at a time: bounds the copy that sorting needs
 
@@ -28,12 +28,12 @@ class TaskSpec:
     table_dir: Place
     origin: Origin
     schema: bytes  # Arrow IPC schema of the parts
-    tie: bool  # whether rows carry a hash of their nested columns behind the data columns
     bucket_size: int | None  # ticks; None: everything in bucket 0
     memory: int  # bytes of rows held before a sorted run goes to disk
     limits: Limits
     bucket: int = 0  # where everything goes without a bucket_size
     replaces: tuple[str, ...] = ()  # members whose rows these are, when parts are made from parts
+    passing: bool = False  # whether the parts are folded by the same run: by the key alone, then, and quickly
 
 
 def written(batches: Iterator[pa.RecordBatch], spec: TaskSpec) -> list[Member]:
@@ -46,6 +46,7 @@ def written(batches: Iterator[pa.RecordBatch], spec: TaskSpec) -> list[Member]:
         spec.limits,
         bucket=spec.bucket,
         replaces=spec.replaces,
+        passing=spec.passing,
     )
     try:
         for table in _sorted_rows(with_sources(batches, _schema(spec)), spec):
@@ -69,16 +70,14 @@ def with_sources(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterat
 
 
 def _sorted_rows(batches: Iterator[pa.RecordBatch], spec: TaskSpec) -> Iterator[pa.Table]:
-    """The task's rows in order, a table at a time, without the hash column."""
-    rows_schema = _schema(spec)
-    if spec.tie:
-        rows_schema = rows_schema.append(pa.field(TIE, pa.int64()))
-    keys = sort_keys(rows_schema, spec.origin.order_by)
-    plain = _schema(spec).names
+    """The task's rows in order, a table at a time."""
+    schema = _schema(spec)
+    keys = sort_keys(schema, spec.origin.order_by)
+    if spec.passing:
+        keys = keys[:1]
     # Parts of an unordered table may overlap: no merging.
     merge = spec.origin.order_by is not None
-    for table in sorted_tables(batches, rows_schema, keys, spec.memory, merge=merge):
-        yield table.select(plain)
+    return sorted_tables(batches, schema, keys, spec.memory, merge=merge)
 
 
 def sorted_tables(
