@@ -59,8 +59,8 @@ def make_tasks(files: Sequence[FilePiece], spec: ReadSpec, cores: int) -> list[R
 def _pieces(files: Iterable[FilePiece], spec: ReadSpec, share: int) -> Iterator[FilePiece]:
     for one in files:
         size = one.file.size
-        made = one.file.made is not None  # whoever reads a piece of it would make all of it
-        if size < 2 * share or made or not may_be_cut(spec, one.file.path):
+        whole = one.piece is None or one.file.made is not None  # who reads a piece would make all of it
+        if size < 2 * share or whole or not may_be_cut(spec, one.file.path):
             yield one
             continue
         yield FilePiece(one.file, one.source, None)

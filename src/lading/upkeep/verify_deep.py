@@ -81,12 +81,14 @@ def _source_bytes(seen: TableRun, files: list[FoundFile], found: Verified, sessi
 
 
 def _digests(seen: TableRun, files: list[FoundFile], session: StartSpark) -> dict[str, str]:
-    """The SHA-256 of each, by key. Where tasks are to be had that read the bucket themselves, they do it."""
-    if not files or not is_apart(seen):
+    """The SHA-256 of each, by key. On a cluster that reads a bucket by itself, tasks work them out."""
+    if sum(file.size for file in files) < seen.config.spark.in_process_below or not is_apart(seen):
         with scratch():
             return dict(in_parallel(lambda file: (file.key, seen.source_file(file).digest()), files))
     from lading.spark.tasks import cores, spread
 
+    if not files:
+        return {}
     spark = session()
     spec = read_spec(seen, ())
     pieces = [FilePiece(seen.source_file(file), 0, None, together=seen.together(file)) for file in files]
