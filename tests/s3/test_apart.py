@@ -22,6 +22,7 @@ from lading.config.file import load as load_config
 from lading.errors import ArchiveRefused, LadingError, PreprocessError, SourceError
 from lading.ingest.quarantine import show_aside
 from lading.run import RunReport, plan_tables, run
+from lading.sources.archives.cache import cache_contents, clear_cache
 from lading.sources.objects import Objects
 from lading.storage.bucket import ObjectStorage
 from lading.storage.ranged import RangedFile
@@ -66,7 +67,9 @@ class Apart:
         self.raw = ObjectStorage(f"{self.url}/raw", self.options)
         self.config()
 
-    def config(self, more: str = "", *, path: str = "**/*.zip", head: str = "", in_process: str = "1GB") -> None:
+    def config(
+        self, more: str = "", *, path: str = "**/*.zip", head: str = "", in_process: str = "1GB"
+    ) -> None:
         s3 = json.dumps(self.options).replace('"true"', "true")
         text = CONFIG.format(s3=s3, url=self.url, path=path, head=head, more=more, in_process=in_process)
         (self.folder / "lading.yaml").write_text(text)
@@ -124,9 +127,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 
 @pytest.fixture
-def apart(
-    s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, temporary: Path
-) -> Apart:
+def apart(s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, temporary: Path) -> Apart:
     """Tasks that see nothing of this machine, as far as lading knows."""
     monkeypatch.setattr("lading.ingest.apart.runs_here", lambda master: False)
 
@@ -178,6 +179,20 @@ def test_keys_and_hashes_are_those_of_one_machine(apart: Apart, monkeypatch: pyt
     assert report.error is None and report.tables[0].verdicts["unchanged"] == 3
     assert apart.hashes() == before and apart.ids() == [1, 3, 4]
     assert len(list((apart.folder / ".lading_cache" / "archives").rglob("*.csv"))) == 3
+
+
+def test_an_index_can_be_cleared_once_its_table_is_gone(apart: Apart) -> None:
+    apart.zip("a.zip", {"x.csv": "id\n1\n"})
+    apart.run()
+    config = load_config(apart.folder)
+    (kept,) = cache_contents(config)
+    assert (kept.kind, kept.needed, kept.tables, kept.files) == ("index", True, ("t",), 0)
+    assert clear_cache(config) == []
+    other = (apart.folder / "lading.yaml").read_text().replace("  t:\n", "  u:\n")
+    (apart.folder / "lading.yaml").write_text(other)
+    (removed,) = clear_cache(load_config(apart.folder))
+    assert removed.made_from == f"{apart.url}/raw/a.zip" and not removed.path.exists()
+    assert apart.manifest("_global")["extractions"] == {}
 
 
 def test_lost_indexes_and_manifests_are_made_again_and_no_row_is_read(apart: Apart) -> None:
@@ -268,7 +283,9 @@ def test_a_password_travels_with_the_function_alone(apart: Apart, tmp_path: Path
     assert not [path for path in kept if b"sentinel-pass" in path.read_bytes()]
 
 
-def test_what_travels_shows_no_password(apart: Apart, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_travels_shows_no_password(
+    apart: Apart, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from lading.ingest import execute
 
     packed = zip_with_password(tmp_path / "p.zip", "x.csv", b"id\n1\n", b"sentinel-pass")
