@@ -1,4 +1,4 @@
-"""Machines that share nothing: archives and scripts on files in a bucket, made by the tasks that read them."""
+"""Machines that share nothing: archives and scripts on files in a bucket, made by tasks that read them."""
 
 from __future__ import annotations
 
@@ -179,6 +179,26 @@ def test_keys_and_hashes_are_those_of_one_machine(apart: Apart, monkeypatch: pyt
     assert report.error is None and report.tables[0].verdicts["unchanged"] == 3
     assert apart.hashes() == before and apart.ids() == [1, 3, 4]
     assert len(list((apart.folder / ".lading_cache" / "archives").rglob("*.csv"))) == 3
+
+
+def test_a_look_need_not_know_where_tasks_run(apart: Apart, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`plan` and `verify` are told neither of a `--spark-master` nor of somebody else's session."""
+    apart.zip("a.zip", {"x.csv": "id\n1\n"})
+    apart.run()
+    monkeypatch.setattr("lading.ingest.apart.runs_here", lambda master: True)
+    config = load_config(apart.folder)
+    (plan,) = plan_tables(config)
+    assert plan.idle and plan.verdicts["unchanged"] == 1
+    found, seen = verify(config, "t", watch=_Looking(config.cache))
+    assert seen is not None
+    verify_deep(seen, found, _no_spark)
+    assert found.whole and found.checked["sources read again"] == 1
+    monkeypatch.undo()
+    report = run(config)
+    assert report.error is None and (config.cache / "archives").exists()
+    monkeypatch.setattr("lading.ingest.apart.runs_here", lambda master: False)
+    (plan,) = plan_tables(config)
+    assert plan.idle and plan.verdicts["unchanged"] == 1
 
 
 def test_an_index_can_be_cleared_once_its_table_is_gone(apart: Apart) -> None:
@@ -395,10 +415,16 @@ def _calls(tmp_path: Path) -> int:
     return found
 
 
-def test_a_script_runs_where_its_output_is_read(scripted: Apart, tmp_path: Path) -> None:
+def test_a_script_runs_where_its_output_is_read(
+    scripted: Apart, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert scripted.verdicts() == {"new": 2}
     assert scripted.ids() == [11, 12, 13] and _calls(tmp_path) == 4, "once to look, once to read"
     assert scripted.verdicts() == {"unchanged": 2} and _calls(tmp_path) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr("lading.ingest.apart.runs_here", lambda master: True)
+        (plan,) = plan_tables(load_config(scripted.folder))
+        assert plan.verdicts["unchanged"] == 2
     scripted.raw.put("b.raw", b"4")
     scripted.run()
     assert scripted.ids() == [11, 12, 14] and _calls(tmp_path) == 2

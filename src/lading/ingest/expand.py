@@ -65,6 +65,12 @@ def _scripted(run: TableRun, found: list[FoundFile], section: Mapping[str, Any],
     outputs = Preprocessed(config.project, config.cache, run.cfg.name, script, apart=apart)
     inputs = _inputs(run, found, script)
     ready = [outputs.current(one, relative(run, one), section, full=run.full) for one in inputs]
+    if not act and run.objects is not None:  # to look, it doesn't matter where the last run had its tasks
+        other = Preprocessed(config.project, config.cache, run.cfg.name, script, apart=not apart)
+        ready = [
+            made or other.current(one, relative(run, one), section, full=run.full)
+            for one, made in zip(inputs, ready, strict=True)
+        ]
     stale = [one for one, made in zip(inputs, ready, strict=True) if made is None]
     made = [one for one in ready if one is not None]
     if stale and act:
@@ -80,7 +86,7 @@ def _scripted(run: TableRun, found: list[FoundFile], section: Mapping[str, Any],
             one.index,
             one.input.key,
             inside,
-            f"{run.cfg.url}/{one.input.key}" if apart else None,
+            f"{run.cfg.url}/{one.input.key}" if one.apart else None,
         )
     ]
     return Expanded(
@@ -89,7 +95,7 @@ def _scripted(run: TableRun, found: list[FoundFile], section: Mapping[str, Any],
         hidden=() if act else tuple(f"{name}/" for name in names),
         preprocessing={one.input.key: outputs.entry(one) for one in made},
         made=bool(stale) and act,
-        apart={one.input.key: _apart(run, outputs, one.input) for one in made} if apart else {},
+        apart={one.input.key: _apart(run, outputs, one.input) for one in made if one.apart},
     )
 
 

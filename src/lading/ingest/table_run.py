@@ -121,7 +121,7 @@ class TableRun:
             yield self.fetch(files)
 
     def fetch(self, files: Sequence[FoundFile], tick: Callable[[int], None] | None = None) -> list[FoundFile]:
-        """Files in a bucket are copied here before this machine opens them; those that only tasks make are made
+        """Files in a bucket are copied here before this machine opens them; what only tasks make is made
         in its scratch folder. Their paths say where they are."""
         if self.objects is not None:
             self.objects.fetch([file for file in files if file.archive is None], tick)

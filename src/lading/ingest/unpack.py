@@ -84,12 +84,10 @@ class Unpacker:
         self, plain: list[FoundFile], packed: Sequence[FoundFile], section: Mapping[str, Any]
     ) -> Expanded:
         run = self.run
-        config, act = run.config, run.start_spark is not None
-        apart = is_apart(run)
-        archives = Archives(config.project, config.cache, config.archives, apart=apart)
-        entries = archives.load()
+        act = run.start_spark is not None
+        archives = self._archives(apart=is_apart(run))
         wanted = [self._archive(file) for file in packed]
-        ready = {one.folder_name: archives.current(one, entries, full=run.full) for one in wanted}
+        ready = self._ready(archives, wanted)
         refused = self._still_refused([one for one in wanted if not ready[one.folder_name]], section)
         stale = [one for one in wanted if not ready[one.folder_name] and one.input.key not in refused]
         if stale and act:
@@ -101,11 +99,11 @@ class Unpacker:
             file
             for one in current
             for file in found_in(
-                archives.folder_of(one.archive),
+                one.folder,
                 one.index,
                 one.archive.input.key,
                 run.cfg.inside,
-                one.archive.identity if apart else None,
+                one.archive.identity if one.apart else None,
             )
         ]
         return Expanded(
@@ -116,10 +114,22 @@ class Unpacker:
             | {key: self._refusal_entry(one) for key, one in refused.items()},
             made=bool(stale) and act,
             refused=tuple(Refused(key, one.reason, one.fresh) for key, one in refused.items()),
-            apart={one.archive.input.key: self._apart(archives, one.archive) for one in current}
-            if apart
-            else {},
+            apart={one.archive.input.key: self._apart(archives, one.archive) for one in current if one.apart},
         )
+
+    def _archives(self, *, apart: bool) -> Archives:
+        config = self.run.config
+        return Archives(config.project, config.cache, config.archives, apart=apart)
+
+    def _ready(self, archives: Archives, wanted: Sequence[Archive]) -> dict[str, Extracted | None]:
+        """By folder. To look at what there is, it doesn't matter where the last run had its tasks."""
+        run, entries = self.run, archives.load()
+        ready = {one.folder_name: archives.current(one, entries, full=run.full) for one in wanted}
+        if run.start_spark is None and run.objects is not None:
+            other = self._archives(apart=not is_apart(run))
+            for one in wanted:
+                ready[one.folder_name] = ready[one.folder_name] or other.current(one, entries, full=run.full)
+        return ready
 
     def _bring_up(
         self,

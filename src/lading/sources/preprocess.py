@@ -82,6 +82,7 @@ class Made:
     folder: Path
     index: Index
     proof: Proof
+    apart: bool  # whether only tasks have the outputs: the folder holds nothing but their index
 
 
 def load_script(project: Path, spec: Preprocess) -> Script:
@@ -125,7 +126,7 @@ class Preprocessed:
             return None
         if not (self._apart or is_whole(folder, index)) or not given.is_still(proof, full=full):
             return None
-        return Made(given, folder, index, given.renewed(proof))
+        return Made(given, folder, index, given.renewed(proof), self._apart)
 
     def task(self, given: Input, relative: str) -> ScriptTask:
         """The caller holds the folder's lock, from here to `finish`."""
@@ -144,7 +145,7 @@ class Preprocessed:
     def finish_apart(self, given: Input, relative: str, index: Index, *, full: bool) -> Made:
         folder = self.folder_of(given, relative)
         put_index(folder, index)
-        return Made(given, folder, index, given.proof(full=full, sha256=index.sha256))
+        return Made(given, folder, index, given.proof(full=full, sha256=index.sha256), self._apart)
 
     def finish(self, given: Input, relative: str, fresh: str, *, full: bool) -> Made:
         folder = self.folder_of(given, relative)
@@ -156,7 +157,8 @@ class Preprocessed:
                 hint="run again when the file is complete; nothing was committed",
                 file=moved.key,
             )
-        return Made(given, folder, put_in_place(Path(fresh), folder), given.proof(full=full))
+        proof = given.proof(full=full)
+        return Made(given, folder, put_in_place(Path(fresh), folder), proof, self._apart)
 
     def entry(self, made: Made) -> dict[str, Any]:
         """Its place in the section `preprocessing` of manifest/<table>.json."""

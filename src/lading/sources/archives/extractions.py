@@ -64,6 +64,8 @@ class Extracted:
     archive: Archive
     index: Index
     entry: ExtractionEntry  # as `_global.json` has it or should have it
+    folder: Path
+    apart: bool  # whether only tasks have its members: the folder holds nothing but their index
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,7 @@ class Archives:
             return None
         if not (self._apart or is_whole(folder, index)) or not archive.input.is_still(proof, full=full):
             return None
-        return Extracted(archive, index, entry.proven(archive.input.renewed(proof)))
+        return Extracted(archive, index, entry.proven(archive.input.renewed(proof)), folder, self._apart)
 
     def task(self, archive: Archive, password: bytes | None) -> ExtractTask:
         """The caller holds the archive's lock, from here to `finish`."""
@@ -241,7 +243,7 @@ class Archives:
             extracted_at=datetime.now(UTC).isoformat(),
         ).proven(proof)
         self._record(entry_key(archive.identity), entry)
-        return Extracted(archive, index, entry)
+        return Extracted(archive, index, entry, self.folder_of(archive), self._apart)
 
     def use(self, table: str, used: Sequence[Extracted]) -> None:
         """Note in `_global.json` who uses what; nothing is written when it is all there already."""
