@@ -1,4 +1,4 @@
-"""Source files in a bucket: listed there, read there, gone when they are gone. S3 over HTTP."""
+"""Source files in a bucket: listed there, read from copies, gone when they are gone. S3 over HTTP."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import lading
 from lading.config.archives import ArchiveLimits
 from lading.config.file import load as load_config
 from lading.errors import LadingError, SourceError, StorageError
+from lading.model import Place
 from lading.run import RunReport, plan_tables, run
 from lading.sources.objects import Objects
-from lading.storage.place import place
 
 CONFIG = """\
 s3: {s3}
@@ -57,7 +57,7 @@ class Bucket:
         urllib.request.urlopen(request, timeout=10).close()
 
     def objects(self) -> Objects:
-        return Objects(place(f"{self.url}/raw", self.options), self.folder / "copies")
+        return Objects(Place(f"{self.url}/raw", tuple(self.options.items())), self.folder / "copies")
 
     def run(self, *names: str) -> RunReport:
         report = run(load_config(self.folder), names, allow_vanish=True)
@@ -118,7 +118,7 @@ def test_an_object_that_changed_since_it_was_listed_is_not_taken_for_the_listed_
     assert not objects.unmoved(found)
 
 
-def test_a_table_follows_its_bucket_and_copies_files_for_its_schema_alone(bucket, spark, monkeypatch):
+def test_a_table_follows_its_bucket_and_copies_nothing_once_it_has_a_schema(bucket, spark, monkeypatch):
     for number in (1, 2, 3):
         bucket.put(f"{number}.csv", f"id,name\n{number},x\n")
     fetched: list[str] = []
