@@ -251,6 +251,14 @@ def test_a_member_that_only_tasks_have_may_be_bad(apart: Apart) -> None:
     assert apart.ids() == [1, 2, 5]
 
 
+def test_a_member_whose_name_gives_no_columns_is_set_aside(apart: Apart) -> None:
+    apart.tar("a.tgz", {"2024.csv": b"id\n1\n", "odd.csv": b"id\n2\n"})
+    apart.config("    on_bad: quarantine\n    columns_from_name: '(?P<year>[0-9]{4})[.]csv'", path="*.tgz")
+    report = apart.run().tables[0]
+    assert report.files_rejected == 1 and apart.ids() == [1]
+    assert apart.verdicts() == {"unchanged": 1, "quarantined": 1}
+
+
 def test_the_schema_follows_members(apart: Apart) -> None:
     apart.config("    drift: evolve")
     apart.zip("a.zip", {"x.csv": "id\n1\n", "y.csv": "id\n2\n"})

@@ -12,19 +12,10 @@ from typing import Any
 
 from lading.config.archives import UNZIP
 from lading.errors import SourceError
-from lading.ingest.apart import is_apart
+from lading.ingest.apart import in_spark, is_apart, look_at, unless_error
 from lading.ingest.plan import Known
 from lading.ingest.table_run import TableRun
-from lading.ingest.unpack import (
-    Expanded,
-    Unpacker,
-    in_spark,
-    is_on_cluster,
-    look_at,
-    relative,
-    unless_error,
-    waits,
-)
+from lading.ingest.unpack import Expanded, Unpacker, is_on_cluster, relative, waits
 from lading.model import FoundFile
 from lading.sources.archives.extractions import is_archive
 from lading.sources.archives.index import found_in

@@ -93,7 +93,7 @@ def ingest_of(
     ]
     if only is None:  # what is set aside by its name is known by its content all the same
         pieces += [
-            FilePiece(source_file(run, one.file), source_id(one.file.key), None)
+            FilePiece(run.source_file(one.file), source_id(one.file.key), None)
             for one in prepared.aside
             if one.file.size
         ]

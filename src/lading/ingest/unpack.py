@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from lading.config.archives import UNZIP
-from lading.errors import ArchiveRefused, LadingError
-from lading.ingest.apart import is_apart
+from lading.errors import ArchiveRefused
+from lading.ingest.apart import in_spark, is_apart, look_at, unless_error
 from lading.ingest.plan import FileVerdict
 from lading.ingest.table_run import Refused, TableRun, now_text
 from lading.model import FoundFile
@@ -30,7 +30,7 @@ from lading.sources.archives.extractions import (
 )
 from lading.sources.archives.index import found_in
 from lading.sources.archives.input import Input, Proof, one_file, proof_of
-from lading.sources.archives.scratch import Apart, Looked, looked_at
+from lading.sources.archives.scratch import Apart
 from lading.sources.fingerprint import time_ns
 from lading.storage.folder import locked
 
@@ -280,32 +280,6 @@ def _unzip_entry(one: Extracted) -> dict[str, Any]:
 
 def is_on_cluster(run: TableRun) -> bool:
     return run.cfg.preprocess is not None and run.cfg.preprocess.where == "cluster"
-
-
-def in_spark(run: TableRun, work: Callable[[Any], str], tasks: Sequence[Any]) -> list[str | LadingError]:
-    if not tasks:
-        return []
-    spark = run.spark()
-    from lading.spark.tasks import on_cluster  # here: driver-side work needs no pyspark
-
-    return on_cluster(spark, work, tasks)
-
-
-def look_at(run: TableRun, apart: Sequence[Apart]) -> list[Looked]:
-    """What tasks make of each input."""
-    makings = [one.making() for one in apart]
-    size = sum(file.size for making in makings for file in making.inputs)
-    if size < run.config.spark.in_process_below:
-        answers = [looked_at(making) for making in makings]
-    else:
-        answers = [unless_error(answer) for answer in in_spark(run, looked_at, makings)]
-    return [msgspec.json.decode(answer, type=Looked) for answer in answers]
-
-
-def unless_error(answer: str | LadingError) -> str:
-    if isinstance(answer, LadingError):
-        raise answer
-    return answer
 
 
 def relative(run: TableRun, one: Input) -> str:
