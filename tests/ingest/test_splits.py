@@ -64,3 +64,22 @@ def test_more_cores_get_more_tasks_within_bounds() -> None:
 
 def test_nothing_gives_no_task() -> None:
     assert tasks_of([]) == []
+
+
+def made(number: int, size: int, together: str | None) -> FilePiece:
+    file = SourceFile(f"{number}.csv", f"/nowhere/{number}.csv", size, made=lambda: "")
+    return FilePiece(file, number, together=together)
+
+
+def test_members_are_read_whole_and_those_that_come_together_by_one_task() -> None:
+    files = [made(0, 90, "a.tar"), made(1, 5_000, "a.tar"), made(2, 90, "a.tar"), made(3, 90, "b.tar")]
+    files += [made(4, 5_000, None), made(5, 90, None)]
+    tasks = make_tasks(files, CSV, 2)
+    assert [[piece.source for piece in task.pieces] for task in tasks] == [[0, 1, 2], [3], [4], [5]]
+    assert not any(piece.is_cut for task in tasks for piece in task.pieces)
+
+
+def test_what_is_only_digested_is_not_cut() -> None:
+    file = SourceFile("0.csv", "/nowhere/0.csv", 5_000)
+    ((piece,),) = [task.pieces for task in make_tasks([FilePiece(file, 0, None)], CSV, 2)]
+    assert piece.piece is None

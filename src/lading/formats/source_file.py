@@ -1,4 +1,5 @@
-"""A source file as whoever reads it opens it: a path, or an object in a bucket. Travels to Spark's workers.
+"""A source file as whoever reads it opens it: a path, an object in a bucket, or a member of an archive that
+has to be unpacked first. Travels to Spark's workers.
 
 Bytes are digested on their way: a reader that goes through the file from its start to its end, as most do,
 has paid for the SHA-256 along with it.
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import IO, Any, cast
 
@@ -21,7 +23,8 @@ from lading.storage.ranged import RangedFile
 
 @dataclass(slots=True)
 class SourceFile:
-    """One file of a table. `path` is a file's, or the name of an object below `place`."""
+    """One file of a table. `path` is a file's, or the name of an object below `place`; of a file that is
+    `made` when it is needed, it says what the file would be called."""
 
     key: str
     path: str
@@ -29,11 +32,21 @@ class SourceFile:
     place: Place | None = None
     etag: str | None = None
     limits: ArchiveLimits = field(default_factory=ArchiveLimits)
+    made: Callable[[], str] | None = field(
+        default=None, repr=False
+    )  # makes the file; its path on this machine
     sha256: str | None = None  # once a stream has gone through all of its bytes
 
     @property
     def compression(self) -> str | None:
         return compression(self.path)
+
+    @property
+    def local(self) -> str | None:
+        """Where the file lies on this machine; None for an object."""
+        if self.made is not None:
+            return self.made()
+        return self.path if self.place is None else None
 
     def open(self, start: int = 0) -> IO[bytes]:
         """Its content from byte `start` on, decompressed when its suffix says so (then `start` must be 0)."""
@@ -60,8 +73,10 @@ class SourceFile:
         return self.sha256
 
     def _raw(self) -> Any:
-        if self.place is None:
-            return open(self.path, "rb", buffering=0)
+        path = self.local
+        if path is not None:
+            return open(path, "rb", buffering=0)
+        assert self.place is not None
         return RangedFile(storage_of(self.place), self.path, self.size, etag=self.etag)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from lading.errors import ManifestParseError, ManifestStoreError, SourceError
 from lading.formats.registry import reader_of
 from lading.ingest.plan import TablePlan
-from lading.ingest.prepare import read_spec, source_file
+from lading.ingest.prepare import read_spec
 from lading.ingest.release import left_where_it_was_put
 from lading.ingest.table_run import TableRun
 from lading.serve.changed import serve_spec, what_changed
@@ -38,7 +38,7 @@ def _refusals(run: TableRun) -> tuple[str, ...]:
             if cfg.columns_from_name is not None:
                 columns_from_name(cfg.columns_from_name, [file], columns or ())
             if reader is not None and file.size:
-                reader.head(source_file(run, file))
+                reader.head(run.source_file(file))
         except SourceError as error:
             found.append(error)
     if not found:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from lading.checks.tally import CheckSpec
 from lading.errors import SourceError
 from lading.formats.reader import ReadSpec
-from lading.formats.source_file import SourceFile
 from lading.ingest.outcome import Ingested
 from lading.ingest.quarantine import Aside
 from lading.ingest.recipe import recipe_of
@@ -85,15 +84,16 @@ def ingest_of(
     files = [file for file in prepared.files if file.size and (only is None or source_id(file.key) in only)]
     pieces = [
         FilePiece(
-            source_file(run, file),
+            run.source_file(file),
             source_id(file.key),
+            together=run.together(file),
             names=tuple(prepared.names.get(file.key, {}).get(name) for name in reading.name_columns),
         )
         for file in files
     ]
     if only is None:  # what is set aside by its name is known by its content all the same
         pieces += [
-            FilePiece(source_file(run, one.file), source_id(one.file.key), None)
+            FilePiece(run.source_file(one.file), source_id(one.file.key), None)
             for one in prepared.aside
             if one.file.size
         ]
@@ -130,14 +130,6 @@ def read_spec(run: TableRun, columns: Sequence[Column]) -> ReadSpec:
         layout_of(run.config, cfg),
         names,
     )
-
-
-def source_file(run: TableRun, file: FoundFile) -> SourceFile:
-    """A file as tasks open it."""
-    limits = run.config.archives
-    if run.objects is not None and file.archive is None:
-        return run.objects.source_file(file, limits)
-    return SourceFile(file.key, file.path, file.size, limits=limits)
 
 
 def drift_notes(run: TableRun, prepared: Prepared, ingested: Ingested | None) -> tuple[str, ...]:
@@ -186,6 +178,7 @@ def _settled_columns(run: TableRun, aside: Collection[str]) -> tuple[Column, ...
     """Those that the files are read by. The schema file has them before anything is committed under them."""
     now = now_text()
     if run.columns is None:
-        return pin(run.config, run.cfg, run.found, now, aside)
+        with run.at_hand(run.found) as found:
+            return pin(run.config, run.cfg, found, now, aside)
     repin(run.config, run.cfg, run.columns, run.evolution, run.found, now)
     return run.columns

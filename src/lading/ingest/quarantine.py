@@ -17,7 +17,6 @@ import msgspec
 
 from lading.config.project import Config
 from lading.errors import BadRows, NotFound, PartError
-from lading.formats.opening import open_plain
 from lading.ingest.ledger import nothing_of
 from lading.ingest.table_run import TableRun, new_id, now_text
 from lading.ingest.unpack import RefusedBefore, refused_before
@@ -25,6 +24,7 @@ from lading.layout.table import SOURCE
 from lading.log.table import Table
 from lading.model import Commit, FoundFile, Source
 from lading.parts.footer import Origin
+from lading.sources.archives.scratch import scratch
 from lading.sources.fingerprint import source_id
 from lading.sources.manifest import load as load_source_manifest
 from lading.storage.place import storage_of
@@ -135,7 +135,7 @@ def keep_files(run: TableRun, whole: Sequence[Aside]) -> dict[int, Rejected]:
             "line": one.line,
             "column": None,
             "reason": one.reason,
-            "text": _line_of(one),
+            "text": _line_of(run, one),
         }
         member = write_aside(iter([row]), run.table.place, origin)
         assert member is not None
@@ -143,11 +143,11 @@ def keep_files(run: TableRun, whole: Sequence[Aside]) -> dict[int, Rejected]:
     return kept
 
 
-def _line_of(one: Aside) -> str | None:
+def _line_of(run: TableRun, one: Aside) -> str | None:
     """The line at fault, if there is one; a file that can't be opened has said so already."""
     if one.line is None:
         return None
-    with open_plain(one.file.path) as lines:
+    with scratch(), run.source_file(one.file).open() as lines:
         line = next(islice(lines, one.line - 1, None), b"")
     return line[:_TEXT].decode("utf-8", "backslashreplace").rstrip("\r\n")
 

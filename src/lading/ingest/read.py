@@ -246,21 +246,23 @@ def _digests(run: TableRun, prepared: Prepared, found: Ingested) -> dict[str, Di
             digests[file.key] = Digest(EMPTY_SHA256, 0)
         elif read is not None and read.sha256 is not None:
             digests[file.key] = Digest(read.sha256, file.size)
-    _refuse_altered(run.name, prepared.files, digests)
+    _refuse_altered(run, prepared.files, digests)
     return digests
 
 
-def _refuse_altered(table: str, read: Sequence[FoundFile], digests: Mapping[str, Digest]) -> None:
-    """A member's fingerprint is its content when it was extracted: whoever changed the cache since, or a
-    disk that lost it, must not become rows."""
+def _refuse_altered(run: TableRun, read: Sequence[FoundFile], digests: Mapping[str, Digest]) -> None:
+    """A member's fingerprint is its content when it was extracted: whoever changed the cache since, a disk
+    that lost it, or a script that doesn't give the same again, must not become rows."""
     for file in read:
-        if file.archive is not None and file.key in digests and digests[file.key].sha256 != file.fingerprint:
-            raise SourceError(
-                f"{file.path} is not what was extracted from {file.archive}",
-                hint="delete that file: the next run extracts the archive again",
-                table=table,
-                file=file.key,
-            )
+        if file.archive is None or file.key not in digests or digests[file.key].sha256 == file.fingerprint:
+            continue
+        if file.archive in run.apart:
+            message = f"{file.key}, made again of {file.archive} to be read, is not what it was at first"
+            hint = "if a preprocess script makes it: it has to write the same for the same input; run again"
+        else:
+            message = f"{file.path} is not what was extracted from {file.archive}"
+            hint = "delete that file: the next run extracts the archive again"
+        raise SourceError(message, hint=hint, table=run.name, file=file.key)
 
 
 def _rejected_rows(

@@ -26,6 +26,7 @@ class FilePiece:
     source: int
     piece: Piece | None = WHOLE
     names: tuple[str | None, ...] = ()  # the values that its name gives, in the order of the columns
+    together: str | None = None  # of files that are made together: one task had better read them all
 
     @property
     def is_cut(self) -> bool:
@@ -58,7 +59,8 @@ def make_tasks(files: Sequence[FilePiece], spec: ReadSpec, cores: int) -> list[R
 def _pieces(files: Iterable[FilePiece], spec: ReadSpec, share: int) -> Iterator[FilePiece]:
     for one in files:
         size = one.file.size
-        if size < 2 * share or not may_be_cut(spec, one.file.path):
+        whole = one.piece is None or one.file.made is not None  # who reads a piece would make all of it
+        if size < 2 * share or whole or not may_be_cut(spec, one.file.path):
             yield one
             continue
         yield FilePiece(one.file, one.source, None)
@@ -72,7 +74,8 @@ def _packed(pieces: Iterable[FilePiece], share: int) -> Iterator[list[FilePiece]
     pack: list[FilePiece] = []
     held = 0
     for piece in pieces:
-        if pack and (held + piece.bytes > share or len(pack) == _FILES):
+        stays = bool(pack) and piece.together is not None and piece.together == pack[-1].together
+        if pack and not stays and (held + piece.bytes > share or len(pack) >= _FILES):
             yield pack
             pack, held = [], 0
         pack.append(piece)

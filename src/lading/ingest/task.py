@@ -27,6 +27,7 @@ from lading.ingest.splits import FilePiece, ReadTask
 from lading.layout.table import SOURCE
 from lading.model import BadRow, Check, CheckTally, Column, Member
 from lading.parts.task import TaskSpec, with_sources, written
+from lading.sources.archives.scratch import scratch
 
 # What a row brings along when Spark makes some of its checks: where it stands, and how.
 PLACE = pa.schema(
@@ -96,6 +97,11 @@ class TaskDone(msgspec.Struct):
 
 def read_and_write(ingest: Ingest, number: int) -> TaskDone:
     """One task that does all of it."""
+    with scratch():
+        return _read_and_written(ingest, number)
+
+
+def _read_and_written(ingest: Ingest, number: int) -> TaskDone:
     reading = _Reading(ingest, number)
     judge = reading.judge()
 
@@ -109,6 +115,11 @@ def read_and_write(ingest: Ingest, number: int) -> TaskDone:
 
 def read_rows(ingest: Ingest, number: int, *, places: bool) -> Iterator[pa.RecordBatch]:
     """The rows of one task for Spark, and at their end a row that holds the note."""
+    with scratch():
+        yield from _rows_and_note(ingest, number, places=places)
+
+
+def _rows_and_note(ingest: Ingest, number: int, *, places: bool) -> Iterator[pa.RecordBatch]:
     reading = _Reading(ingest, number)
     schema = frame_schema(ingest, places=places)
     for batch, rows, start in reading.blocks():

@@ -37,6 +37,7 @@ class Objects:
         self._place = place
         self._storage = storage_of(place)
         self._folder = folder
+        self._etags: dict[str, str] = {}  # by key, as they were listed
 
     @property
     def url(self) -> str:
@@ -51,6 +52,7 @@ class Objects:
             if not matches(one.name):
                 continue
             modified = (one.modified - _EPOCH).total_seconds()
+            self._etags[one.name] = one.etag
             mark = f"etag:{one.etag.strip(chr(34))}_size:{one.size}"
             found.append(
                 FoundFile(
@@ -88,8 +90,7 @@ class Objects:
 
     def source_file(self, found: FoundFile, limits: ArchiveLimits) -> SourceFile:
         """An object as a task opens it: by ranges, and only if it is still the one that was found."""
-        etag = str(found.fingerprint).removeprefix("etag:").rpartition("_size:")[0]
-        return SourceFile(found.key, found.key, found.size, self._place, etag, limits)
+        return SourceFile(found.key, found.key, found.size, self._place, self._etags[found.key], limits)
 
     def unmoved(self, found: FoundFile) -> bool:
         """Whether the object still is what discovery saw."""

@@ -78,9 +78,10 @@ class ObjectStorage:
             if etag is None:
                 return bytes(self._obstore.get_range(self._store, name, start=start, length=length))
             options: Any = {"range": (start, start + length), "if_match": etag}
-            result = self._obstore.get(self._store, name, options=options)
-            if str(result.meta["e_tag"] or "") == etag:
-                return bytes(result.bytes())
+            with contextlib.suppress(self._obstore.exceptions.PreconditionError):
+                result = self._obstore.get(self._store, name, options=options)
+                if str(result.meta["e_tag"] or "") == etag:
+                    return bytes(result.bytes())
         raise StorageError(
             f"{self.url}/{name} was replaced while it was being read",
             hint="someone else wrote it: check the bucket",

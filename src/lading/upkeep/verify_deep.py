@@ -9,16 +9,20 @@ from __future__ import annotations
 import random
 import shutil
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from lading.errors import LadingError, PartError
+from lading.ingest.apart import is_apart
 from lading.ingest.execute import execute
 from lading.ingest.outcome import Ingested
-from lading.ingest.prepare import ingest_job, ingest_of, prepare
+from lading.ingest.prepare import ingest_job, ingest_of, prepare, read_spec
+from lading.ingest.splits import FilePiece, ReadTask, make_tasks
 from lading.ingest.table_run import TableRun
 from lading.layout.project import VERIFY, work_folder
 from lading.layout.table import SOURCE
@@ -27,7 +31,8 @@ from lading.model import FoundFile, Member, Place, StartSpark
 from lading.parts.intake import in_parallel
 from lading.parts.rows import WantedRows, read_part
 from lading.read.scan import table_schema
-from lading.sources.fingerprint import digest_all, source_id
+from lading.sources.archives.scratch import scratch
+from lading.sources.fingerprint import source_id
 from lading.upkeep.verify import Verified
 
 SAMPLE = 3
@@ -43,8 +48,7 @@ def verify_deep(seen: TableRun, found: Verified, session: StartSpark) -> None:
         return
     watch.phase(found.table, "verify content")
     unchanged = _unchanged(seen)
-    seen.fetch(unchanged)
-    _source_bytes(seen, unchanged, found)
+    _source_bytes(seen, unchanged, found, session)
     _part_rows(table, found)
     if seen.cfg.per == "table":
         found.note("source", "rows depend on other files (per: table): no file can be read on its own", "")
@@ -61,19 +65,42 @@ def _unchanged(seen: TableRun) -> list[FoundFile]:
     return [file for file in seen.found if file.key in keys]
 
 
-def _source_bytes(seen: TableRun, files: list[FoundFile], found: Verified) -> None:
-    digests = digest_all(files)
+def _source_bytes(seen: TableRun, files: list[FoundFile], found: Verified, session: StartSpark) -> None:
+    digests = _digests(seen, files, session)
     found.count("sources read", len(digests))
     for file in files:
         known = seen.ledger.known.get(file.key)
         source = known.source if known is not None else None
-        if source is not None and source.sha256 and digests[file.key].sha256 != source.sha256:
+        if source is not None and source.sha256 and digests[file.key] != source.sha256:
             found.wrong(
                 "source",
                 f"{file.key} has different content than was read, but the same size and time",
                 f"touch the file, then lading run {found.table}; `fingerprint: full` notices this by itself",
                 file.key,
             )
+
+
+def _digests(seen: TableRun, files: list[FoundFile], session: StartSpark) -> dict[str, str]:
+    """The SHA-256 of each, by key. On a cluster that reads a bucket by itself, tasks work them out."""
+    if sum(file.size for file in files) < seen.config.spark.in_process_below or not is_apart(seen):
+        with scratch():
+            return dict(in_parallel(lambda file: (file.key, seen.source_file(file).digest()), files))
+    from lading.spark.tasks import cores, spread
+
+    if not files:
+        return {}
+    spark = session()
+    spec = read_spec(seen, ())
+    pieces = [FilePiece(seen.source_file(file), 0, None, together=seen.together(file)) for file in files]
+    tasks = make_tasks(pieces, spec, cores(spark))
+    answers = spread(spark, partial(_digested, tasks), len(tasks), f"verify {seen.name}", table=seen.name)
+    return {key: sha256 for answer in answers for key, sha256 in msgspec.msgpack.decode(answer).items()}
+
+
+def _digested(tasks: Sequence[ReadTask], number: int) -> bytes:
+    with scratch():
+        pieces = tasks[number].pieces
+        return msgspec.msgpack.encode({one.file.key: one.file.digest() for one in pieces})
 
 
 def _part_rows(table: Table, found: Verified) -> None:
