@@ -64,6 +64,7 @@ class _Read:
         self.prepared = prepared
         self.job = ingest_job(run, prepared)
         self.by_id = {source_id(file.key): file for file in prepared.files}
+        self._aside = {source_id(one.file.key): one.file for one in prepared.aside}
 
     def files(self) -> FilesRead:
         run = self.run
@@ -110,13 +111,17 @@ class _Read:
     def _without_refused(self, found: Ingested) -> tuple[Ingested, tuple[Aside, ...]]:
         """Files that can't be read as they are fail the run, or under `on_bad: quarantine` are set aside:
         then whatever was read of them before that showed leaves again."""
-        refused = {one: file for one, file in found.files.items() if file.refused is not None}
+        refused = {
+            one: file
+            for one, file in found.files.items()
+            if file.refused is not None and self.run.unmoved(self._file(one))  # else its old rows stay
+        }
         whole = list(self.prepared.aside)
         for source in sorted(refused, key=self._key):
             error = self._error(source, refused[source])
             if not self.job.quarantine or refused[source].sha256 is None:
                 raise error
-            whole.append(Aside.because(self.by_id[source], error.message))
+            whole.append(Aside.because(self._file(source), error.message))
         if refused:
             gone = frozenset(refused)
             found = replace(found.without(gone), members=self._rewritten(found.members, gone))
@@ -124,7 +129,7 @@ class _Read:
 
     def _error(self, source: int, file: FileRead) -> LadingError:
         assert file.refused is not None
-        found = self.by_id[source]
+        found = self._file(source)
         kind = getattr(errors, file.refused.kind, SourceError)
         error: LadingError = kind(
             file.refused.message, hint=file.refused.hint or "", table=self.run.name, file=found.key
@@ -229,6 +234,9 @@ class _Read:
         )
         error.checks = checks
         raise error
+
+    def _file(self, source: int) -> FoundFile:
+        return self.by_id.get(source) or self._aside[source]
 
     def _place(self, row: BadRow) -> str:
         return f"{self._key(row.source)}{f':{row.line}' if row.line else ''}"

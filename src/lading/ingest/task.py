@@ -28,6 +28,7 @@ from lading.layout.table import SOURCE
 from lading.model import BadRow, Check, CheckTally, Column, Member
 from lading.parts.task import TaskSpec, with_sources, written
 from lading.sources.archives.scratch import scratch
+from lading.storage.protocol import Replaced
 
 # What a row brings along when Spark makes some of its checks: where it stands, and how.
 PLACE = pa.schema(
@@ -230,14 +231,12 @@ class _Reading:
                         self._note(rows, read)
                         if rows.batch.num_rows:
                             yield named.complete(rows.batch), rows, read.start
-            except SourceError as error:
+            except (SourceError, Replaced) as error:
                 read.refused = Refusal(type(error).__name__, error.message, error.hint)
             if not one.is_cut:
                 read.sha256 = self._digest(one, read)
             if self.aside is not None:
                 self.aside.flush()
-            elif read.refused is not None:
-                return  # nothing will be committed
 
     def done(self, members: Sequence[Member], judge: Judge | None) -> TaskDone:
         if self.aside is not None:

@@ -23,7 +23,7 @@ from lading.errors import ConfigError, MissingExtra, StorageError
 from lading.layout.beside import fresh_temporary
 from lading.secrets import bare
 from lading.storage.aws_files import from_files
-from lading.storage.protocol import Named, SwapLost, TooLarge, in_folders, utf8_name
+from lading.storage.protocol import Named, Replaced, SwapLost, TooLarge, in_folders, utf8_name
 
 _CHUNK = 8 << 20
 # A cut connection is tried again at once, a server that is gone is given up on after some seconds.
@@ -82,7 +82,7 @@ class ObjectStorage:
                 result = self._obstore.get(self._store, name, options=options)
                 if str(result.meta["e_tag"] or "") == etag:
                     return bytes(result.bytes())
-        raise StorageError(
+        raise Replaced(
             f"{self.url}/{name} was replaced while it was being read",
             hint="someone else wrote it: check the bucket",
         )

@@ -43,6 +43,10 @@ class TooLarge(StorageError):
     etag = ""  # to hand to `swap` for something better
 
 
+class Replaced(StorageError):
+    """Another object lies there by now than the one that was asked for."""
+
+
 class NotPlain(OSError):
     """A link, a folder or a device where a file of ours should be."""
 
