@@ -12,7 +12,7 @@ from bench.harness import Measured
 from bench.registry import JOBS
 
 WITHOUT_SPARK = ("plan", "key_to_file", "commit", "lookup", "noop", "record", "publish")
-WITH_SPARK = ("get", "multi_get", "shard_build", "ingest", "change")
+WITH_SPARK = ("get", "multi_get", "shard_build", "ingest", "driver", "change")
 WITHOUT_FLOOR = ("ingest", "change")
 
 

@@ -19,11 +19,6 @@ def _found(path: Path) -> FoundFile:
     return FoundFile(path.name, str(path), stat.st_size, stat.st_mtime_ns, False)
 
 
-@pytest.fixture(autouse=True)
-def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fingerprint, "CHUNK", 4)
-
-
 @given(st.binary(max_size=100))
 def test_a_digest_is_of_the_bytes_as_they_lie(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "bytes.csv.gz"

@@ -100,9 +100,10 @@ class _Read:
 
         cores = 1
         if not in_process:
+            spark = session()  # first: it says what is missing
             from lading.spark.tasks import cores as cores_of
 
-            cores = cores_of(session())
+            cores = cores_of(spark)
         wanted = None if only is None else set(only)
         ingest = ingest_of(run, self.prepared, job, cores, only=wanted, reject=reject)
         tick = partial(_tick, run)
