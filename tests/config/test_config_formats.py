@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,44 @@ def test_skipping_nothing_is_no_other_recipe(tmp_path: Path) -> None:
     assert _table(tmp_path, "format: csv", "read_options: {skip: 0}").read_options == {}
 
 
+def test_null_texts_and_patterns_may_be_several(tmp_path: Path) -> None:
+    options = {"null": ["NA", ""], "date_format": ["dd.MM.yyyy", "yyyy-MM-dd"], "timestamp_format": "yyyy"}
+    table = _table(tmp_path, "format: csv", f"read_options: {json.dumps(options)}")
+    assert table.read_options == options
+    assert _table(tmp_path, "format: csv", "read_options: {null: [NA]}").read_options == {"null": "NA"}
+
+
+def test_choices_are_options_and_their_defaults_no_other_recipe(tmp_path: Path) -> None:
+    chosen = {"decimal": ",", "unnamed": "name", "duplicates": "rename", "ragged": "pad"}
+    table = _table(tmp_path, "format: tsv", f"read_options: {json.dumps(chosen)}")
+    assert table.read_options == chosen
+    default = '{decimal: ".", unnamed: fail, duplicates: fail, ragged: fail}'
+    assert _table(tmp_path, "format: csv", f"read_options: {default}").read_options == {}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "says"),
+    [
+        ("dd.MM.YYYY", "'YYYY' is none of the letters that lading reads"),
+        ("yyyy-MM-dd HH:mm z", "'z' is the name of a time zone"),
+        ("dd.MM", "has no year"),
+        ("yyyy-MM-dd hh:mm", "h and a (AM or PM) only make sense together"),
+        ("yyyyMdd", "it isn't clear where 'M' ends; write 'MM'"),
+        ("yyyy-MM-dd[ HH:mm", "a '[' or ']' has no partner"),
+        ("yyyy#MM", "'#' has no meaning in a pattern"),
+        ("yyyyy", "'yyyyy' is none of the letters"),
+    ],
+)
+def test_a_pattern_that_can_not_be_read_is_refused_with_the_letter(
+    tmp_path: Path, pattern: str, says: str
+) -> None:
+    for value in (json.dumps(pattern), json.dumps(["yyyy", pattern])):
+        with pytest.raises(ConfigError) as caught:
+            _table(tmp_path, "format: csv", f"read_options: {{date_format: {value}}}")
+        assert f"date_format: {pattern!r}" in caught.value.message.replace("date_format.2", "date_format")
+        assert says in caught.value.message
+
+
 @pytest.mark.parametrize("drift", ["strict", "evolve", "ignore_new"])
 def test_drift_is_one_of_three(tmp_path: Path, drift: str) -> None:
     assert _table(tmp_path, "format: json", f"drift: {drift}").drift == drift
@@ -49,6 +88,11 @@ def test_drift_is_one_of_three(tmp_path: Path, drift: str) -> None:
         (["format: csv", "read_options: {skip: true}"], "skip: must be a number of lines"),
         (["format: json", "read_options: {skip: 1}"], "skip: unknown key"),
         (["format: fixed_width", "spec: x.yaml", "read_options: {quote: x}"], "quote: unknown key"),
+        (["format: csv", "read_options: {decimal: x}"], "decimal: 'x' is unknown; valid: ., ,"),
+        (["format: csv", "read_options: {null: []}"], "null: is an empty list"),
+        (["format: csv", "read_options: {null: [NA, 5]}"], "null.2: must be text"),
+        (["format: csv", 'read_options: {delimiter: "\\n"}'], "delimiter: can't be a line break"),
+        (["format: json", "read_options: {ragged: pad}"], "ragged: unknown key"),
         (["format: csv", "drift: evolving"], "did you mean 'evolve'"),
         (
             ["format: fixed_width", "spec: x.yaml", "drift: evolve"],

@@ -154,7 +154,9 @@ class _Schema:
         kinds = [kind for kind in schema if kind != "null"]
         if len(kinds) != 1:
             shown = " or ".join(json.dumps(kind)[:40] for kind in kinds) or "null"
-            raise ValueError(f"may hold values of several types ({shown})" if kinds else "can hold nothing but null")
+            raise ValueError(
+                f"may hold values of several types ({shown})" if kinds else "can hold nothing but null"
+            )
         inner = self.shape(kinds[0], space)
         stored = ["null" if kind == "null" else inner.stored for kind in schema]
         return Shape(inner.declared, stored, inner.held, inner.convert)
@@ -271,5 +273,7 @@ def _texts(held: pa.DataType, declared: pa.DataType) -> pa.DataType:
     if pa.types.is_map(held):
         return pa.map_(pa.string(), _texts(held.item_type, declared.item_type))
     if pa.types.is_struct(held):
-        return pa.struct([(one.name, _texts(one.type, declared.field(at).type)) for at, one in enumerate(held)])
+        return pa.struct(
+            [(one.name, _texts(one.type, declared.field(at).type)) for at, one in enumerate(held)]
+        )
     return held

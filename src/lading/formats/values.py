@@ -27,6 +27,7 @@ from lading.formats.arrow_types import arrow_type
 from lading.formats.moments import Moments, moments
 from lading.formats.text_shapes import (
     DATE,
+    EXACT_DIGITS,
     PLAIN_BIGINT,
     PLAIN_DOUBLE,
     plain_timestamp_shape,
@@ -171,7 +172,7 @@ class _Rule:
 def _rule(texts: Texts, dtype: str, inferred: bool) -> _Rule | None:
     """None for a type that no text is a value of."""
     if dtype in _INTEGERS:
-        return _integers(arrow_type(dtype), PLAIN_BIGINT if inferred else _INTEGER)
+        return _integers(arrow_type(dtype), plain=inferred)
     if dtype in ("double", "float"):
         return _floats(arrow_type(dtype), texts.decimal, plain=inferred and dtype == "double")
     if dtype.startswith("decimal("):
@@ -188,6 +189,35 @@ def _rule(texts: Texts, dtype: str, inferred: bool) -> _Rule | None:
 def matches(pattern: str, texts: pa.Array) -> bool:
     """Whether all that are not null do."""
     return bool(pc.all(pc.match_substring_regex(texts, pattern), min_count=0).as_py())
+
+
+def consists_of(texts: pa.Array, characters: bytes) -> bool:
+    """Whether all texts are made of these characters."""
+    data, _ = _laid_out(texts)
+    allowed = np.zeros(256, bool)
+    allowed[np.frombuffer(characters, np.uint8)] = True
+    return bool(allowed[data].all())
+
+
+def begins_with_zeros(texts: pa.Array) -> bool:
+    """Whether a number among the texts has a zero before another digit: 007, -01.5."""
+    data, offsets = _laid_out(texts)
+    starts, ends = offsets[:-1], offsets[1:]
+    data = np.concatenate([data, np.zeros(2, np.uint8)])
+    starts = starts + (data[starts] == ord("-"))
+    second = data[starts + 1]
+    digit = (second >= ord("0")) & (second <= ord("9"))
+    return bool(((ends - starts > 1) & (data[starts] == ord("0")) & digit).any())
+
+
+def _laid_out(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """The bytes of all texts, one after the other, and where each begins and the last ends."""
+    _, offsets, data = texts.buffers()
+    kind = np.int64 if pa.types.is_large_string(texts.type) else np.int32
+    places = np.frombuffer(offsets, kind)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
+    if data is None or not len(places):
+        return np.zeros(0, np.uint8), np.zeros(1, np.int64)
+    return np.frombuffer(data, np.uint8)[places[0] : places[-1]], places - places[0]
 
 
 def _listed(given: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -214,9 +244,16 @@ def _cast_where(shape: str, target: pa.DataType) -> Callable[[pa.Array], pa.Arra
     return lambda texts: pc.cast(_where(shape, texts), target)
 
 
-def _integers(target: pa.DataType, shape: str) -> _Rule:
-    shape = whole(shape)
+def _integers(target: pa.DataType, *, plain: bool) -> _Rule:
+    shape = whole(PLAIN_BIGINT if plain else _INTEGER)
     least, most = (-(2 ** (target.bit_width - 1)), 2 ** (target.bit_width - 1) - 1)
+
+    def quick(texts: pa.Array) -> pa.Array | None:
+        # The cast refuses whatever else such characters make.
+        fits = consists_of(texts, b"-0123456789")
+        if fits and plain:
+            fits = not begins_with_zeros(texts) and not pc.any(pc.equal(texts, "-0")).as_py()
+        return _cast(texts, target) if fits or matches(shape, texts) else None
 
     def careful(texts: pa.Array) -> pa.Array:
         bare = pc.replace_substring_regex(_where(shape, texts), r"\A([+-]?)0+([0-9])", r"\1\2")
@@ -224,7 +261,7 @@ def _integers(target: pa.DataType, shape: str) -> _Rule:
         here = pc.and_(pc.greater_equal(wide, _number(least)), pc.less_equal(wide, _number(most)))
         return pc.cast(pc.if_else(here, wide, pa.scalar(None, wide.type)), target)
 
-    return _Rule(shape, _cast_if(shape, target), careful)
+    return _Rule(shape, quick, careful)
 
 
 def _number(value: int) -> pa.Scalar:
@@ -243,8 +280,16 @@ def _marked(shape: str, mark: str) -> str:
 def _floats(target: pa.DataType, mark: str, *, plain: bool) -> _Rule:
     shape = whole(_marked(PLAIN_DOUBLE if plain else _NUMBER, mark))
 
+    def simple(texts: pa.Array) -> bool:
+        """Whether the cast alone can be trusted, seen by characters: quicker than by shape."""
+        if not plain:
+            return consists_of(texts, b"-+eE0123456789" + mark.encode())
+        short = (pc.max(pc.binary_length(texts)).as_py() or 0) <= EXACT_DIGITS
+        return short and consists_of(texts, b"-0123456789" + mark.encode()) and not begins_with_zeros(texts)
+
     def quick(texts: pa.Array) -> pa.Array | None:
-        values = _cast(_pointed(texts, mark), target) if matches(shape, texts) else None
+        fits = simple(texts) or matches(shape, texts)
+        values = _cast(_pointed(texts, mark), target) if fits else None
         return values if values is not None and pc.all(pc.is_finite(values), min_count=0).as_py() else None
 
     def careful(texts: pa.Array) -> pa.Array:

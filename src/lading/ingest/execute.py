@@ -41,7 +41,7 @@ def execute(
         settled = _settled(job, ingest)
         if not RowChecks(job.checks, _schema(job), job.table).needs_spark:
             done = _here(settled) if in_process else _on_spark(settled, session(), job, tick)
-            return ingested(done, settled.writing.schema)
+            return ingested(done, settled.writing.schema, passing=settled.writing.passing)
     return _through_spark(job, ingest, session(), tick)
 
 
@@ -55,7 +55,12 @@ def _settled(job: IngestJob, ingest: Ingest) -> Ingest:
     schema = _schema(job)
     data = pa.schema([field for field in schema if field.name != SOURCE])
     width = bucket_width(data, job.order_by, job.bucket_size, table=job.table)
-    writing = replace(ingest.writing, schema=schema.serialize().to_pybytes(), bucket_size=width)
+    writing = replace(
+        ingest.writing,
+        schema=schema.serialize().to_pybytes(),
+        bucket_size=width,
+        passing=job.order_by is not None and len(ingest.tasks) > 1,
+    )
     return replace(ingest, writing=writing)
 
 

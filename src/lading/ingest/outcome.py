@@ -40,6 +40,7 @@ class Ingested:
     failing: dict[int, tuple[BadRow, ...]] = field(default_factory=dict)  # the first, by check
     aside: dict[int, tuple[AsidePiece, ...]] = field(default_factory=dict)  # kept bad rows, by source
     tally: CheckTally = field(default_factory=CheckTally)
+    passing: bool = False  # whether the members still have to be folded (settle.py)
 
     @property
     def bad_rows(self) -> int:
@@ -70,7 +71,7 @@ class Ingested:
         )
 
 
-def ingested(done: Iterable[TaskDone], schema: bytes) -> Ingested:
+def ingested(done: Iterable[TaskDone], schema: bytes, *, passing: bool = False) -> Ingested:
     """A task that Spark ran twice, for a transform that uses its rows twice, counts once."""
     told = []
     seen: set[int] = set()
@@ -95,6 +96,7 @@ def ingested(done: Iterable[TaskDone], schema: bytes) -> Ingested:
         failing={check: tuple(rows) for check, rows in failing.items()},
         aside=pieces.aside(told),
         tally=summed(one.tally for one in told),
+        passing=passing,
     )
 
 

@@ -81,7 +81,8 @@ class _Read:
                 self._refuse_bad(unkeyed, sum(found.unkeyed.values()))
             found, rejected = self._with_bad_aside(found, whole)
         written |= _buckets(found.members)
-        found = replace(found, members=settled(run, self.job, found.members, found.schema))
+        if found.passing:
+            found = replace(found, members=settled(run, self.job, found.members, found.schema))
         return FilesRead(found, rejected, checks, written | _buckets(found.members), digests=digests)
 
     def _ingested(

@@ -34,6 +34,7 @@ class TaskSpec:
     limits: Limits
     bucket: int = 0  # where everything goes without a bucket_size
     replaces: tuple[str, ...] = ()  # members whose rows these are, when parts are made from parts
+    passing: bool = False  # whether the parts are folded by the same run: by the key alone, then, and quickly
 
 
 def written(batches: Iterator[pa.RecordBatch], spec: TaskSpec) -> list[Member]:
@@ -46,6 +47,7 @@ def written(batches: Iterator[pa.RecordBatch], spec: TaskSpec) -> list[Member]:
         spec.limits,
         bucket=spec.bucket,
         replaces=spec.replaces,
+        passing=spec.passing,
     )
     try:
         for table in _sorted_rows(with_sources(batches, _schema(spec)), spec):
@@ -74,6 +76,8 @@ def _sorted_rows(batches: Iterator[pa.RecordBatch], spec: TaskSpec) -> Iterator[
     if spec.tie:
         rows_schema = rows_schema.append(pa.field(TIE, pa.int64()))
     keys = sort_keys(rows_schema, spec.origin.order_by)
+    if spec.passing:
+        keys = keys[:1]
     plain = _schema(spec).names
     # Parts of an unordered table may overlap: no merging.
     merge = spec.origin.order_by is not None

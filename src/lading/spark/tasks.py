@@ -25,6 +25,7 @@ from lading.spark.session import quiet_pandas
 _Task = TypeVar("_Task")
 
 _ANSWERS = "number bigint, answer binary"
+_PACK = 8 << 20  # bytes of parts that a task is worth
 
 
 def spread(
@@ -95,16 +96,32 @@ def _answer(pickled: bytes) -> str | LadingError:
 
 
 def fold_on_spark(spark: SparkSession, folds: Sequence[Fold], spec: FoldSpec) -> list[list[Member]]:
-    """What replaces each fold, in their order."""
+    """What replaces each fold, in their order. Small ones share a task."""
+    packs = [tuple(pack) for pack in _packed(folds)]
     answers = spread(
         spark,
-        partial(_folded, tuple(folds), spec),
-        len(folds),
+        partial(_folded, packs, spec),
+        len(packs),
         "merge the parts",
         hint="nothing was merged; Spark's own messages are in spark/spark.log in the cache folder",
     )
-    return [msgspec.msgpack.decode(answer, type=list[Member]) for answer in answers]
+    return [
+        members for answer in answers for members in msgspec.msgpack.decode(answer, type=list[list[Member]])
+    ]
 
 
-def _folded(folds: Sequence[Fold], spec: FoldSpec, number: int) -> bytes:
-    return msgspec.msgpack.encode(fold_parts(folds[number], spec))
+def _packed(folds: Sequence[Fold]) -> Iterator[list[Fold]]:
+    pack: list[Fold] = []
+    held = 0
+    for fold in folds:
+        if pack and held + fold.bytes > _PACK:
+            yield pack
+            pack, held = [], 0
+        pack.append(fold)
+        held += fold.bytes
+    if pack:
+        yield pack
+
+
+def _folded(packs: Sequence[Sequence[Fold]], spec: FoldSpec, number: int) -> bytes:
+    return msgspec.msgpack.encode([fold_parts(fold, spec) for fold in packs[number]])

@@ -160,7 +160,7 @@ class ObjectStorage:
         os.close(handle)
         return Path(file)
 
-    def keep(self, draft: Path, name: str) -> None:
+    def keep(self, draft: Path, name: str, *, durable: bool = True) -> None:
         self.upload(name, draft)
         draft.unlink()
 

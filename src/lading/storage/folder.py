@@ -249,11 +249,13 @@ class FolderStorage:
         make_dirs(final.parent)
         return final.with_name(temporary_of(final.name))
 
-    def keep(self, draft: Path, name: str) -> None:
-        _fsync(draft)
+    def keep(self, draft: Path, name: str, *, durable: bool = True) -> None:
+        if durable:
+            _fsync(draft)
         os.link(draft, self.path(name))  # unlike a rename, a link refuses to replace
         draft.unlink()
-        fsync_dir(draft.parent)
+        if durable:
+            fsync_dir(draft.parent)
 
     def list(
         self,

@@ -96,7 +96,7 @@ class MemoryStorage:
         os.close(handle)
         return Path(file)
 
-    def keep(self, draft: Path, name: str) -> None:
+    def keep(self, draft: Path, name: str, *, durable: bool = True) -> None:
         self.upload(name, draft)
         draft.unlink()
 

@@ -118,8 +118,9 @@ class Storage(Protocol):
         """A local file to write what will be `name`; nobody sees it before `keep`."""
         ...
 
-    def keep(self, draft: Path, name: str) -> None:
-        """Give a complete draft its name, durably; the draft is gone. FileExistsError if it is taken."""
+    def keep(self, draft: Path, name: str, *, durable: bool = True) -> None:
+        """Give a complete draft its name, durably unless that doesn't matter; the draft is gone.
+        FileExistsError if it is taken."""
         ...
 
     def list(

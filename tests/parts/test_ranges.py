@@ -1,4 +1,4 @@
-"""Parts that overlap: which are folded, by which ranges, and that nothing is lost by it."""
+"""Passing parts: by which ranges they are folded, and that nothing is lost by it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lading.parts import cut as cutting
 from lading.parts.cut import Limits
 from lading.parts.fold import FoldSpec, fold_parts
 from lading.parts.footer import Origin
-from lading.parts.overlap import even_cuts, overlapping, plan_overlaps
+from lading.parts.ranges import even_cuts, plan_ranges
 from lading.parts.task import TaskSpec, written
 
 ORIGIN = Origin("t", "run", "c", "k")
@@ -27,16 +27,10 @@ def member(low: int, high: int, bucket: int = 0, size: int = 1) -> Member:
     return Member(f"{low}-{high}", 1, size, bucket, low, high, low, high, "", {})
 
 
-def test_chains_of_overlapping_ranges_belong_together_and_a_shared_key_counts() -> None:
-    members = [member(0, 5), member(5, 7), member(8, 9), member(20, 30), member(25, 26), member(10, 11)]
-    found = [[one.path for one in cluster] for cluster in overlapping(members)]
-    assert found == [["0-5", "5-7"], ["8-9"], ["10-11"], ["20-30", "25-26"]]
-
-
-def test_only_parts_of_one_bucket_are_folded_together() -> None:
+def test_a_small_bucket_is_one_fold_and_buckets_stay_apart() -> None:
     members = [member(0, 5), member(3, 7, bucket=1), member(4, 6, bucket=1)]
-    folds = plan_overlaps(members, Place("/nowhere"), "k")
-    assert [(fold.bucket, fold.paths) for fold in folds] == [(1, ("3-7", "4-6"))]
+    folds = plan_ranges(members, Place("/nowhere"), "k")
+    assert [(fold.bucket, fold.paths) for fold in folds] == [(0, ("0-5",)), (1, ("3-7", "4-6"))]
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 9)), max_size=40), st.integers(1, 8))
@@ -62,9 +56,9 @@ def test_ranges_hold_every_row_once_and_are_disjoint(
         table = pa.table({"k": [make() for _ in range(400)], "_source": pa.array([source] * 400, pa.int64())})
         keys += table.column("k").to_pylist()
         schema = table.schema.serialize().to_pybytes()
-        spec = TaskSpec(Place(str(tmp_path)), ORIGIN, schema, None, 1 << 20, Limits())
+        spec = TaskSpec(Place(str(tmp_path)), ORIGIN, schema, False, None, 1 << 20, Limits(), passing=True)
         members += written(iter(table.to_batches()), spec)
-    folds = plan_overlaps(members, Place(str(tmp_path)), "k", most=sum(one.bytes for one in members) // 5)
+    folds = plan_ranges(members, Place(str(tmp_path)), "k", most=sum(one.bytes for one in members) // 5)
     assert len(folds) > 2
     found = [
         part for fold in folds for part in fold_parts(fold, FoldSpec(Place(str(tmp_path)), ORIGIN, schema))
