@@ -23,7 +23,7 @@ from lading.errors import ConfigError, MissingExtra, StorageError
 from lading.layout.beside import fresh_temporary
 from lading.secrets import bare
 from lading.storage.aws_files import from_files
-from lading.storage.protocol import Named, SwapLost, TooLarge, in_folders, utf8_name
+from lading.storage.protocol import Named, Replaced, SwapLost, TooLarge, in_folders, utf8_name
 
 _CHUNK = 8 << 20
 # A cut connection is tried again at once, a server that is gone is given up on after some seconds.
@@ -77,11 +77,14 @@ class ObjectStorage:
         with self._translated(name):
             if etag is None:
                 return bytes(self._obstore.get_range(self._store, name, start=start, length=length))
-            options: Any = {"range": (start, start + length), "if_match": etag}
-            result = self._obstore.get(self._store, name, options=options)
-            if str(result.meta["e_tag"] or "") == etag:
-                return bytes(result.bytes())
-        raise StorageError(
+            # In a header an etag is quoted, in a listing not always.
+            wanted = etag.strip('"')
+            options: Any = {"range": (start, start + length), "if_match": f'"{wanted}"'}
+            with contextlib.suppress(self._obstore.exceptions.PreconditionError):
+                result = self._obstore.get(self._store, name, options=options)
+                if str(result.meta["e_tag"] or "").strip('"') == wanted:
+                    return bytes(result.bytes())
+        raise Replaced(
             f"{self.url}/{name} was replaced while it was being read",
             hint="someone else wrote it: check the bucket",
         )

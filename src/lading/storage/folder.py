@@ -191,9 +191,7 @@ class FolderStorage:
     def get_range(self, name: str, start: int, length: int, *, etag: str | None = None) -> bytes:
         with open(self.path(name), "rb") as file:
             if etag is not None and _identity(os.fstat(file.fileno())) != etag:
-                raise StorageError(
-                    f"{self.path(name)} was replaced while it was being read", hint="run again"
-                )
+                raise Replaced(f"{self.path(name)} was replaced while it was being read", hint="run again")
             file.seek(start)
             return file.read(length)
 

@@ -45,7 +45,7 @@ class MemoryStorage:
     def get_range(self, name: str, start: int, length: int, *, etag: str | None = None) -> bytes:
         data, found = self._find(name)
         if etag not in (None, found.etag):
-            raise StorageError(f"{name} was replaced while it was being read", hint="run again")
+            raise Replaced(f"{name} was replaced while it was being read", hint="run again")
         return data[start : start + length]
 
     def head(self, name: str) -> Named:

@@ -43,6 +43,10 @@ class TooLarge(StorageError):
     etag = ""  # to hand to `swap` for something better
 
 
+class Replaced(StorageError):
+    """The object is no longer the one that the caller found."""
+
+
 class NotPlain(OSError):
     """A link, a folder or a device where a file of ours should be."""
 
@@ -76,7 +80,7 @@ class Storage(Protocol):
         ...
 
     def get_range(self, name: str, start: int, length: int, *, etag: str | None = None) -> bytes:
-        """With `etag`, only of that very object: StorageError when another lies there by now."""
+        """With `etag`, only of that very object: Replaced when another lies there by now."""
         ...
 
     def head(self, name: str) -> Named: ...
