@@ -312,7 +312,6 @@ def test_a_task_calls_no_python_for_a_row(tmp_path: Path, check: int) -> None:
             table_dir=str(tmp_path / str(rows)),
             origin=Origin("table", "run", "commit", "id"),
             schema=schema.serialize().to_pybytes(),
-            tie=False,
             bucket_size=count // 2,
             memory=1 << 30,
             limits=Limits(),

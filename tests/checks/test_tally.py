@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from lading.checks.rows import RowChecks
-from lading.checks.tally import CheckSpec, Counting, rejected, rejecting, summed
-from lading.model import Check, Severity, Threshold
+from lading.checks.tally import CheckSpec, Tallying, summed
+from lading.model import Check, CheckTally, Severity, Threshold
 
 SCHEMA = pa.schema({"id": pa.int64(), "_source": pa.int64()})
 NONE = Threshold()
@@ -33,23 +33,30 @@ def batch(source: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(ids), pa.array([source] * len(ids))], schema=SCHEMA)
 
 
-def counted(spec: CheckSpec, *batches: pa.RecordBatch) -> tuple[list[int], bytes]:
+def passed(tallying: Tallying, rows: pa.RecordBatch, failed: np.ndarray) -> list[int]:
+    """The rows that may stay."""
+    source = rows.column("_source").to_numpy()
+    rejecting = tallying.count(rows, source, failed, np.ones(rows.num_rows, bool))
+    return [rows.column(0)[place].as_py() for place in np.flatnonzero(rejecting == 0)]
+
+
+def counted(spec: CheckSpec, *batches: pa.RecordBatch) -> tuple[list[int], CheckTally]:
     checks = RowChecks(CHECKS, SCHEMA, "t")
-    counting = Counting(spec)
-    kept = [counting.passed(rows, checks.failed(rows)) for rows in batches]
-    return [one for rows in kept for one in rows.column(0).to_pylist()], counting.encoded()
+    tallying = Tallying(spec)
+    kept = [passed(tallying, rows, checks.failed(rows)) for rows in batches]
+    return [one for rows in kept for one in rows], tallying.tally
 
 
 def spec(reject: int = 0, more: dict[int, int] | None = None) -> CheckSpec:
-    return CheckSpec(tuple(check.name for check in CHECKS), reject, more or {})
+    return CheckSpec(tuple(check.name for check in CHECKS), reject=reject, more=more or {})
 
 
 def test_only_checks_of_which_no_row_may_fail_reject_rows_as_they_come():
-    assert rejecting(CHECKS) == 1
-    assert (
-        rejecting([WARNS, STRICT, TOLERANT, not_among(1, threshold=Threshold(share=0.1)), STRICT]) == 0b10010
-    )
-    assert rejecting([not_among(1, threshold=Threshold(count=0))]) == 1
+    assert CheckSpec.of(CHECKS, quarantine=True).reject == 1
+    assert CheckSpec.of(CHECKS, quarantine=False).reject == 0
+    several = [WARNS, STRICT, TOLERANT, not_among(1, threshold=Threshold(share=0.1)), STRICT]
+    assert CheckSpec.of(several, quarantine=True).reject == 0b10010
+    assert CheckSpec.of([not_among(1, threshold=Threshold(count=0))], quarantine=True).reject == 1
 
 
 @pytest.mark.parametrize(
@@ -74,15 +81,17 @@ def test_rows_are_counted_by_source_whether_they_are_left_out_or_not(told, kept)
 def test_a_rejected_row_says_which_checks_it_is_left_out_for():
     failed = np.array([0b111, 0b111, 0b010, 0], np.uint64)
     source = np.array([1, 2, 2, 1])
-    assert rejected(failed, source, spec(0b001, {2: 0b010})).tolist() == [0b001, 0b011, 0b010, 0]
+    rows = pa.record_batch({"id": [1, 2, 3, 4], "_source": source})
+    rejecting = Tallying(spec(0b001, {2: 0b010})).count(rows, source, failed, np.ones(4, bool))
+    assert rejecting.tolist() == [0b001, 0b011, 0b010, 0]
     assert failed.tolist() == [0b111, 0b111, 0b010, 0]
 
 
 def test_the_last_bit_counts():
     names = tuple(f"check {number}" for number in range(62))
-    counting = Counting(CheckSpec(names, 1 << 61))
-    assert counting.passed(batch(7), np.array([1 << 61, 0, 1], np.uint64)).column(0).to_pylist() == [2, 3]
-    assert counting.tally.failed == {"check 61": {7: 1}, "check 0": {7: 1}}
+    tallying = Tallying(CheckSpec(names, reject=1 << 61))
+    assert passed(tallying, batch(7), np.array([1 << 61, 0, 1], np.uint64)) == [2, 3]
+    assert tallying.tally.failed == {"check 61": {7: 1}, "check 0": {7: 1}}
 
 
 def test_a_few_rows_are_shown_the_same_ones_in_whatever_order_tasks_come():
@@ -103,8 +112,9 @@ def test_a_row_is_shown_whatever_its_types_are():
             "_source": pa.array([1, 1, 1, 1], pa.int64()),
         }
     )
-    counting = Counting(CheckSpec(("c",)))
-    assert counting.passed(rows, np.ones(4, np.uint64)) is rows
-    (source, first), *others = counting.tally.sample["c"]
-    assert source == 1 and len(others) == 2
+    tallying = Tallying(CheckSpec(("c",)))
+    source = rows.column("_source").to_numpy()
+    assert not tallying.count(rows, source, np.ones(4, np.uint64), np.ones(4, bool)).any()
+    (number, first), *others = tallying.tally.sample["c"]
+    assert number == 1 and len(others) == 2
     assert json.loads(first) == json.loads(first) | {"day": "1970-01-01", "list": [1, None]}

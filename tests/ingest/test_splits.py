@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from lading.formats.reader import ReadSpec
@@ -46,7 +48,7 @@ def test_a_large_file_is_cut_without_a_gap_and_digested_once() -> None:
     ranges = [(piece.piece.start, piece.piece.end) for piece in pieces[1:] if piece.piece is not None]
     assert len(ranges) == 6
     assert ranges[0][0] == 0 and ranges[-1][1] is None
-    assert all(end == start for (_, end), (start, _) in zip(ranges, ranges[1:], strict=False))
+    assert all(end == start for (_, end), (start, _) in pairwise(ranges))
 
 
 @pytest.mark.parametrize(("spec", "ext"), [(SPANNING, "csv"), (CSV, "csv.gz")], ids=["multiline", "packed"])

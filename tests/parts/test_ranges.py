@@ -56,7 +56,7 @@ def test_ranges_hold_every_row_once_and_are_disjoint(
         table = pa.table({"k": [make() for _ in range(400)], "_source": pa.array([source] * 400, pa.int64())})
         keys += table.column("k").to_pylist()
         schema = table.schema.serialize().to_pybytes()
-        spec = TaskSpec(Place(str(tmp_path)), ORIGIN, schema, False, None, 1 << 20, Limits(), passing=True)
+        spec = TaskSpec(Place(str(tmp_path)), ORIGIN, schema, None, 1 << 20, Limits(), passing=True)
         members += written(iter(table.to_batches()), spec)
     folds = plan_ranges(members, Place(str(tmp_path)), "k", most=sum(one.bytes for one in members) // 5)
     assert len(folds) > 2

@@ -104,7 +104,6 @@ class Workshop:
                 table_dir=job.table_dir,
                 origin=Origin(job.table_id, job.run_id, job.commit_id, job.order_by),
                 schema=b"",
-                tie=False,
                 bucket_size=None,
                 memory=settings.get("memory", 256 << 20),
                 limits=settings.get("limits") or Limits(),

@@ -7,7 +7,6 @@ is refused with the column named.
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 import threading
@@ -15,70 +14,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, Protocol
+from typing import Any
 
 from lading.errors import SourceError
+from lading.formats.dialect import Dialect, header_names
 from lading.formats.opening import READ_ERRORS, open_plain, unreadable
 from lading.layout.table import SOURCE
-from lading.model import DELIMITERS, Format
+from lading.model import Format
 
 # The row's lineage; no source may bring a column of that name.
 RESERVED = frozenset({SOURCE})
-
-
-class Records(Protocol):
-    """What `csv.reader` gives."""
-
-    line_num: int  # physical lines taken so far
-
-    def __iter__(self) -> Iterator[list[str]]: ...
-    def __next__(self) -> list[str]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """How delimited text is to be read, with lading's defaults filled in."""
-
-    delimiter: str
-    quote: str
-    escape: str | None  # None: a quote inside quotes is doubled
-    encoding: str
-    comment: str | None
-    header: bool
-    multiline: bool
-    trim: bool
-    skip: int = 0  # lines before the header, or before the first record
-
-    @classmethod
-    def of(cls, read_options: Mapping[str, Any], fmt: Format) -> Dialect:
-        quote = read_options.get("quote", '"')
-        escape = read_options.get("escape")
-        encoding = str(read_options.get("encoding", "utf-8"))
-        return cls(
-            delimiter=read_options.get("delimiter", DELIMITERS.get(fmt, ",")),
-            quote=quote,
-            escape=None if escape == quote else escape,
-            encoding="utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else encoding,
-            comment=read_options.get("comment"),
-            header=read_options.get("header", True),
-            multiline=read_options.get("multiline", False),
-            trim=read_options.get("trim", False),
-            skip=read_options.get("skip", 0),
-        )
-
-    @property
-    def reads_whole(self) -> bool:
-        """Whether Spark reads files whole. It finds line ends by bytes, which wide encodings don't bear."""
-        return self.multiline or codecs.lookup(self.encoding).name.startswith(("utf-16", "utf-32"))
-
-    def reader(self, lines: Iterator[str]) -> Records:
-        return csv.reader(
-            lines,
-            delimiter=self.delimiter,
-            quotechar=self.quote,
-            escapechar=self.escape,
-            doublequote=self.escape is None,
-        )
 
 
 _limit_lock = threading.Lock()
@@ -144,21 +89,7 @@ def delimited_header(path: str, read_options: Mapping[str, Any], fmt: Format) ->
     record = first_record(path, dialect)
     if record is None:
         return None
-    names = tuple(name.strip() for name in record.fields) if dialect.trim else record.fields
-    for position, name in enumerate(names, start=1):
-        if not name.strip():
-            raise SourceError(
-                f"{path}: column {position} of the header has no name",
-                hint="name it; or, if the file has no header, set read_options: {header: false}",
-                file=path,
-            )
-        if name in names[: position - 1]:
-            raise SourceError(
-                f"{path}: the header has two columns named {name!r}",
-                hint="rename one of them; columns are matched by name",
-                file=path,
-            )
-    return names
+    return header_names(path, record.fields, read_options)
 
 
 def parquet_columns(path: str) -> dict[str, str]:

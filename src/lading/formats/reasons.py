@@ -7,7 +7,6 @@ import re
 from lading.formats.text_shapes import DATE, timestamp_shape
 from lading.model import Column
 
-UNDECODABLE = "bytes that are not {encoding}"
 NEVER_CLOSED = "a quote is opened and never closed"
 
 # Roughly what is read as a type that a person wrote; only the words of a reason depend on it.
@@ -31,6 +30,10 @@ def is_not(text: str, column: Column) -> str:
 
 def a_type(dtype: str) -> str:
     return f"{'an' if dtype[0] in 'aeiou' else 'a'} {dtype}"
+
+
+def undecodable(encoding: str) -> str:
+    return f"bytes that are not {encoding}"
 
 
 def field_count(have: int, wanted: int) -> str:

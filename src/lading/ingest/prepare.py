@@ -98,7 +98,6 @@ def ingest_of(
             table_dir=job.table_dir,
             origin=Origin(job.table_id, job.run_id, job.commit_id, job.order_by),
             schema=b"",
-            tie=False,
             bucket_size=None,
             memory=int(job.spark.get(MEMORY_SETTING, _MEMORY)),
             limits=Limits(),

@@ -87,7 +87,6 @@ def fold_parts(fold: Fold, spec: FoldSpec) -> list[Member]:
         table_dir=spec.table_dir,
         origin=spec.origin,
         schema=spec.schema,
-        tie=False,
         bucket_size=None,
         memory=spec.memory,
         limits=Limits(bytes=spec.target),

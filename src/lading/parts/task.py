@@ -16,7 +16,7 @@ from lading.layout.table import SOURCE
 from lading.model import Member, Place
 from lading.parts.cut import Cutter, Limits
 from lading.parts.footer import Origin
-from lading.parts.sort import TIE, SortedRuns, in_order, merged, sort_keys, value_ends
+from lading.parts.sort import SortedRuns, in_order, merged, sort_keys, value_ends
 
 _SLICE = 1 << 20  # rows gathered at a time: bounds the copy that sorting needs
 
@@ -28,7 +28,6 @@ class TaskSpec:
     table_dir: Place
     origin: Origin
     schema: bytes  # Arrow IPC schema of the parts
-    tie: bool  # whether rows carry a hash of their nested columns behind the data columns
     bucket_size: int | None  # ticks; None: everything in bucket 0
     memory: int  # bytes of rows held before a sorted run goes to disk
     limits: Limits
@@ -71,18 +70,14 @@ def with_sources(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterat
 
 
 def _sorted_rows(batches: Iterator[pa.RecordBatch], spec: TaskSpec) -> Iterator[pa.Table]:
-    """The task's rows in order, a table at a time, without the hash column."""
-    rows_schema = _schema(spec)
-    if spec.tie:
-        rows_schema = rows_schema.append(pa.field(TIE, pa.int64()))
-    keys = sort_keys(rows_schema, spec.origin.order_by)
+    """The task's rows in order, a table at a time."""
+    schema = _schema(spec)
+    keys = sort_keys(schema, spec.origin.order_by)
     if spec.passing:
         keys = keys[:1]
-    plain = _schema(spec).names
     # Parts of an unordered table may overlap: no merging.
     merge = spec.origin.order_by is not None
-    for table in sorted_tables(batches, rows_schema, keys, spec.memory, merge=merge):
-        yield table.select(plain)
+    return sorted_tables(batches, schema, keys, spec.memory, merge=merge)
 
 
 def sorted_tables(
