@@ -141,7 +141,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
 def _opened(file: SourceFile, **options: Any) -> Iterator[pq.ParquetFile]:
     """What is wrong with the file is said of it, wherever in it that shows."""
     try:
-        where = file.path if file.place is None else file.seekable()
+        where = file.on_disk() if file.place is None else file.seekable()
         with pq.ParquetFile(where, page_checksum_verification=True, **options) as opened:
             yield opened
     except (pa.ArrowException, OSError, UnicodeError) as error:

@@ -6,6 +6,7 @@ rows that failed: whether a file does shows only at its end.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -124,6 +125,14 @@ class _Read:
     def _error(self, source: int, file: FileRead) -> LadingError:
         assert file.refused is not None
         found = self.by_id[source]
+        if file.refused.gone and os.path.exists(found.path):
+            return SourceError(
+                f"{found.key} is not there on the machine that reads it ({found.path})",
+                hint="on a cluster, `root` must be the same path on every machine, or a bucket; "
+                "nothing was committed",
+                table=self.run.name,
+                file=found.key,
+            )
         kind = getattr(errors, file.refused.kind, SourceError)
         error: LadingError = kind(
             file.refused.message, hint=file.refused.hint or "", table=self.run.name, file=found.key

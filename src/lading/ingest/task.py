@@ -21,6 +21,7 @@ from lading.errors import LadingError, SourceError
 from lading.formats.arrow_types import arrow_type
 from lading.formats.reader import Bad, ReadSpec, Rows
 from lading.formats.registry import reader_of
+from lading.formats.source_file import Gone
 from lading.formats.values import Texts
 from lading.ingest.judge import Aside, AsideOf, FailingRow, Judge, Places, as_text
 from lading.ingest.splits import FilePiece, ReadTask
@@ -64,6 +65,13 @@ class Refusal(msgspec.Struct, frozen=True):
     kind: str  # of the error
     message: str
     hint: str | None
+    gone: bool = False  # it isn't where the task looked for it
+
+    @classmethod
+    def because(cls, error: SourceError) -> Refusal:
+        if isinstance(error, Gone):
+            return cls(SourceError.__name__, error.message, error.hint, gone=True)
+        return cls(type(error).__name__, error.message, error.hint)
 
 
 class SourceRead(msgspec.Struct):
@@ -221,7 +229,7 @@ class _Reading:
                         if rows.batch.num_rows:
                             yield named.complete(rows.batch), rows, read.start
             except SourceError as error:
-                read.refused = Refusal(type(error).__name__, error.message, error.hint)
+                read.refused = Refusal.because(error)
             if not one.is_cut:
                 read.sha256 = self._digest(one, read)
             if self.aside is not None:
@@ -258,10 +266,11 @@ class _Reading:
     def _digest(self, one: FilePiece, read: SourceRead) -> str | None:
         try:
             return one.file.digest()
+        except SourceError as error:
+            read.refused = read.refused or Refusal.because(error)
         except (OSError, LadingError) as error:
-            if read.refused is None:
-                read.refused = _unreadable(one, error)
-            return None
+            read.refused = read.refused or _unreadable(one, error)
+        return None
 
 
 def _row(bad: Bad, read: SourceRead) -> BadRow:

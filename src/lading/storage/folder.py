@@ -18,7 +18,7 @@ from pathlib import Path
 
 from lading.errors import ConfigError, StorageError
 from lading.layout.beside import fresh_temporary, lock_of, temporary_of
-from lading.storage.protocol import Named, NotPlain, SwapLost, TooLarge, utf8_name
+from lading.storage.protocol import Named, NotPlain, Replaced, SwapLost, TooLarge, utf8_name
 
 # What a disk says when it is full, broken, or not ours to write to; anything else is the program's mistake.
 _NOT_OURS = {

@@ -12,9 +12,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lading.errors import StorageError
 from lading.layout.beside import fresh_temporary
-from lading.storage.protocol import Named, SwapLost, TooLarge, in_folders, utf8_name
+from lading.storage.protocol import Named, Replaced, SwapLost, TooLarge, in_folders, utf8_name
 
 
 class MemoryStorage:
