@@ -84,9 +84,18 @@ def utf8_chunks(file: SourceFile, piece: Piece, encoding: str, size: int, after:
         chunks = _as_utf8(chunks, encoding)
     if not bytewise:
         chunks = _dropped(chunks, after)
-    for number, chunk in enumerate(chunks):
-        # A mark at the very start of the file is none of its text.
-        yield chunk.removeprefix(BOM) if number == 0 and piece.start == after == 0 else chunk
+    return _unmarked(chunks) if piece.start == after == 0 else chunks
+
+
+def _unmarked(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Without the mark at the very start of a file, which is none of its text."""
+    start = b""
+    for chunk in chunks:
+        start += chunk
+        if len(start) >= len(BOM):
+            break
+    yield start.removeprefix(BOM)
+    yield from chunks
 
 
 def line_blocks(chunks: Iterator[bytes], size: int, key: str) -> Iterator[bytes]:

@@ -20,11 +20,11 @@ from lading.errors import SourceError
 from lading.formats.arrow_types import arrow_schema
 from lading.formats.drift import check_columns
 from lading.formats.reader import Bad, Head, ReadSpec, Rows
-from lading.formats.reasons import UNDECODABLE, is_not
+from lading.formats.reasons import is_not, undecodable
 from lading.formats.types import struct_type
 from lading.model import Column
 
-NOT_UTF8 = UNDECODABLE.format(encoding="UTF-8")
+NOT_UTF8 = undecodable("UTF-8")
 _SHOWN = 64  # characters of a value in a reason
 
 

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from lading.config.date_patterns import DatePattern, date_pattern
 from lading.errors import ConfigError
 from lading.formats.arrow_types import arrow_type
+from lading.formats.glance import Glance
 from lading.formats.moments import Moments, moments
 from lading.formats.text_shapes import (
     DATE,
@@ -82,7 +83,10 @@ class Texts:
         values = rule.quick(said)
         if values is not None:
             return values, None
-        values = rule.careful(said)
+        # Most often, a text or two are nothing like the type, and the others are plain.
+        values = rule.quick(_where(rule.shape, said))
+        if values is None:
+            values = rule.careful(said)
         misfits = pc.and_(pc.is_valid(said), pc.is_null(values))
         return values, misfits if misfits.true_count else None
 
@@ -191,35 +195,6 @@ def matches(pattern: str, texts: pa.Array) -> bool:
     return bool(pc.all(pc.match_substring_regex(texts, pattern), min_count=0).as_py())
 
 
-def consists_of(texts: pa.Array, characters: bytes) -> bool:
-    """Whether all texts are made of these characters."""
-    data, _ = _laid_out(texts)
-    allowed = np.zeros(256, bool)
-    allowed[np.frombuffer(characters, np.uint8)] = True
-    return bool(allowed[data].all())
-
-
-def begins_with_zeros(texts: pa.Array) -> bool:
-    """Whether a number among the texts has a zero before another digit: 007, -01.5."""
-    data, offsets = _laid_out(texts)
-    starts, ends = offsets[:-1], offsets[1:]
-    data = np.concatenate([data, np.zeros(2, np.uint8)])
-    starts = starts + (data[starts] == ord("-"))
-    second = data[starts + 1]
-    digit = (second >= ord("0")) & (second <= ord("9"))
-    return bool(((ends - starts > 1) & (data[starts] == ord("0")) & digit).any())
-
-
-def _laid_out(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """The bytes of all texts, one after the other, and where each begins and the last ends."""
-    _, offsets, data = texts.buffers()
-    kind = np.int64 if pa.types.is_large_string(texts.type) else np.int32
-    places = np.frombuffer(offsets, kind)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
-    if data is None or not len(places):
-        return np.zeros(0, np.uint8), np.zeros(1, np.int64)
-    return np.frombuffer(data, np.uint8)[places[0] : places[-1]], places - places[0]
-
-
 def _listed(given: str | Sequence[str] | None) -> tuple[str, ...]:
     return () if given is None else (given,) if isinstance(given, str) else tuple(given)
 
@@ -248,18 +223,18 @@ def _integers(target: pa.DataType, *, plain: bool) -> _Rule:
     shape = whole(PLAIN_BIGINT if plain else _INTEGER)
     least, most = (-(2 ** (target.bit_width - 1)), 2 ** (target.bit_width - 1) - 1)
 
-    def quick(texts: pa.Array) -> pa.Array | None:
-        # The cast refuses whatever else such characters make.
-        fits = consists_of(texts, b"-0123456789")
-        if fits and plain:
-            fits = not begins_with_zeros(texts) and not pc.any(pc.equal(texts, "-0")).as_py()
-        return _cast(texts, target) if fits or matches(shape, texts) else None
-
     def careful(texts: pa.Array) -> pa.Array:
         bare = pc.replace_substring_regex(_where(shape, texts), r"\A([+-]?)0+([0-9])", r"\1\2")
         wide = pc.cast(_where(rf"\A[+-]?[0-9]{{1,{_DIGITS}}}\z", bare), pa.decimal128(_DIGITS, 0))
         here = pc.and_(pc.greater_equal(wide, _number(least)), pc.less_equal(wide, _number(most)))
         return pc.cast(pc.if_else(here, wide, pa.scalar(None, wide.type)), target)
+
+    def quick(texts: pa.Array) -> pa.Array | None:
+        seen = Glance(texts)
+        if not seen.has_only(b"0123456789") or (plain and seen.has_leading_zeros()):
+            if not matches(shape, texts):
+                return None
+        return _cast(texts, target)
 
     return _Rule(shape, quick, careful)
 
@@ -280,16 +255,12 @@ def _marked(shape: str, mark: str) -> str:
 def _floats(target: pa.DataType, mark: str, *, plain: bool) -> _Rule:
     shape = whole(_marked(PLAIN_DOUBLE if plain else _NUMBER, mark))
 
-    def simple(texts: pa.Array) -> bool:
-        """Whether the cast alone can be trusted, seen by characters: quicker than by shape."""
-        if not plain:
-            return consists_of(texts, b"-+eE0123456789" + mark.encode())
-        short = (pc.max(pc.binary_length(texts)).as_py() or 0) <= EXACT_DIGITS
-        return short and consists_of(texts, b"-0123456789" + mark.encode()) and not begins_with_zeros(texts)
-
     def quick(texts: pa.Array) -> pa.Array | None:
-        fits = simple(texts) or matches(shape, texts)
-        values = _cast(_pointed(texts, mark), target) if fits else None
+        seen = Glance(texts)
+        known = mark == "." and seen.has_only(b"0123456789.-")
+        if plain:
+            known = known and seen.longest <= EXACT_DIGITS and not seen.has_leading_zeros()
+        values = _cast(_pointed(texts, mark), target) if known or matches(shape, texts) else None
         return values if values is not None and pc.all(pc.is_finite(values), min_count=0).as_py() else None
 
     def careful(texts: pa.Array) -> pa.Array:

@@ -22,15 +22,14 @@ _CHECK = "check `delimiter`, `quote` and `escape` in the table's read_options"
 
 @dataclass(frozen=True, slots=True)
 class Top:
-    """`names` are the columns that records have, in the file's order."""
+    """`names` are the columns that records have, in the file's order; None without a header or a record."""
 
-    names: tuple[str, ...]
+    names: tuple[str, ...] | None
     starts: tuple[int, ...] = field(default=(), repr=False)  # of the lines above the first record
     size: int = 0  # bytes of those lines, as `lines.utf8_chunks` counts them
 
 
-def top_of(file: SourceFile, spec: ReadSpec) -> Top | None:
-    """None for a file without a header, or without a record if it needs none."""
+def top_of(file: SourceFile, spec: ReadSpec) -> Top:
     dialect = Dialect.of(spec.options, spec.format)
     with file.open() as stream:
         start = cast(IO[bytes], stream).peek(HEAD)[:HEAD]  # type: ignore[attr-defined]
@@ -39,7 +38,7 @@ def top_of(file: SourceFile, spec: ReadSpec) -> Top | None:
         return _top(file.key, lines, spec, dialect)
 
 
-def _top(key: str, lines: Iterator[tuple[str, int]], spec: ReadSpec, dialect: Dialect) -> Top | None:
+def _top(key: str, lines: Iterator[tuple[str, int]], spec: ReadSpec, dialect: Dialect) -> Top:
     starts: list[int] = []
     size = 0
     for _, length in islice(lines, dialect.skip):
@@ -52,7 +51,7 @@ def _top(key: str, lines: Iterator[tuple[str, int]], spec: ReadSpec, dialect: Di
         if not _is_above(line, dialect):
             break
     else:
-        return None
+        return Top(None, tuple(starts), size)
     first = len(starts)
     fields, more = _fields(key, line, lines, dialect)
     for length in more:
@@ -90,11 +89,11 @@ def _fields(
     if not dialect.multiline:
         record, more = scanner.record(data.rstrip(b"\r\n")), []
     else:
-        record, more = scanner.record(data, final=False), []
+        record, more = _whole(scanner, data), []
         while record is None and len(more) < _MOST_LINES and (following := next(lines, None)):
             data += following[0].encode("utf-8", "surrogatepass")
             more.append(following[1])
-            record = scanner.record(data, final=False)
+            record = _whole(scanner, data)
         record = record or scanner.record(data)
     assert record is not None
     if record.problem is not None and dialect.header:
@@ -117,3 +116,8 @@ def _fields(
             hint="set `encoding` in the table's read_options (for example latin-1), or convert the file",
             file=key,
         ) from error
+
+
+def _whole(scanner: Scanner, data: bytes) -> Record | None:
+    """The record, if these lines are all of it. A CR at their end is a whole line end."""
+    return scanner.record(data + b"\n" if data.endswith(b"\r") else data, final=False)

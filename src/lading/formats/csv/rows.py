@@ -56,24 +56,24 @@ class CsvReader:
             top = top_of(file, self._spec)
         except READ_ERRORS as error:
             raise unreadable(file.key, error) from error
-        return None if top is None else Head(dict.fromkeys(top.names), self._ignored(file, top))
+        return None if top.names is None else Head(dict.fromkeys(top.names), self._ignored(file, top.names))
 
     def rows(self, file: SourceFile, piece: Piece = WHOLE) -> Iterator[Rows]:
         try:
             top = top_of(file, self._spec)
-            if top is not None:
-                self._ignored(file, top)
-            yield from self._rows(file, piece, top or Top(()))
+            if top.names is not None:
+                self._ignored(file, top.names)
+            yield from self._rows(file, piece, top)
         except READ_ERRORS as error:
             raise unreadable(file.key, error) from error
 
-    def _ignored(self, file: SourceFile, top: Top) -> tuple[str, ...]:
+    def _ignored(self, file: SourceFile, names: tuple[str, ...]) -> tuple[str, ...]:
         spec = self._spec
-        return check_columns(file.key, top.names, spec.columns, spec.name_columns, drift=spec.drift)
+        return check_columns(file.key, names, spec.columns, spec.name_columns, drift=spec.drift)
 
     def _rows(self, file: SourceFile, piece: Piece, top: Top) -> Iterator[Rows]:
         above = sum(piece.start <= start and (piece.end is None or start < piece.end) for start in top.starts)
-        block = _Block(self._spec, self._marks, encoding_name(self._dialect.encoding), top.names)
+        block = _Block(self._spec, self._marks, encoding_name(self._dialect.encoding), top.names or ())
         chunks = utf8_chunks(file, piece, self._dialect.encoding, self._block, top.size)
         records = 0
         lines = above

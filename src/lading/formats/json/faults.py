@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from lading.formats.json.columns import ListOf, MapOf, Node, Struct
 from lading.formats.json.structure import is_too_deep
-from lading.formats.reasons import UNDECODABLE, is_not
+from lading.formats.reasons import is_not, undecodable
 from lading.model import Column
 
 Fault = tuple[str | None, str]  # the column, and the reason
@@ -62,7 +62,7 @@ def _fault(
     try:
         record = parsed(text)
     except UnicodeDecodeError:
-        return None, UNDECODABLE.format(encoding="UTF-8")
+        return None, undecodable("UTF-8")
     except ValueError as error:
         return None, f"is not one JSON object: {error}"
     except RecursionError:

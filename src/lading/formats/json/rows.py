@@ -31,7 +31,7 @@ from lading.formats.json.structure import is_too_deep, keys_in, too_deep
 from lading.formats.magic import HEAD, refuse_no_text
 from lading.formats.opening import READ_ERRORS, compression, unreadable
 from lading.formats.reader import WHOLE, Bad, Head, Piece, ReadSpec, Rows
-from lading.formats.reasons import UNDECODABLE
+from lading.formats.reasons import undecodable
 from lading.formats.source_file import SourceFile
 from lading.formats.values import Texts
 
@@ -85,7 +85,7 @@ class JsonReader:
     def _rows(self, found: Records, record: int) -> Rows:
         texts = found.texts
         faults: dict[int, Fault] = {
-            at: (None, UNDECODABLE.format(encoding="UTF-8")) for at in found.not_utf8()
+            at: (None, undecodable("UTF-8")) for at in found.not_utf8()
         }
         if found.broken is not None:
             faults[len(texts) - 1] = None, found.broken
