@@ -17,6 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from lading.spark.read.frame import read
+from lading.spark.tally import CheckSpec, write_checked
 from pyspark.sql import SparkSession
 
 import lading
@@ -42,8 +44,6 @@ from lading.serve.routing import Router
 from lading.serve.spec import ServeSpec
 from lading.snapshots.manifest import BuildMeta, Sharding, ShardMeta, build_snapshot
 from lading.snapshots.stores.files import LocalStore
-from lading.spark.read.frame import read
-from lading.spark.tally import CheckSpec, write_checked
 from lading.watch import Watch
 
 

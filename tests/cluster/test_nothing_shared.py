@@ -216,7 +216,9 @@ class Shipping:
 
 
 def ships(number: int, rows: int = ROWS) -> list[Ship]:
-    return [(n, (n * 7 + number) % 28 + 1, number * 10_000 + n * 3 % 900) for n in range(number, rows + number)]
+    return [
+        (n, (n * 7 + number) % 28 + 1, number * 10_000 + n * 3 % 900) for n in range(number, rows + number)
+    ]
 
 
 def first_run(world: Shipping) -> None:

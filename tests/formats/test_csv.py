@@ -143,19 +143,13 @@ def test_it_is_read_as_it_is_or_a_bad_row_says_why(tmp_path: Path, case: Case, b
     assert found.lines == len(re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z", text))
 
 
-CUTTABLE = [
-    case
-    for case in CASES
-    if may_be_cut(ReadSpec("csv", case.options, ()), "a.csv")
-]
+CUTTABLE = [case for case in CASES if may_be_cut(ReadSpec("csv", case.options, ()), "a.csv")]
 
 
 @pytest.mark.parametrize("case", CUTTABLE, ids=lambda case: case.name)
 def test_pieces_give_what_the_whole_file_does(tmp_path: Path, case: Case) -> None:
     def found(*cuts: int) -> Seen:
-        return look(
-            tmp_path, case.content, case.columns, fmt=case.fmt, block=5, cuts=cuts, **case.options
-        )
+        return look(tmp_path, case.content, case.columns, fmt=case.fmt, block=5, cuts=cuts, **case.options)
 
     whole = found()
     for cut in range(1, len(case.content)):
@@ -179,11 +173,13 @@ def test_pieces_give_what_the_whole_file_does(tmp_path: Path, case: Case) -> Non
         ("a.csv", {"encoding": "utf-7"}, False),
     ],
 )
-def test_a_file_may_be_cut_where_a_line_end_is_a_byte_of_its_own(path: str, options: dict, wanted: bool) -> None:
+def test_a_file_may_be_cut_where_a_line_end_is_a_byte_of_its_own(
+    path: str, options: dict, wanted: bool
+) -> None:
     assert may_be_cut(ReadSpec("csv", options, ()), path) == wanted
 
 
-FIELDS = st.text(st.sampled_from('a1,"\n\r \t;é\x00\ufeff\'\\#'), max_size=4)
+FIELDS = st.text(st.sampled_from("a1,\"\n\r \t;é\x00\ufeff'\\#"), max_size=4)
 
 
 @given(

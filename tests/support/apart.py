@@ -41,7 +41,9 @@ exec "$@"
 def _way() -> tuple[str, ...] | None:
     if shutil.which("unshare") is None:
         return None
-    return next((way for way in _WAYS if not subprocess.run((*way, *_TRIAL), capture_output=True).returncode), None)
+    return next(
+        (way for way in _WAYS if not subprocess.run((*way, *_TRIAL), capture_output=True).returncode), None
+    )
 
 
 def why_not() -> str | None:

@@ -124,7 +124,9 @@ class Cluster:
         before: list[str] = []
         paths = [*([self._hooks] if self._hooks is not None else []), _PACKAGE]
         if self._hidden:
-            before = apart(self._hidden, [*_installation(), *paths, folder / "java"], folder / f"stage{number}")
+            before = apart(
+                self._hidden, [*_installation(), *paths, folder / "java"], folder / f"stage{number}"
+            )
         arguments = (name, *options, *work, self.url)
         more = {"PYTHONPATH": os.pathsep.join(map(str, paths))}
         return Daemon(folder, f"worker{number}", host, *arguments, before=before, more=more)

@@ -36,7 +36,9 @@ class Seen:
     lines: int = 0
 
 
-def seen(reader: Reader, file: SourceFile, columns: Sequence[Column], pieces: Sequence[Piece] = (WHOLE,)) -> Seen:
+def seen(
+    reader: Reader, file: SourceFile, columns: Sequence[Column], pieces: Sequence[Piece] = (WHOLE,)
+) -> Seen:
     found = Seen()
     for piece in pieces:
         records, lines = found.records, found.lines
@@ -61,6 +63,4 @@ def seen(reader: Reader, file: SourceFile, columns: Sequence[Column], pieces: Se
 def pieces_at(size: int, cuts: Sequence[int]) -> list[Piece]:
     """The pieces of a file of so many bytes that is cut there."""
     edges = sorted({cut for cut in cuts if 0 < cut < size})
-    return [
-        Piece(start, end) for start, end in zip([0, *edges], [*edges, None], strict=True)
-    ]
+    return [Piece(start, end) for start, end in zip([0, *edges], [*edges, None], strict=True)]

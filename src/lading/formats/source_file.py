@@ -26,7 +26,9 @@ class Gone(SourceError):
 
     def __init__(self, key: str) -> None:
         super().__init__(
-            f"{key} vanished while the table was being read", hint="run again; nothing was committed", file=key
+            f"{key} vanished while the table was being read",
+            hint="run again; nothing was committed",
+            file=key,
         )
 
 

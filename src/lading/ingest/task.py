@@ -53,6 +53,7 @@ class Ingest:
     checks: tuple[Check, ...]
     judging: CheckSpec
     quarantine: bool
+    keep_aside: bool  # or rows that are set aside are only counted
     keys: dict[int, str]  # of the files, by source
     table: str
     tasks: tuple[ReadTask, ...] = ()
@@ -101,6 +102,7 @@ class TaskDone(msgspec.Struct):
     failing: tuple[FailingRow, ...] = ()
     aside: tuple[AsideOf, ...] = ()
     tally: CheckTally = msgspec.field(default_factory=CheckTally)
+    files: dict[str, bytes] = msgspec.field(default_factory=dict)  # parts that were brought along, by path
 
 
 def read_and_write(ingest: Ingest, number: int) -> TaskDone:
@@ -193,7 +195,8 @@ def _row_checks(ingest: Ingest, schema: pa.Schema) -> RowChecks:
 def _aside(ingest: Ingest) -> Aside | None:
     if not ingest.quarantine:
         return None
-    return Aside(ingest.writing.table_dir, ingest.writing.origin, ingest.keys)
+    place = ingest.writing.table_dir if ingest.keep_aside else None
+    return Aside(place, ingest.writing.origin, ingest.keys)
 
 
 @dataclass(slots=True)

@@ -24,6 +24,7 @@ from lading.layout.beside import fresh_temporary
 from lading.secrets import bare
 from lading.storage.aws_files import from_files
 from lading.storage.protocol import Named, Replaced, SwapLost, TooLarge, in_folders, utf8_name
+from lading.storage.scratch import scratch
 
 _CHUNK = 8 << 20
 # A cut connection is tried again at once, a server that is gone is given up on after some seconds.
@@ -157,9 +158,7 @@ class ObjectStorage:
             beside.unlink(missing_ok=True)
 
     def draft(self, name: str) -> Path:
-        # Where Spark keeps its own: big enough for a shuffle.
-        folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
-        handle, file = tempfile.mkstemp(prefix="lading-", suffix=f"-{name.rpartition('/')[2]}", dir=folder)
+        handle, file = tempfile.mkstemp(prefix="lading-", suffix=f"-{name.rpartition('/')[2]}", dir=scratch())
         os.close(handle)
         return Path(file)
 

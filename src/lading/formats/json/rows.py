@@ -84,9 +84,7 @@ class JsonReader:
 
     def _rows(self, found: Records, record: int) -> Rows:
         texts = found.texts
-        faults: dict[int, Fault] = {
-            at: (None, undecodable("UTF-8")) for at in found.not_utf8()
-        }
+        faults: dict[int, Fault] = {at: (None, undecodable("UTF-8")) for at in found.not_utf8()}
         if found.broken is not None:
             faults[len(texts) - 1] = None, found.broken
         good, objects, looked_at = self._parsed(texts, faults)

@@ -1,0 +1,11 @@
+"""Where a process keeps what nobody else will ever see, such as a draft of what goes to a bucket."""
+
+from __future__ import annotations
+
+import os
+
+
+def scratch() -> str | None:
+    """In Spark's tasks the folder where Spark keeps its own: big enough for a shuffle, on the machine that runs
+    the task, and removed with the executor. None, the system's temporary folder, elsewhere."""
+    return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
