@@ -65,6 +65,10 @@ tables:
     checks:
       - sql: "fee <= 100000"
     gate: {{sql: "max(fee) < 1000000"}}
+  local:                   # what no worker can see
+    root: data
+    path: "*.json"
+    format: json
   fees:                    # through Spark, with a user's SQL
     root: {url}/raw
     path: "ships/*.json"
@@ -97,23 +101,23 @@ RATE = {rate}
 def fee(tonnes):
     return tonnes * RATE
 """
-# In the workers: a task that has written its parts and not said so yet leaves a mark and waits to be killed.
+# In the workers: a task that has written its parts and not said so yet leaves a mark, and waits for as long
+# as it is asked to.
 HOOKS = """\
-import os, tempfile, time
+import os, time
+import lading.ingest.task as task
 
-if os.environ.get("SPARK_EXECUTOR_DIRS") or os.path.exists({go!r}):
-    import lading.parts.task as task
-    import lading.ingest.task as reading
 
-    def hesitating(batches, spec):
-        done = real(batches, spec)
-        if os.path.exists({go!r}):
-            open({mark!r}, "w").close()
-            time.sleep(20)
-        return done
+def hesitating(batches, spec):
+    done = written(batches, spec)
+    if os.path.exists({wait!r}):
+        open({mark!r}, "w").close()
+    while os.path.exists({wait!r}):
+        time.sleep(0.1)
+    return done
 
-    real = task.written
-    task.written = reading.written = hesitating
+
+written, task.written = task.written, hesitating
 """
 # On the driver, so that a few rows are many tasks and all folds are Spark's.
 SETTINGS = {
@@ -125,6 +129,9 @@ SETTINGS = {
     "lading.serve.shard._PER_TASK": 2048,
     "lading.serve.shard._HERE": 0,
 }
+
+TABLES = ("ships", "calls", "fees")
+RUN = ("run", *TABLES, "--allow-vanish")
 
 Ship = tuple[int, int, int]  # imo, day of January 2024, tonnes
 
@@ -139,14 +146,18 @@ class Shipping:
         self.raw = ObjectStorage(f"{self.url}/raw", self.options)
         self.events = folder / "events"
         self.events.mkdir()
+        self.hooks = folder / "hooks"
+        self.hooks.mkdir()
+        self.wait, self.mark = folder / "wait", folder / "mark"  # where workers look
+        hooks = HOOKS.format(wait=str(self.wait), mark=str(self.mark))
+        (self.hooks / "sitecustomize.py").write_text(hooks)
         self.ships: dict[str, list[Ship]] = {}
         self.bad: dict[str, int] = {}  # records that are no ships, by file
-        self.rate = 2
         self.cluster: Cluster
         self.driver: Driver
         for name in ("schema", "transforms"):
             (self.folder / name).mkdir(parents=True)
-        for table in ("ships", "fees"):
+        for table in ("ships", "fees", "local"):
             (self.folder / "schema" / f"{table}.yaml").write_text(SCHEMA)
         (self.folder / "transforms" / "calls.py").write_text(TRANSFORM)
         self.set_rate(2)
@@ -156,8 +167,8 @@ class Shipping:
         text = CONFIG.format(url=self.url, s3=s3, master=master, events=self.events.as_uri())
         (self.folder / "lading.yaml").write_text(text)
 
-    def set_rate(self, rate: int) -> None:
-        self.rate = rate
+    def set_rate(self, rate: int | None) -> None:
+        self.rate = rate or 0
         (self.folder / "transforms" / "rates.py").write_text(RATES.format(rate=rate))
 
     def put(self, name: str, ships: list[Ship], bad: int = 0) -> None:
@@ -176,8 +187,7 @@ class Shipping:
         self.raw.delete(f"calls/{name}.parquet")
 
     def run(self) -> dict[str, Any]:
-        report = self.driver.run("run", "--allow-vanish")
-        return {table["table"]: table for table in report["tables"]}
+        return by_name(self.driver.run(*RUN))
 
     def open(self, table: str) -> lading.Reader:
         cache = self.folder.parent / "reader"
@@ -207,12 +217,27 @@ class Shipping:
                     best[imo] = max(best.get(imo, ranked), ranked)
         return {imo: (imo, day, tonnes) for imo, (day, _, tonnes) in best.items()}
 
-    def files(self) -> set[str]:
-        """The parts and shards that lie in the bucket."""
-        found = ObjectStorage(self.url, self.options).list()
-        return {one.name for one in found if one.name.endswith((".parquet", "/shard.db"))} - {
-            f"raw/calls/{name}.parquet" for name in self.ships
-        }
+    def parts(self) -> set[str]:
+        """All that lie in the bucket, whoever knows of them."""
+        found = ObjectStorage(f"{self.url}/warehouse", self.options).list()
+        return {one.name for one in found if "/bucket=" in one.name}
+
+    def listed(self) -> set[str]:
+        """Those that readers know."""
+        found = set()
+        for table in TABLES:
+            with self.open(table) as reader:
+                found |= {f"{table}/{member.path}" for member in reader.scan()._members}
+        return found
+
+    def texts(self) -> Iterator[str]:
+        """All that was printed, logged and recorded: by lading, the driver's Spark, master and workers."""
+        yield from self.driver.said
+        yield from self.cluster.logs()
+        logs = (self.folder / ".lading_cache" / "spark", self.folder / "logs", self.events)
+        for file in (self.driver.errors, *(file for folder in logs for file in folder.rglob("*"))):
+            if file.is_file():
+                yield file.read_text(errors="replace")
 
 
 def ships(number: int, rows: int = ROWS) -> list[Ship]:
@@ -229,7 +254,7 @@ def first_run(world: Shipping) -> None:
 
 
 def change(world: Shipping) -> None:
-    world.put("1", ships(1, 20) + [(7_000, 3, 5)])
+    world.put("1", [*ships(1, 20), (7_000, 3, 5)])
     assert world.run()["ships"]["verdicts"]["changed"] == 1
 
 
@@ -268,25 +293,87 @@ def merge(world: Shipping) -> None:
 
 
 def verify(world: Shipping) -> None:
-    told = world.driver.run("verify", "--deep")
+    told = world.driver.run("verify", *TABLES, "--deep")
     assert told["ok"], told
     assert {name: table["checked"]["sources read again"] for name, table in by_name(told).items()} == {
         "ships": 3, "calls": 3, "fees": 3,
     }  # fmt: skip
 
 
+def broken_transform(world: Shipping) -> None:
+    """A failure in the workers, with all that Spark has to say of it."""
+    world.set_rate(None)
+    [error] = [one["error"] for one in world.driver.run(*RUN, code=1)["tables"] if "error" in one]
+    assert error["kind"] == "TransformError" and "NoneType" in error["message"]
+    world.set_rate(4)
+    world.run()
+
+
+def local_root(world: Shipping) -> None:
+    (world.folder / "data").mkdir()
+    (world.folder / "data" / "a.json").write_text('{"imo": 1, "day": "2024-01-01", "tonnes": 1}')
+    error = world.driver.run("run", "local", code=1)["error"]
+    assert error["kind"] == "SourceError" and error["file"] == "a.json"
+    assert "is not there on the machine that reads it" in error["message"]
+    assert "`root` must be the same path on every machine, or a bucket" in error["hint"]
+
+
+def local_warehouse(world: Shipping) -> None:
+    """Objects can be read by all, but where they write nobody else looks."""
+    file = world.folder / "lading.yaml"
+    before = file.read_text()
+    file.write_text(before.replace(f"warehouse: {world.url}/warehouse", "warehouse: here"))
+    error = world.driver.run("run", "fees", code=1)["error"]
+    file.write_text(before)
+    assert error["kind"] == "PipelineError" and "is not on this machine" in error["message"]
+    assert "`warehouse` must be the same path on every machine, or a bucket" in error["hint"]
+
+
+def lost_worker(world: Shipping) -> None:
+    """A worker dies whose task has written its parts and not said so yet."""
+    for number in range(FILES):
+        world.put(f"more{number}", ships(number + 50))
+    cluster, known = world.cluster, world.parts()
+    for worker in cluster.workers:
+        cluster.seen_by(worker, world.folder.parent).mkdir(parents=True, exist_ok=True)
+        cluster.seen_by(worker, world.wait).touch()
+    world.driver.ask(*RUN)
+    deadline = time.monotonic() + PATIENCE
+    while not (marked := [one for one in cluster.workers if cluster.seen_by(one, world.mark).exists()]):
+        assert world.driver.alive() and time.monotonic() < deadline
+        time.sleep(0.05)
+    lost = world.parts() - known
+    marked[0].kill()
+    [other] = [worker for worker in cluster.workers if worker is not marked[0]]
+    cluster.seen_by(other, world.wait).unlink()
+    world.driver.answer()
+    assert lost - world.listed() and not (lost - world.listed()) & world.parts()
+    assert "Lost executor" in (world.folder / ".lading_cache" / "spark" / "spark.log").read_text()
+
+
 def by_name(told: dict[str, Any]) -> dict[str, Any]:
     return {table["table"]: table for table in told["tables"]}
 
 
+# In this order; what is below the line takes long.
 STEPS: tuple[Callable[[Shipping], None], ...] = (
     first_run,
     shards,
     change,
     delete,
     quarantine,
-    transform,
     merge,
+    verify,
+    local_root,
+)
+LONG: tuple[Callable[[Shipping], None], ...] = (
+    *STEPS,
+    transform,
+    broken_transform,
+    local_warehouse,
+    lost_worker,
+    merge,
+    shards,
     verify,
 )
 
@@ -295,7 +382,7 @@ STEPS: tuple[Callable[[Shipping], None], ...] = (
 def world(tmp_path: Path, s3_server: S3Server) -> Iterator[Shipping]:
     world = Shipping(tmp_path, s3_server)
     hidden = [Path(tempfile.gettempdir()), tmp_path]
-    world.cluster = Cluster(tmp_path / "cluster", workers=2, hidden=hidden)
+    world.cluster = Cluster(tmp_path / "cluster", workers=2, hidden=hidden, hooks=world.hooks)
     try:
         world.configure(world.cluster.url)
         world.driver = Driver(world.folder, SETTINGS)
@@ -310,8 +397,13 @@ def world(tmp_path: Path, s3_server: S3Server) -> Iterator[Shipping]:
 def test_a_cluster_that_shares_no_path_does_everything(world: Shipping) -> None:
     for worker in world.cluster.workers:
         assert not world.cluster.seen_by(worker, world.folder).exists()
-    for step in STEPS:
+    for step in LONG if SOAK else STEPS:
         started = time.monotonic()
         step(world)
         world.check()
         print(f"{step.__name__}: {time.monotonic() - started:.1f} s")
+    # Spark records every plan as `explain` shows it, and tasks have failed here with all that they know.
+    texts = list(world.texts())
+    assert any("MapInArrow" in text for text in texts) and any("TaskRunner" in text for text in texts)
+    for secret in (S3Server.secret_key, S3Server.access_key):
+        assert not [text[:200] for text in texts if secret in text]

@@ -37,6 +37,7 @@ class Driver:
 
     def __init__(self, project: Path, settings: Mapping[str, object] | None = None) -> None:
         self._project = project
+        self.said: list[str] = []
         self.errors = project.parent / "driver.log"
         with open(self.errors, "ab") as errors:
             self._process = subprocess.Popen(
@@ -63,6 +64,7 @@ class Driver:
         line = self._process.stdout.readline()
         assert line, self.errors.read_text()[-3000:]
         ended, said = json.loads(line)
+        self.said.append(said)
         assert ended == code, said or self.errors.read_text()[-3000:]
         return json.loads(said)
 

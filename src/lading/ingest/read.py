@@ -15,7 +15,7 @@ from typing import Any
 
 import lading.errors as errors
 from lading.checks.table import broken_by_source, row_results
-from lading.errors import BadRows, LadingError, SourceError
+from lading.errors import BadRows, LadingError, PipelineError, SourceError
 from lading.formats.advice import advice
 from lading.ingest.execute import execute
 from lading.ingest.judge import no_key
@@ -29,6 +29,7 @@ from lading.parts.aside import AsidePiece, joined
 from lading.parts.footer import Origin
 from lading.parts.rewrite import rewrite_members
 from lading.sources.fingerprint import EMPTY_SHA256, source_id
+from lading.storage.place import storage_of
 from lading.words import count_words
 
 
@@ -105,7 +106,9 @@ class _Read:
         wanted = None if only is None else set(only)
         ingest = ingest_of(run, self.prepared, job, cores, only=wanted, reject=reject)
         tick = partial(_tick, run)
-        return execute(job, ingest, session, in_process=in_process, tick=tick)
+        found = execute(job, ingest, session, in_process=in_process, tick=tick)
+        _refuse_elsewhere(job, found.members)
+        return found
 
     def _without_refused(self, found: Ingested) -> tuple[Ingested, tuple[Aside, ...]]:
         """Files that can't be read as they are fail the run, or under `on_bad: quarantine` are set aside:
@@ -243,6 +246,21 @@ class _Read:
 
     def _key(self, source: int) -> str:
         return self.by_id[source].key if source in self.by_id else "an unknown file"
+
+
+def _refuse_elsewhere(job: IngestJob, members: Iterable[Member]) -> None:
+    """Parts that a machine wrote to a folder of its own must not be committed: nobody could read them."""
+    folder = storage_of(job.table_dir).folder
+    if folder is None:
+        return
+    for member in members:
+        if not os.path.exists(os.path.join(folder, member.path)):
+            raise PipelineError(
+                f"{member.path} was written to {folder}, but is not on this machine",
+                hint="on a cluster, `warehouse` must be the same path on every machine, or a bucket; "
+                "nothing was committed",
+                table=job.table,
+            )
 
 
 def _digests(run: TableRun, prepared: Prepared, found: Ingested) -> dict[str, Digest]:
