@@ -30,6 +30,10 @@ Severity = Literal["error", "warn"]
 StartSpark = Callable[[], Any]  # starts Spark, or gives the session that is there
 OnBad = Literal["fail", "quarantine"]
 Format = Literal["csv", "tsv", "json", "parquet", "orc", "avro", "excel", "fixed_width"]
+TYPED = frozenset({"parquet", "orc", "avro"})  # formats whose files say what types their columns have
+BINARY = TYPED | {
+    "excel"
+}  # formats that are no text: they have no encoding, and are never compressed by suffix
 Drift = Literal["strict", "evolve", "ignore_new"]
 DELIMITERS = {"csv": ",", "tsv": "\t"}  # of the formats that are delimited text, unless `delimiter` is given
 

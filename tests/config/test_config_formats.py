@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -115,3 +116,46 @@ def test_a_group_called_as_spark_calls_a_line_is_refused_before_anything_runs(
     ):
         _table(tmp_path, format, r"columns_from_name: (?P<Value>\w+)\.json")
     assert _table(tmp_path, "format: csv", r"columns_from_name: (?P<value>\w+)\.csv").columns_from_name
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ("{}", {}),
+        ("{sheet: 2}", {"sheet": 2}),
+        ("{sheet: Ships}", {"sheet": "Ships"}),
+        ("{header: 3, range: 'B:F'}", {"header": 3, "range": "B:F"}),
+        ("{header: false, skip: 2}", {"header": False, "skip": 2}),
+        ("{header: true, unnamed: fail, duplicates: fail}", {}),
+        ("{unnamed: name, duplicates: rename, trim: true, 'null': '-'}", None),
+        ("{range: B3:F200}", {"range": "B3:F200"}),
+    ],
+)
+def test_a_workbook_has_options_of_its_own(
+    tmp_path: Path, options: str, found: dict[str, Any] | None
+) -> None:
+    text = f"tables:\n  t:\n    path: '*.xlsx'\n    format: excel\n    read_options: {options}\n"
+    (tmp_path / "lading.yaml").write_text(text)
+    everything = {"unnamed": "name", "duplicates": "rename", "trim": True, "null": "-"}
+    assert load(tmp_path).tables["t"].read_options == (everything if found is None else found)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("{sheet: 0}", "must be a name, or a number from 1"),
+        ("{sheet: true}", "must be text"),
+        ("{header: 0}", "must be the number of the row"),
+        ("{header: first}", "must be the number of the row"),
+        ("{range: B3}", "such as B3:F200"),
+        ("{range: 'F1:B2'}", "ends before it begins"),
+        ("{range: 'B9:F2'}", "ends before it begins"),
+        ("{unnamed: maybe}", "'maybe' is unknown"),
+        ("{delimiter: ;}", "unknown key"),
+    ],
+)
+def test_options_that_a_workbook_can_not_have_are_refused(tmp_path: Path, options: str, says: str) -> None:
+    text = f"tables:\n  t:\n    path: '*.xlsx'\n    format: excel\n    read_options: {options}\n"
+    (tmp_path / "lading.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=says):
+        load(tmp_path)

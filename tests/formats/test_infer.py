@@ -5,7 +5,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pyarrow as pa
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -326,3 +328,32 @@ def test_a_column_without_a_name_is_refused_with_a_sentence(tmp_path: Path) -> N
     with pytest.raises(SourceError, match="a column in the files has no real name") as caught:
         infer(files, fmt="json", read_options={})
     assert caught.value.hint
+
+
+def test_orc_and_avro_are_typed_by_their_heads(tmp_path: Path) -> None:
+    files = []
+    for name, kind in (("a.orc", pa.int32()), ("b.orc", pa.int64())):
+        orc.write_table(
+            pa.table({"x": pa.array([1], kind), "t": pa.array([0], pa.timestamp("us"))}), tmp_path / name
+        )
+        files.append(FoundFile(name, str(tmp_path / name), 1, 1, False))
+    inferred = infer(files, fmt="orc", read_options={})
+    assert {c.name: c.type for c in inferred.columns} == {"x": "bigint", "t": "timestamp_ntz"}
+    assert inferred.because["x"] == "bigint: the footer of b.orc" and inferred.rows == 2
+    field = {"name": "x", "type": ["null", {"type": "int", "logicalType": "date"}]}
+    with open(tmp_path / "a.avro", "wb") as out:
+        fastavro.writer(out, {"type": "record", "name": "r", "fields": [field]}, [{"x": None}])
+    inferred = infer(
+        [FoundFile("a.avro", str(tmp_path / "a.avro"), 1, 1, False)], fmt="avro", read_options={}
+    )
+    assert [(c.name, c.type) for c in inferred.columns] == [("x", "date")]
+    assert inferred.because["x"] == "date: the header of a.avro" and inferred.rows is None
+
+
+def test_files_that_are_not_what_they_should_be_are_passed_over_where_that_is_asked(tmp_path: Path) -> None:
+    orc.write_table(pa.table({"x": [1]}), tmp_path / "b.orc")
+    (tmp_path / "a.orc").write_bytes(b"nonsense")
+    files = [FoundFile(name, str(tmp_path / name), 1, 1, False) for name in ("a.orc", "b.orc")]
+    with pytest.raises(SourceError, match=r"a\.orc can't be read as ORC"):
+        infer(files, fmt="orc", read_options={})
+    assert infer(files, fmt="orc", read_options={}, tolerant=True).files == 1

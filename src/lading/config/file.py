@@ -30,8 +30,13 @@ _LONGEST_NAME = 100  # it is part of the names of folders, of files beside other
 def load(project: Path) -> Config:
     """Read and check `project`/lading.yaml; ConfigError lists everything that is wrong with it."""
     project = Path(os.path.abspath(project))
+    return parse(project, _text_of(project / CONFIG))
+
+
+def parse(project: Path, text: str) -> Config:
+    """The config that `text` would be as the project's lading.yaml."""
     file = project / CONFIG
-    root, problems = read_lines(_text_of(file))
+    root, problems = read_lines(text)
     config = _config(project, file, Section(root, "", PROJECT_KEYS, problems)) if root else None
     if problems or config is None:
         raise _config_error(file, problems)
@@ -101,12 +106,8 @@ def _tables(project: Path, section: Section) -> dict[str, TableConfig]:
         section.complain("tables", "name at least one table")
     found = {}
     for name in tables.lines:
-        if not _TABLE_NAME.fullmatch(name):
-            tables.complain(
-                name, "a table's name must be lower-case letters, digits and '_', starting with a letter"
-            )
-        elif len(name) > _LONGEST_NAME:
-            tables.complain(name, f"a table's name may have at most {_LONGEST_NAME} characters")
+        if problem := name_problem(name):
+            tables.complain(name, problem)
         found[name] = table_config(project, name, tables.section(name, TABLE_KEYS), defaults)
     return found
 
@@ -114,6 +115,15 @@ def _tables(project: Path, section: Section) -> dict[str, TableConfig]:
 def _in_process_below(spark: Section) -> int:
     line = spark.lines.get("in_process_below")
     return 0 if line is not None and line.value == 0 else spark.size("in_process_below") or 0
+
+
+def name_problem(name: str) -> str | None:
+    """Why a table can't be called so."""
+    if not _TABLE_NAME.fullmatch(name):
+        return "a table's name must be lower-case letters, digits and '_', starting with a letter"
+    return (
+        None if len(name) <= _LONGEST_NAME else f"a table's name may have at most {_LONGEST_NAME} characters"
+    )
 
 
 def _spark_conf(spark: Section) -> dict[str, str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lading.config.date_patterns import date_pattern
+from lading.config.excel_options import EXCEL_OPTIONS, EXCEL_OWN, excel_option
 from lading.config.section import Section
 from lading.config.yaml import Line
 from lading.model import DELIMITERS, Format
@@ -50,6 +51,9 @@ READ_OPTIONS: dict[str, tuple[str, ...]] = {
     "tsv": _DELIMITED,
     "json": ("multiline", "date_format", "timestamp_format"),
     "parquet": (),
+    "orc": (),
+    "avro": (),
+    "excel": EXCEL_OPTIONS,
     "fixed_width": ("skip", "encoding", "null", "date_format", "timestamp_format", "decimal"),
 }
 
@@ -85,7 +89,8 @@ def read_options(table: Section, fmt: Format) -> dict[str, Any]:
     section = table.section("read_options", READ_OPTIONS[fmt])
     found: dict[str, Any] = {}
     for name in READ_OPTIONS[fmt]:
-        value = _option(section, name)
+        own = fmt == "excel" and name in EXCEL_OWN
+        value = excel_option(section, name) if own else _option(section, name)
         if value is not None:
             found[name] = value
     if fmt in DELIMITERS:

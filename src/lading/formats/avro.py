@@ -89,7 +89,7 @@ def _batch(kept: list[Field], rows: list[dict[str, Any]]) -> pa.RecordBatch:
 
 
 def _decoder(fields: list[Field]) -> Callable[[int, bytes], Iterator[dict[str, Any]]]:
-    """fastavro gets a schema that says no more than how values are stored: what they mean is Arrow's to say."""
+    """fastavro gets a schema that says how values are stored; what they mean is Arrow's to say."""
     try:
         import fastavro
     except ImportError as error:

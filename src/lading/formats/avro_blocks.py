@@ -43,11 +43,11 @@ def read_header(raw: IO[bytes]) -> Header:
         if count < 0:
             at.long()  # how many bytes the entries take
         for _ in range(abs(count)):
-            key = at.bytes(at.long(), _HEADER)
-            entries[key] = at.bytes(at.long(), _HEADER)
+            key = at.take(at.long(), _HEADER)
+            entries[key] = at.take(at.long(), _HEADER)
             if at.place > _HEADER:
                 raise EOFError(f"its header has more than {_HEADER:,} bytes")
-    sync = at.bytes(_SYNC, _SYNC)
+    sync = at.take(_SYNC, _SYNC)
     codec = entries.get(b"avro.codec", b"null").decode("ascii", "replace")
     return Header(entries.get(b"avro.schema", b""), codec, sync, at.place)
 
@@ -73,8 +73,8 @@ def blocks(
         length = at.long()
         if length > size - at.place:
             raise EOFError(f"the file ends in the block at byte {start:,}")
-        packed = at.bytes(length, limits.max_line)
-        if at.bytes(_SYNC, _SYNC) != header.sync:
+        packed = at.take(length, limits.max_line)
+        if at.take(_SYNC, _SYNC) != header.sync:
             raise ValueError(f"the block at byte {start:,} is damaged")
         try:
             data = unpack(packed, limits.max_line)
@@ -116,7 +116,7 @@ class _At:
             raise EOFError("the file ends too early")
         return None
 
-    def bytes(self, length: int, limit: int) -> bytes:
+    def take(self, length: int, limit: int) -> bytes:
         if length < 0:
             raise ValueError(f"there is no length at byte {self.place:,}")
         if length > limit:

@@ -11,6 +11,7 @@ The spec is the truth about these tables: it is part of the recipe, and their sc
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lading.config.section import Section
 from lading.config.yaml import read_lines
@@ -20,8 +21,23 @@ from lading.formats.types import canonical_type, is_nested
 from lading.model import Column, Field, Layout
 from lading.words import count_words
 
+if TYPE_CHECKING:
+    from lading.formats.reader import Reader, ReadSpec
+
 _COLUMN_KEYS = ("name", "start", "length", "type", "trim")
 _FILTER_KEYS = ("position", "length", "value")
+
+
+def reader(spec: ReadSpec) -> Reader:
+    from lading.formats.fixed_rows import FixedWidthReader  # here: a spec is read without Arrow
+
+    return FixedWidthReader(spec)
+
+
+def may_be_cut(spec: ReadSpec, path: str) -> bool:
+    from lading.formats.lines import may_be_cut as lines_may_be_cut
+
+    return lines_may_be_cut(path, str(spec.options.get("encoding", "utf-8")))
 
 
 def load_layout(project: Path, spec: str) -> Layout:

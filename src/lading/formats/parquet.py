@@ -40,6 +40,11 @@ def columns(file: SourceFile) -> dict[str, str]:
         return columns_of(file.key, opened.schema_arrow)
 
 
+def row_count(file: SourceFile) -> int:
+    with _opened(file) as opened:
+        return int(opened.metadata.num_rows)
+
+
 @dataclass(frozen=True, slots=True)
 class ParquetReader:
     spec: ReadSpec

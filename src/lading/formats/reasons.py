@@ -38,3 +38,7 @@ def undecodable(encoding: str) -> str:
 
 def field_count(have: int, wanted: int) -> str:
     return f"has {have} field{'' if have == 1 else 's'}, but the header has {wanted}"
+
+
+def too_short(have: int, wanted: int) -> str:
+    return f"has {have} character{'' if have == 1 else 's'}, but the spec needs {wanted}"

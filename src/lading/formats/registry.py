@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from lading.formats.reader import Reader, ReadSpec
+from lading.formats.source_file import SourceFile
 from lading.model import Format
 
 _MODULES: dict[Format, str] = {
@@ -30,6 +31,18 @@ def reader_of(spec: ReadSpec) -> Reader:
 def may_be_cut(spec: ReadSpec, path: str) -> bool:
     """Whether pieces of a file can be read by themselves: the module's `may_be_cut`."""
     return bool(_module(spec.format).may_be_cut(spec, path))
+
+
+def file_columns(fmt: Format, file: SourceFile) -> dict[str, str]:
+    """Names and types, of a format whose files say them: the module's `columns`."""
+    found: dict[str, str] = _module(fmt).columns(file)
+    return found
+
+
+def row_count(fmt: Format, file: SourceFile) -> int | None:
+    """Rows of a file, where its head says how many; None where it doesn't."""
+    count = getattr(_module(fmt), "row_count", None)
+    return None if count is None else int(count(file))
 
 
 def _module(fmt: Format) -> Any:

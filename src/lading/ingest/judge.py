@@ -129,7 +129,7 @@ class Judge:
         """`aside` takes what may not be written; without one nothing is left out but rows without a key."""
         self.unkeyed: Counter[int] = Counter()
         self.first_unkeyed: list[tuple[int, BadRow]] = []  # with the start of its piece
-        self.failing: dict[int, FailingRow] = {}
+        self.failing: dict[tuple[int, int], FailingRow] = {}  # by check and source
         self._order_by = order_by
         self._checks = checks
         self._spec = spec
@@ -177,9 +177,10 @@ class Judge:
             return stay
         for number in range(len(self._spec.names)):
             hit = np.flatnonzero(bits & np.uint64(1 << number))
-            if len(hit) and number not in self.failing:
-                start, row = places.rows(source, hit[:1], None, "")[0]
-                self.failing[number] = FailingRow(number, start, row)
+            _, first = np.unique(source[hit], return_index=True)
+            new = [at for at in hit[first].tolist() if (number, int(source[at])) not in self.failing]
+            for start, row in places.rows(source, np.array(new, np.int64), None, ""):
+                self.failing[number, row.source] = FailingRow(number, start, row)
         if self._aside is not None:
             self._set_aside(source, rejecting, places)
         fine: np.ndarray = rejecting == 0

@@ -93,6 +93,12 @@ def ingest_of(
         )
         for file in files
     ]
+    if only is None:  # what is set aside by its name is known by its content all the same
+        pieces += [
+            FilePiece(source_file(run, one.file), source_id(one.file.key), None)
+            for one in prepared.aside
+            if one.file.size
+        ]
     return Ingest(
         reading=reading,
         columns=prepared.columns,

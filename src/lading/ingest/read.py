@@ -50,7 +50,8 @@ def read_files(run: TableRun, prepared: Prepared) -> FilesRead:
     committed."""
     # A table without a row still has columns, and whoever builds it anew from these files sees the same:
     # so the first time tasks are asked for them, even if there is nothing to read.
-    if not any(file.size for file in prepared.files) and run.table.state.schema:
+    nothing = not any(file.size for file in prepared.files) and not prepared.aside
+    if nothing and run.table.state.schema:
         refuse_too_many(run, prepared.aside, {}, 0, 0)
         digests = _digests(run, prepared, Ingested())
         return FilesRead(None, keep_files(run, prepared.aside), digests=digests)

@@ -6,6 +6,7 @@ at any depth. Every part counts the keys that it found, so that one which is wri
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
@@ -20,9 +21,12 @@ from msgspec import UNSET, UnsetType
 from lading.errors import ConfigError
 from lading.formats.arrow_types import arrow_type
 from lading.formats.json.leaves import Leaf, Values, left_out
+from lading.formats.json.structure import keys_in
 from lading.formats.types import inner_types
 from lading.formats.values import Texts
 from lading.model import Column
+
+_STRANGE = re.compile(r'["\\\x00-\x1f]')
 
 
 def node_of(column: Column, texts: Texts, *, takes_new: bool) -> Node:
@@ -57,12 +61,17 @@ class Struct:
         self.fields, self.takes_new = fields, takes_new
         self.learned: list[str] = []
         self.type: pa.DataType = pa.struct([pa.field(name, node.type) for name, node in fields.items()])
+        self.by_hand = False
+        if not all(map(may_be_parsed, fields)):
+            _take_by_hand(self)
 
     def inside(self, name: str) -> Node | None:
         return self.fields.get(name)
 
     def parsed(self, *, strict: bool) -> Any:
         """The class of msgspec's, which refuses other keys or skips them."""
+        if self.by_hand:
+            return dict[str, msgspec.Raw]
         known = [(name, _in_field(node, strict), node.default) for name, node in self.fields.items()]
         known += [(name, msgspec.Raw, Leaf.default) for name in self.learned]
         fields = [
@@ -84,6 +93,10 @@ class Struct:
 
     def read_fields(self, objects: Sequence[Any]) -> list[Values]:
         """The values of each field, and behind them those of keys that are left out."""
+        if self.by_hand:
+            return [self._field_of(objects, name, node) for name, node in self.fields.items()] + [
+                self._others_of(objects)
+            ]
         found = [
             node.read(list(map(attrgetter(f"f{number}"), objects)))
             for number, node in enumerate(self.fields.values())
@@ -92,6 +105,35 @@ class Struct:
             # An object that was parsed before the key was learned lacks it.
             found.append(left_out([getattr(one, f"f{number}", Leaf.default) for one in objects]))
         return found
+
+    def _field_of(self, objects: Sequence[dict[str, Any]], name: str, node: Node) -> Values:
+        texts = [one.get(name, Leaf.default) for one in objects]
+        if isinstance(node, Leaf):
+            return node.read(texts)
+        decode = msgspec.json.Decoder(_in_list(node, strict=True)).decode
+        values: list[Any] = []
+        failed = np.zeros(len(texts), bool)
+        for at, text in enumerate(texts):
+            try:
+                values.append(decode(text) if len(text) else UNSET)
+            except (msgspec.ValidationError, RecursionError):
+                values.append(UNSET)
+                failed[at] = True
+        found = node.read(values)
+        return replace(found, misfit=failed | (False if found.misfit is None else found.misfit))
+
+    def _others_of(self, objects: Sequence[dict[str, Any]]) -> Values:
+        """Of the keys that are no fields."""
+        others = [[text for name, text in one.items() if name not in self.fields] for one in objects]
+        keys = np.array([len(texts) + int(keys_in([b",".join(texts)])[0]) for texts in others], np.int64)
+        there = keys > 0
+        return Values(
+            pa.nulls(len(objects)),
+            missing=np.ones(len(objects), bool),
+            misfit=None if self.takes_new else there,
+            keys=keys,
+            ignored=there if self.takes_new else None,
+        )
 
 
 class ListOf:
@@ -128,6 +170,23 @@ class MapOf:
 
 
 Node = Leaf | Struct | ListOf | MapOf
+
+
+def may_be_parsed(name: str) -> bool:
+    """Whether msgspec takes it for the name of a field."""
+    return not _STRANGE.search(name)
+
+
+def _take_by_hand(node: Node) -> None:
+    """Objects with strange names, and those inside of them, are taken apart here."""
+    if isinstance(node, Struct):
+        node.by_hand = True
+        for inner in node.fields.values():
+            _take_by_hand(inner)
+    elif isinstance(node, ListOf):
+        _take_by_hand(node.element)
+    elif isinstance(node, MapOf):
+        _take_by_hand(node.value)
 
 
 def summed(found: Sequence[Values], count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

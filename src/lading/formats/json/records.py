@@ -19,9 +19,10 @@ from lading.formats.json.structure import depths, outside_strings
 from lading.formats.opening import BeyondBounds
 from lading.formats.reader import WHOLE, Piece
 
-BLOCK = 8 << 20  # bytes of text that are read at once
+BLOCK = 4 << 20  # bytes of text that are read at once
 
 _SPACE = b" \t\r\n"
+_LONGEST = 1 << 30  # bytes of a record, whatever is allowed: Arrow's texts end at twice as many
 _SEEN = 1 << 18  # bytes of what is no record
 _NEVER_ENDS = "is not one JSON object: the document never ends"
 _MORE = "is not one JSON object: there is more text behind the document"
@@ -56,6 +57,7 @@ def records_of(
 ) -> Iterator[Records]:
     """`stream` begins a byte before the piece, or with it at the start of the file. A record of more than
     `longest` bytes raises BeyondBounds."""
+    longest = min(longest, _LONGEST)
     if multiline:
         return _document(stream, block, longest)
     return _lines(stream, piece, block, longest)
@@ -77,7 +79,10 @@ def _lines(stream: IO[bytes], piece: Piece, block: int, longest: int) -> Iterato
     while not last and (piece.end is None or at < piece.end):
         cut, last = _cut(data, None if piece.end is None else piece.end - at, ended)
         if cut:
-            found = _of_lines(data[:cut].splitlines(), number)
+            lines = data[:cut].splitlines()
+            if at == 0:
+                lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
+            found = _of_lines(lines, number)
             yield found
             data, at, number = data[cut:], at + cut, number + found.taken_lines
         if not last:
@@ -97,10 +102,9 @@ def _of_lines(lines: list[bytes], number: int) -> Records:
 def _first_line(stream: IO[bytes], piece: Piece, block: int) -> tuple[int, bytes]:
     """The first line of a piece begins behind the first line end from its last byte but one: where that is,
     and what was read from there on."""
-    data = stream.read(max(block, len(codecs.BOM_UTF8)))
+    data = stream.read(block)
     if piece.start == 0:
-        bare = data.removeprefix(codecs.BOM_UTF8)
-        return len(data) - len(bare), bare
+        return 0, data
     at, more = piece.start - 1, data
     while not (begin := _line_end(data, 0, final=not more)):
         if not more:

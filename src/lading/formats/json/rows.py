@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from lading.formats.arrow_types import arrow_schema
-from lading.formats.json.columns import Struct, node_of, summed
+from lading.formats.json.columns import Struct, may_be_parsed, node_of, summed
 from lading.formats.json.faults import (
     MISFIT,
     Fault,
@@ -26,6 +26,7 @@ from lading.formats.json.faults import (
     on_fresh_stack,
     parsed,
 )
+from lading.formats.json.leaves import Values
 from lading.formats.json.records import BLOCK, Records, records_of
 from lading.formats.json.structure import is_too_deep, keys_in, too_deep
 from lading.formats.magic import HEAD, refuse_no_text
@@ -88,20 +89,12 @@ class JsonReader:
         if found.broken is not None:
             faults[len(texts) - 1] = None, found.broken
         good, objects, looked_at = self._parsed(texts, faults)
-        values = self._root.read_fields(objects)
-        keys, misfit, ignored = summed(values, len(good))
         own = texts if len(good) == len(texts) else [texts[at] for at in good]
-        twice = keys_in(own, keys) != keys
-        twice[looked_at], ignored[looked_at] = False, True
-        misfit |= twice
-        misfit[too_deep(own)] = True
+        values, misfit, ignored = self._values(own, objects, looked_at)
         for at in np.flatnonzero(misfit).tolist():
-            blamed = [
-                name
-                for name, one in zip(self._columns, values, strict=False)
-                if one.misfit is not None and one.misfit[at]
-            ]
-            faults[int(good[at])] = fault(own[at], self._root, self._columns, blamed, MISFIT)
+            faults[int(good[at])] = fault(
+                own[at], self._root, self._columns, self._blamed(values, at), MISFIT
+            )
         batch = pa.RecordBatch.from_arrays(
             [one.array for one in values[: len(self._columns)]], schema=self._schema
         )
@@ -120,6 +113,22 @@ class JsonReader:
             taken_lines=found.taken_lines,
             ignored=int(np.count_nonzero(ignored)),
         )
+
+    def _values(
+        self, texts: Sequence[bytes], objects: Sequence[Any], looked_at: Sequence[int]
+    ) -> tuple[list[Values], np.ndarray, np.ndarray]:
+        """The values of the columns, which objects don't fit, and which hold keys that are left out."""
+        values = self._root.read_fields(objects)
+        keys, misfit, ignored = summed(values, len(objects))
+        twice = keys_in(texts, keys) != keys
+        twice[looked_at], ignored[looked_at] = False, True
+        misfit |= twice
+        misfit[too_deep(texts)] = True
+        return values, misfit, ignored
+
+    def _blamed(self, values: Sequence[Values], at: int) -> list[str]:
+        found = zip(self._columns, values, strict=False)
+        return [name for name, one in found if one.misfit is not None and one.misfit[at]]
 
     def _text(self, found: Records, at: int) -> str:
         broken = found.broken is not None and at == len(found.texts) - 1
@@ -165,7 +174,8 @@ class JsonReader:
             new = set(new_keys(record, self._root))
             if not isinstance(record, Pairs) or not new:
                 return None, False
-            if self._learned + len(new) <= _LEARNED:
+            learnable = all(may_be_parsed(name) for _, name in new)
+            if learnable and self._learned + len(new) <= _LEARNED:
                 self._learn(new)
                 return on_fresh_stack(self._decode, text), False
             blame = fault(text, self._root, self._columns, (), MISFIT)
