@@ -241,9 +241,8 @@ class Shipping:
 
 
 def ships(number: int, rows: int = ROWS) -> list[Ship]:
-    return [
-        (n, (n * 7 + number) % 28 + 1, number * 10_000 + n * 3 % 900) for n in range(number, rows + number)
-    ]
+    tonnes = number % 5 * 1_000
+    return [(n, (n * 7 + number) % 28 + 1, tonnes + n * 3 % 900) for n in range(number, rows + number)]
 
 
 def first_run(world: Shipping) -> None:
@@ -304,7 +303,8 @@ def broken_transform(world: Shipping) -> None:
     """A failure in the workers, with all that Spark has to say of it."""
     world.set_rate(None)
     [error] = [one["error"] for one in world.driver.run(*RUN, code=1)["tables"] if "error" in one]
-    assert error["kind"] == "TransformError" and "NoneType" in error["message"]
+    assert error["kind"] == "TransformError"
+    assert "rates.py, line 5: TypeError" in error["message"]
     world.set_rate(4)
     world.run()
 
