@@ -32,7 +32,6 @@ spark:
     spark.driver.host: 127.0.0.1
     spark.executor.memory: 512m
     spark.executorEnv.PYTHONPATH: {hooks}
-    spark.sql.files.maxPartitionBytes: "65536"
     spark.speculation: "true"
     spark.speculation.interval: 200ms
     spark.speculation.quantile: "0.25"
@@ -42,8 +41,8 @@ spark:
 # hesitate. Killed there, it leaves files behind that nobody will ever list.
 HOOKS = """\
 import os, tempfile, time
+import lading.ingest.task as parts
 import lading.serve.build.task as shards
-import lading.parts.task as task
 
 
 def hesitating(work, stage):
@@ -54,22 +53,22 @@ def hesitating(work, stage):
         with os.fdopen(tempfile.mkstemp(dir=marks)[0], "w") as mark:
             mark.write(os.getcwd())
         time.sleep(15 if first else 0)
-        yield from answers
+        return answers
 
     return done
 
 
-task.write_parts = hesitating(task.write_parts, "parts")
+parts.written = hesitating(parts.written, "parts")
 shards.build_shards = hesitating(shards.build_shards, "shards")
 """
 # Tasks are cut for gigabytes; these few rows are to be several tasks too.
 DRIVER = """\
 import sys
-import lading.spark.ingest as ingest
+import lading.ingest.splits as splits
 import lading.serve.shard as shard
 from lading.cli.main import invoke
 
-ingest._NO_SHUFFLE, ingest._PER_TASK, shard._PER_TASK = 0, 2048, 2048
+splits.SHARE, shard._PER_TASK = (1024, 1024), 2048
 sys.exit(invoke(sys.argv[1:]))
 """
 

@@ -53,11 +53,11 @@ class Ingest:
     checks: tuple[Check, ...]
     judging: CheckSpec
     quarantine: bool
-    keep_aside: bool  # or rows that are set aside are only counted
     keys: dict[int, str]  # of the files, by source
     table: str
     tasks: tuple[ReadTask, ...] = ()
     transformed: bool = False
+    keep_aside: bool = True  # or rows that are set aside are only counted
 
 
 class Refusal(msgspec.Struct, frozen=True):
