@@ -263,7 +263,7 @@ def delete(world: Shipping) -> None:
 
 
 def quarantine(world: Shipping) -> None:
-    world.put("bad", [(1, 1, -5), (2, 2, 1_999), *ships(3, 5)], bad=2)
+    world.put("bad", [(1, 1, -5), (2, 2, 1_999), *ships(77, 5)], bad=2)
     world.run()
     listed = world.driver.run("quarantine", "list")
     assert {(one["table"], one["rows"]) for one in listed["quarantine"]} == {("ships", 3), ("fees", 3)}

@@ -36,7 +36,9 @@ def error_of(project: Path) -> LadingError:
     return error
 
 
-def around(monkeypatch: pytest.MonkeyPatch, before: Callable[[], object], after: Callable[[], object]) -> None:
+def around(
+    monkeypatch: pytest.MonkeyPatch, before: Callable[[], object], after: Callable[[], object]
+) -> None:
     """What happens to the files while tasks run."""
     execute = read.execute
 
@@ -60,7 +62,9 @@ def test_a_file_that_only_the_driver_sees_is_told_as_such(
     assert "`root` must be the same path on every machine, or a bucket" in error.hint
 
 
-def test_a_file_that_nobody_sees_any_more_has_vanished(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_nobody_sees_any_more_has_vanished(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     around(monkeypatch, (project / "data" / "a.csv").unlink, lambda: None)
     error = error_of(project)
     assert type(error) is SourceError
