@@ -29,7 +29,7 @@ from lading.layout.table import SOURCE
 from lading.model import Check, IngestJob, Place, StartSpark
 from lading.parts.buckets import bucket_width
 from lading.storage.place import storage_of
-from lading.storage.scratch import scratch
+from lading.storage.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from lading.spark.ingest import Batches, Output
@@ -143,7 +143,7 @@ def _write(ingest: Ingest, places: bool, batches: Batches, out: Output) -> bytes
 
 def _brought(ingest: Ingest, places: bool, batches: Batches, out: Output) -> bytes:
     """Parts written to a folder of the task's own, and brought along."""
-    with TemporaryDirectory(prefix="lading-", dir=scratch()) as folder:
+    with TemporaryDirectory(prefix="lading-", dir=temporary_folder()) as folder:
         writing = replace(ingest.writing, table_dir=Place(folder))
         done = _wrote(replace(ingest, writing=writing), places, batches, out)
         done.files = {member.path: Path(folder, member.path).read_bytes() for member in done.members}

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from lading.layout.table import SOURCE
 from lading.parts.digest import digests
-from lading.storage.scratch import scratch
+from lading.storage.temporary import temporary_folder
 
 _DIGEST = "__lading_digest"
 _SAMPLES = 64  # values a run offers as pivots
@@ -143,7 +143,7 @@ class SortedRuns:
     """Sorted runs in a temporary folder, memory-mapped when they are read back."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="lading-runs-", dir=scratch())
+        self._folder = tempfile.TemporaryDirectory(prefix="lading-runs-", dir=temporary_folder())
         self._paths: list[Path] = []
 
     def __len__(self) -> int:

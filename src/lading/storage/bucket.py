@@ -24,7 +24,7 @@ from lading.layout.beside import fresh_temporary
 from lading.secrets import bare
 from lading.storage.aws_files import from_files
 from lading.storage.protocol import Named, Replaced, SwapLost, TooLarge, in_folders, utf8_name
-from lading.storage.scratch import scratch
+from lading.storage.temporary import temporary_folder
 
 _CHUNK = 8 << 20
 # A cut connection is tried again at once, a server that is gone is given up on after some seconds.
@@ -158,7 +158,7 @@ class ObjectStorage:
             beside.unlink(missing_ok=True)
 
     def draft(self, name: str) -> Path:
-        handle, file = tempfile.mkstemp(prefix="lading-", suffix=f"-{name.rpartition('/')[2]}", dir=scratch())
+        handle, file = tempfile.mkstemp(prefix="lading-", suffix=f"-{name.rpartition('/')[2]}", dir=temporary_folder())
         os.close(handle)
         return Path(file)
 
