@@ -158,7 +158,9 @@ class ObjectStorage:
             beside.unlink(missing_ok=True)
 
     def draft(self, name: str) -> Path:
-        handle, file = tempfile.mkstemp(prefix="lading-", suffix=f"-{name.rpartition('/')[2]}", dir=temporary_folder())
+        handle, file = tempfile.mkstemp(
+            prefix="lading-", suffix=f"-{name.rpartition('/')[2]}", dir=temporary_folder()
+        )
         os.close(handle)
         return Path(file)
 
