@@ -44,6 +44,7 @@ spark:
     spark.sql.shuffle.partitions: "2"
     spark.eventLog.enabled: "true"
     spark.eventLog.dir: {events}
+    spark.eventLog.compress: "false"  # to be searched
 tables:
   ships:                   # Arrow all the way, served by key
     root: {url}/raw
