@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lading.errors import ConfigError, SchemaDrift, SourceError
+from lading.formats.csv.rows import CsvReader
 from lading.formats.infer import columns as infer_module
-from lading.formats.infer import delimited as delimited_module
 from lading.formats.infer.columns import infer
 from lading.formats.infer.kinds import Kinds
 from lading.model import FoundFile
@@ -77,7 +77,7 @@ def test_a_type_is_given_only_where_nothing_is_lost(tmp_path: Path, values: list
 def test_one_value_at_the_far_end_of_the_last_file_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delimited_module, "_BLOCK", 1 << 10)
+    monkeypatch.setitem(CsvReader.__init__.__kwdefaults__, "block", 1 << 10)
     numbers = "id,n\n" + "".join(f"{n},{n}\n" for n in range(2_000))
     files = _files(tmp_path, numbers, "n,id\n0.5,1\n", numbers + "00123,1\n")
     assert _types(files) == {"id": "string", "n": "double"}
@@ -132,7 +132,7 @@ def test_awkward_files_are_read(tmp_path: Path) -> None:
 
 
 def test_a_record_longer_than_a_block_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delimited_module, "_BLOCK", 64)
+    monkeypatch.setitem(CsvReader.__init__.__kwdefaults__, "block", 64)
     assert _types(_files(tmp_path, f"a,b\n1,{'x' * 5_000}\n2,y\n")) == {"a": "bigint", "b": "string"}
 
 
@@ -244,6 +244,15 @@ def test_lines_that_are_no_objects_say_nothing_of_the_types(tmp_path: Path) -> N
     assert _types(files, "json") == {"a": "bigint"}
     files = _files(tmp_path, '[{"a": 1}, 5]', "nonsense", suffix="json")
     assert _types(files, "json", multiline=True) == {"a": "bigint"}
+    broken = _files(tmp_path, '[{"a": 1}, {"b": tru},\n{"c": 2}, {"d": 1', suffix="json")
+    assert _types(broken, "json", multiline=True) == {"a": "bigint", "c": "bigint"}
+    with pytest.raises(SourceError, match=r"0\.json, line 2, .*the document never ends"):
+        _types(_files(tmp_path, '[\n{"d": 1', suffix="json"), "json", multiline=True)
+
+
+def test_lines_of_json_end_as_they_like(tmp_path: Path) -> None:
+    files = _files(tmp_path, '{"a": 1}\r{"b": 2}\r\n{"c": 3}', suffix="json")
+    assert list(_types(files, "json")) == ["a", "b", "c"]
 
 
 def _because(files: list[FoundFile], format: str = "csv", **options: Any) -> dict[str, str]:
@@ -299,12 +308,10 @@ def test_files_without_a_header_take_their_names_from_the_schema(tmp_path: Path)
         infer(files, fmt="csv", read_options={"header": False}, names=("a",))
 
 
-def test_bytes_of_another_encoding_are_named_with_their_line(tmp_path: Path) -> None:
-    files = _files(tmp_path, b"a,b\n1,x\n2,\x81\n", "a,b\n1,y\n")
-    with pytest.raises(SourceError, match=r"0\.csv:3: bytes that are not cp1252"):
-        _types(files, encoding="cp1252")
-    tolerant = infer(files, fmt="csv", read_options={"encoding": "cp1252"}, tolerant=True)
-    assert [c.type for c in tolerant.columns] == ["bigint", "string"]
+def test_a_row_with_bytes_of_another_encoding_says_nothing_of_the_types(tmp_path: Path) -> None:
+    files = _files(tmp_path, b"a,b\n1,x\nx,\x81\n", "a,b\n1,y\n")
+    assert _types(files, encoding="cp1252") == {"a": "bigint", "b": "string"}
+    assert infer(files, fmt="csv", read_options={"encoding": "cp1252"}).rows == 2
 
 
 def _parquet(root: Path, name: str, **columns: pa.Array) -> FoundFile:

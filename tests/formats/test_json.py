@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lading.config.archives import ArchiveLimits
 from lading.errors import ConfigError, SourceError
 from lading.formats.json import may_be_cut, reader
 from lading.formats.json.structure import LEVELS, keys_in, outside_strings
@@ -291,13 +290,26 @@ def test_dates_and_times_have_formats_of_the_tables_own():
 
 
 def test_bytes_that_are_not_utf8_make_one_row_bad():
-    found = read(b'{"s":"ok"}\n{"s":"\xff"}\n{"\xc3":1}\n{"s":"\xc3\xa9"}\n')
+    found = read(b'{"s":"ok"}\n{"s":"\xff"}\n{"\xc3":1}\n{"s":"\xc3\xa9"}\n{"s":"\xed\xa0\x80"}\n')
     assert [row["s"] for row in found.rows] == ["ok", "é"]
     assert [(bad.line, bad.column, bad.reason) for bad in found.bad] == [
         (2, None, "bytes that are not UTF-8"),
         (3, None, "bytes that are not UTF-8"),
+        (5, None, "bytes that are not UTF-8"),
     ]
     assert found.bad[0].text == '{"s":"\ufffd"}'
+
+
+@pytest.mark.parametrize("multiline", [False, True])
+def test_many_records_are_numbered_through(multiline):
+    lines = [f'{{"a":{number}}}' if number % 1000 else "x" for number in range(10_000)]
+    text = "[" + ",\n".join(lines) + "]" if multiline else "\n".join(lines)
+    found = read(text, "a int", multiline=multiline)
+    assert [row["a"] for row in found.rows] == [number for number in range(10_000) if number % 1000]
+    assert [record for record, *_ in found.places] == [row["a"] + 1 for row in found.rows]
+    assert [line for _, line, _ in found.places] == [row["a"] + 1 for row in found.rows]
+    assert [bad.line for bad in found.bad] == list(range(1, 10_001, 1000))
+    assert (found.records, found.lines) == (10_000, 10_000)
 
 
 def test_a_mark_is_passed_over_at_the_start_of_a_file_only():
@@ -445,13 +457,15 @@ def test_what_is_left_of_a_broken_document_is_cut():
     assert found.bad[0].text == "é" * (1 << 16)
 
 
-@pytest.mark.parametrize("multiline", [False, True])
-def test_a_record_beyond_all_bounds_is_an_error_with_a_sentence(multiline):
-    text = '[{"s":"' + "x" * 10_000
-    file = InMemory("x.json", text, len(text), limits=ArchiveLimits(max_line=1000))
-    spec = ReadSpec("json", {"multiline": multiline}, columns("s string"))
-    with pytest.raises(SourceError, match=r"x.json can't be read: it has a record of more than 1,000 bytes"):
-        list(reader(spec, block=100).rows(file))
+@pytest.mark.parametrize(("multiline", "what"), [(False, "line"), (True, "record")])
+def test_a_record_beyond_all_bounds_is_an_error_with_a_sentence(monkeypatch, multiline, what):
+    monkeypatch.setattr("lading.formats.lines.LONGEST", 1000)
+    monkeypatch.setattr("lading.formats.json.records.LONGEST", 1000)
+    for text in ('[{"s":"' + "x" * 10_000, '{"s":"' + "x" * 10_000, '[{"s":"' + "\\" * 10_000):
+        file = InMemory("x.json", text, len(text))
+        spec = ReadSpec("json", {"multiline": multiline}, columns("s string"))
+        with pytest.raises(SourceError, match=rf"x.json: a {what} is longer than"):
+            list(reader(spec, block=100).rows(file))
 
 
 def test_files_that_are_no_json_or_not_there_are_refused(tmp_path: Path):

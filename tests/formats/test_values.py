@@ -162,6 +162,29 @@ def test_no_digit_of_a_decimal_is_lost(texts: list[str], dtype: str) -> None:
     assert [same(got, expected(texts[0], dtype)) for got in read(texts, dtype)] == [True]
 
 
+@given(
+    st.integers(1, 38).flatmap(lambda precision: st.tuples(st.just(precision), st.integers(0, precision))),
+    st.from_regex(r"\A[+-]?(0{0,3}|[0-9]{0,20})(\.(0*|[0-9]{0,20}))?\Z"),
+    st.sampled_from([0, 1, 20, 40, 80]),
+    st.sampled_from([0, 1, 40]),
+)
+@settings(max_examples=300, deadline=None)
+def test_zeros_that_say_nothing_change_no_decimal(
+    size: tuple[int, int], text: str, after: int, before: int
+) -> None:
+    """Arrow's own cast makes 0.0 of '24322.' and forty zeros."""
+    sign = text[:1] if text[:1] in ("+", "-") else ""
+    long = sign + "0" * before + text.removeprefix(sign) + ("0" * after if "." in text else "")
+    if long:
+        (got,) = read([long], f"decimal({size[0]},{size[1]})")
+        assert same(got, expected(long, f"decimal({size[0]},{size[1]})")), long
+
+
+def test_a_decimal_with_forty_zeros_is_what_it_says() -> None:
+    assert read(["24322." + "0" * 40], "decimal(26,1)") == [Decimal("24322.0")]
+    assert read(["-." + "0" * 45, "0" * 45 + ".", "." * 40], "decimal(38,0)") == [0, 0, NONE]
+
+
 INFERRED = {
     "bigint": (["0", "-1", "9223372036854775807"], ["007", "+1", "-0", "1.0", "9223372036854775808"]),
     "double": (

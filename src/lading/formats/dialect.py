@@ -80,13 +80,13 @@ def header_names(key: str, fields: Sequence[str], read_options: Mapping[str, Any
         if not name.strip():
             raise SourceError(
                 f"{key}: column {position} of the header has no name",
-                hint="name it, or set read_options: {unnamed: name}; if the file has no header, {header: false}",
+                hint="name it, or set read_options: {unnamed: name}; without a header, {header: false}",
                 file=key,
             )
         if name in seen:
             raise SourceError(
                 f"{key}: the header has two columns named {name!r}",
-                hint="rename one of them, or set read_options: {duplicates: rename}; columns are matched by name",
+                hint="rename one of them, or set read_options: {duplicates: rename}",
                 file=key,
             )
         seen.add(name)

@@ -77,9 +77,7 @@ class FixedWidthReader:
         }
         for place in kept[short[kept]].tolist():
             faults.setdefault(place, (None, too_short(int(lines.lengths[place]), self._layout.width)))
-        full = (
-            np.array([place for place in kept.tolist() if place not in faults], np.int64) if faults else kept
-        )
+        full = kept[~np.isin(kept, np.fromiter(faults, np.int64))] if faults else kept
         values = self._values(lines, full, faults)
         good = ~np.isin(full, np.fromiter(faults, np.int64)) if faults else np.ones(len(full), bool)
         batch = pa.RecordBatch.from_arrays([values[name] for name in self._schema.names], schema=self._schema)

@@ -17,7 +17,8 @@ from itertools import chain, islice
 from typing import Any
 
 from lading.errors import SourceError
-from lading.formats.dialect import Dialect, header_names
+from lading.formats.dialect import Dialect as Dialect
+from lading.formats.dialect import header_names
 from lading.formats.opening import READ_ERRORS, open_plain, unreadable
 from lading.layout.table import SOURCE
 from lading.model import Format

@@ -1,4 +1,4 @@
-"""Lines of a text file: which bytes of a piece they are, and what they say as UTF-8, in blocks of whole lines.
+"""Lines of a text file: which bytes of a piece they are, and what they say as UTF-8, in blocks.
 
 A line ends with LF, CR or both, and with nothing else. Bytes that are none of the file's encoding become
 bytes that are none of UTF-8 either, so whoever reads a line sees for itself that it can't be decoded.
@@ -47,7 +47,7 @@ def encoding_name(encoding: str) -> str:
 
 @lru_cache(64)
 def is_bytewise(encoding: str) -> bool:
-    """Whether CR and LF are one byte each, which is part of nothing else: a file may be cut between any two."""
+    """Whether CR and LF are one byte each, and part of nothing else, so that a file may be cut anywhere."""
     name = codecs.lookup(encoding).name
     if is_utf8(name) or name == "ascii":
         return True

@@ -102,6 +102,7 @@ class Texts:
     def said(self, texts: pa.Array, column: Column) -> pa.Array:
         """The texts, null where they say nothing."""
         textual = column.type in ("string", "binary")
+        texts = texts if pa.types.is_string(texts.type) else pc.cast(texts, pa.string())
         for null in (*self.nulls, "") if self.empty_is_null and not textual else self.nulls:
             here = pc.equal(texts, null)
             if here.true_count:
@@ -231,10 +232,8 @@ def _integers(target: pa.DataType, *, plain: bool) -> _Rule:
 
     def quick(texts: pa.Array) -> pa.Array | None:
         seen = Glance(texts)
-        if not seen.has_only(b"0123456789") or (plain and seen.has_leading_zeros()):
-            if not matches(shape, texts):
-                return None
-        return _cast(texts, target)
+        known = seen.has_only(b"0123456789") and not (plain and seen.has_leading_zeros())
+        return _cast(texts, target) if known or matches(shape, texts) else None
 
     return _Rule(shape, quick, careful)
 
@@ -277,14 +276,15 @@ def _decimals(target: pa.DataType, mark: str) -> _Rule:
     shape = rf"\A[+-]?0*[0-9]{{0,{before}}}(?:{re.escape(mark)}[0-9]{{0,{after}}}0*)?\z"
 
     def quick(texts: pa.Array) -> pa.Array | None:
-        longest = pc.max(pc.binary_length(texts)).as_py() or 0
-        if longest > _DIGITS or not matches(shape, texts):
+        # Of more digits than it can hold, Arrow makes another number without a word.
+        if Glance(texts).longest > _DIGITS or not matches(shape, texts):
             return None
         return _cast(_pointed(texts, mark), target)
 
     def careful(texts: pa.Array) -> pa.Array:
         bare = _pointed(_where("[0-9]", _where(shape, texts)), mark)
-        bare = pc.replace_substring_regex(bare, r"\A([+-]?)0+([0-9])", r"\1\2")
+        bare = pc.replace_substring_regex(bare, r"\A([+-]?)0*(\.|[0-9])", r"\1\2")
+        bare = pc.replace_substring_regex(bare, r"\A([+-]?)\.", r"\10.")
         bare = pc.replace_substring_regex(bare, rf"(\.[0-9]{{{after}}})0+\z", r"\1")
         return pc.cast(bare, target)
 

@@ -103,10 +103,11 @@ class _Cutter:
         self._scanner = Scanner(marks)
         self._codes = codes = np.frombuffer(data, np.uint8)
         self._quotes = np.flatnonzero(codes == marks.quote[0]) if marks.narrow else _NO_PLACES
-        feeds = codes == _LF
-        returns = np.flatnonzero(codes == _CR) if b"\r" in data else _NO_PLACES
-        alone = returns[~feeds[np.minimum(returns + 1, len(codes) - 1)]]
-        self._ends = np.sort(np.concatenate((np.flatnonzero(feeds), alone)))  # the last byte of each line end
+        ends = codes == _LF
+        if b"\r" in data:
+            ends[:-1] |= (codes[:-1] == _CR) & ~ends[1:]
+            ends[-1] |= codes[-1] == _CR
+        self._ends = np.flatnonzero(ends)  # the last byte of each line end
         self._pieces: list[tuple[np.ndarray, np.ndarray, np.ndarray, bool]] = []
 
     def cut(self, *, final: bool) -> Cut:

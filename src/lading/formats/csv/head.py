@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import IO, cast
 
 from lading.errors import SourceError
 from lading.formats.csv.scan import Marks, Record, Scanner
@@ -32,7 +31,7 @@ class Top:
 def top_of(file: SourceFile, spec: ReadSpec) -> Top:
     dialect = Dialect.of(spec.options, spec.format)
     with file.open() as stream:
-        start = cast(IO[bytes], stream).peek(HEAD)[:HEAD]  # type: ignore[attr-defined]
+        start = stream.peek(HEAD)[:HEAD]  # type: ignore[attr-defined]
         refuse_no_text(file.key, start, spec.format, dialect.encoding.removesuffix("-sig"))
         lines = text_lines(stream, dialect.encoding)
         return _top(file.key, lines, spec, dialect)
@@ -86,10 +85,11 @@ def _fields(
     scanner = Scanner(Marks.of(dialect))
     data = line.encode("utf-8", "surrogatepass")
     record: Record | None
+    more: list[int] = []
     if not dialect.multiline:
-        record, more = scanner.record(data.rstrip(b"\r\n")), []
+        record = scanner.record(data.rstrip(b"\r\n"))
     else:
-        record, more = _whole(scanner, data), []
+        record = _whole(scanner, data)
         while record is None and len(more) < _MOST_LINES and (following := next(lines, None)):
             data += following[0].encode("utf-8", "surrogatepass")
             more.append(following[1])
@@ -103,7 +103,7 @@ def _fields(
     if len(record.fields) > _MOST_COLUMNS:
         raise SourceError(
             f"{key} has {len(record.fields):,} columns; lading reads up to {_MOST_COLUMNS:,}",
-            hint="check that `delimiter` is right; if it is, make rows of those columns before lading reads them",
+            hint="check that `delimiter` is right; if it is, turn those columns into rows first",
             file=key,
         )
     try:

@@ -288,7 +288,7 @@ def _only(cut: Cut, plain: np.ndarray) -> bytes:
     if plain.all():
         return cut.data[: cut.nexts[-1]] if len(cut.nexts) else b""
     codes = np.frombuffer(cut.data, np.uint8)[: cut.nexts[-1]]
-    return codes[np.repeat(plain, cut.nexts - cut.starts)].tobytes()
+    return bytes(codes[np.repeat(plain, cut.nexts - cut.starts)])
 
 
 def _text(cut: Cut, place: int) -> str:

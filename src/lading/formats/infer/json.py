@@ -16,8 +16,9 @@ import pyarrow as pa
 from lading.errors import SourceError
 from lading.formats.infer.kinds import LONG, NULL, Kinds, spark_type
 from lading.formats.json.records import records_of
-from lading.formats.opening import READ_ERRORS, limits_of, open_plain, unreadable
+from lading.formats.opening import READ_ERRORS, limits_of, unreadable
 from lading.formats.reader import WHOLE, Piece
+from lading.formats.source_file import SourceFile
 from lading.formats.types import NO_VALUE, VOID, inner_types, struct_type
 from lading.model import FoundFile
 
@@ -250,25 +251,24 @@ def _records(found: FoundFile, multiline: bool, limit: int | None) -> Iterator[d
     """The objects of a file; what is none is a bad row when it is read, and says nothing of the types."""
     decode = msgspec.json.Decoder().decode
     piece = WHOLE if multiline else Piece(0, limit)
-    longest = limits_of(found.path).max_line
+    file = SourceFile(found.key, found.path, found.size, limits=limits_of(found.path))
     try:
-        with open_plain(found.path) as plain:
-            for records in records_of(plain, multiline=multiline, longest=longest, piece=piece):
-                last = len(records.texts) - 1
-                for at, text in enumerate(records.texts):
-                    line = int(records.lines[at])
-                    if records.broken is not None and at == last:
-                        yield _not_json(found, line, records.broken)
-                        continue
-                    try:
-                        record = decode(text)
-                    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                        yield _not_json(found, line, f"is not a JSON object: {_why(error)}")
-                        continue
-                    if isinstance(record, dict):
-                        yield record
-                    else:
-                        yield _not_json(found, line, f"is not a JSON object: {_what(record)}")
+        for records in records_of(file, multiline=multiline, piece=piece):
+            last = len(records.texts) - 1
+            for at, text in enumerate(records.texts):
+                line = int(records.lines[at])
+                if records.broken is not None and at == last:
+                    yield _not_json(found, line, records.broken)
+                    continue
+                try:
+                    record = decode(text)
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                    yield _not_json(found, line, f"is not a JSON object: {_why(error)}")
+                    continue
+                if isinstance(record, dict):
+                    yield record
+                else:
+                    yield _not_json(found, line, f"is not a JSON object: {_what(record)}")
     except READ_ERRORS as error:
         raise unreadable(found.path, error) from error
 

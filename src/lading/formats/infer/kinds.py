@@ -48,7 +48,7 @@ class Kinds:
         if numbers:
             candidates = ["boolean", "bigint", "double", *candidates]
         # Most columns are settled by a few values; only what survives them looks at all.
-        for block in (values.slice(0, _SAMPLE), values):
+        for block in (values.slice(0, _SAMPLE), values) if len(values) > _SAMPLE else (values,):
             candidates = [kind for kind in candidates if self._all(kind, block)]
             if not candidates:
                 return "string"

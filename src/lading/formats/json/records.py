@@ -1,7 +1,7 @@
 """The records of a JSON file as texts, with their lines: its lines, or the elements of its array.
 
-A file is read in blocks. Only a record that spans blocks is held longer than one of them, and none may be
-longer than a line of a compressed file. Texts are cut, never written anew: each keeps every character.
+A file is read in blocks, and only a record that spans some is held longer than one of them. Texts are cut,
+never written anew: each keeps every character.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 import pyarrow as pa
 
 from lading.formats.json.structure import depths, outside_strings
-from lading.formats.opening import BeyondBounds
+from lading.formats.lines import LONGEST, line_blocks, too_long, utf8_chunks
 from lading.formats.reader import WHOLE, Piece
+from lading.formats.source_file import SourceFile
 
 BLOCK = 4 << 20  # bytes of text that are read at once
 
 _SPACE = b" \t\r\n"
-_LONGEST = 1 << 30  # bytes of a record, whatever is allowed: Arrow's texts end at twice as many
 _SEEN = 1 << 18  # bytes of what is no record
 _NEVER_ENDS = "is not one JSON object: the document never ends"
 _MORE = "is not one JSON object: there is more text behind the document"
@@ -53,14 +53,18 @@ class Records:
 
 
 def records_of(
-    stream: IO[bytes], *, multiline: bool, longest: int, piece: Piece = WHOLE, block: int = BLOCK
+    file: SourceFile, *, multiline: bool, piece: Piece = WHOLE, block: int = BLOCK
 ) -> Iterator[Records]:
-    """`stream` begins a byte before the piece, or with it at the start of the file. A record of more than
-    `longest` bytes raises BeyondBounds."""
-    longest = min(longest, _LONGEST)
+    """SourceError for a file with a record that is too long to be held."""
     if multiline:
-        return _document(stream, block, longest)
-    return _lines(stream, piece, block, longest)
+        with file.open() as stream:
+            yield from _document(_Chunks(stream, block, file.key))
+        return
+    number = 1
+    for data in line_blocks(utf8_chunks(file, piece, "utf-8", block), block, file.key):
+        found = _of_lines(data[:-1].split(b"\n"), number)
+        yield found
+        number += found.taken_lines
 
 
 def _is_utf8(text: bytes) -> bool:
@@ -73,24 +77,6 @@ def _is_utf8(text: bytes) -> bool:
     return True
 
 
-def _lines(stream: IO[bytes], piece: Piece, block: int, longest: int) -> Iterator[Records]:
-    at, data = _first_line(stream, piece, block)
-    ended, last, number = False, False, 1
-    while not last and (piece.end is None or at < piece.end):
-        cut, last = _cut(data, None if piece.end is None else piece.end - at, ended)
-        if cut:
-            lines = data[:cut].splitlines()
-            if at == 0:
-                lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
-            found = _of_lines(lines, number)
-            yield found
-            data, at, number = data[cut:], at + cut, number + found.taken_lines
-        if not last:
-            _bound(data, longest)
-            more = stream.read(block)
-            data, ended = data + more, not more
-
-
 def _of_lines(lines: list[bytes], number: int) -> Records:
     numbers = np.arange(number, number + len(lines))
     if all(lines) and not any(map(bytes.isspace, lines)):
@@ -99,57 +85,11 @@ def _of_lines(lines: list[bytes], number: int) -> Records:
     return Records([lines[at] for at in there], numbers[there], len(lines))
 
 
-def _first_line(stream: IO[bytes], piece: Piece, block: int) -> tuple[int, bytes]:
-    """The first line of a piece begins behind the first line end from its last byte but one: where that is,
-    and what was read from there on."""
-    data = stream.read(block)
-    if piece.start == 0:
-        return 0, data
-    at, more = piece.start - 1, data
-    while not (begin := _line_end(data, 0, final=not more)):
-        if not more:
-            return at + len(data), b""
-        kept = 1 if data.endswith(b"\r") else 0  # which may be half of a line end
-        at += len(data) - kept
-        more = stream.read(block)
-        data = data[len(data) - kept :] + more
-    return at + begin, data[begin:]
-
-
-def _cut(data: bytes, own: int | None, ended: bool) -> tuple[int, bool]:
-    """How much of `data`, in whole lines, can be given, and whether it is the last: lines that begin `own`
-    bytes on belong to others."""
-    if own is not None and len(data) >= own:
-        end = _line_end(data, own - 1, final=ended)
-        if end or ended:
-            return end or len(data), True
-    if ended:
-        return len(data), True
-    newline = data.rfind(b"\n")
-    return max(newline, data.rfind(b"\r", newline + 1, len(data) - 1)) + 1, False
-
-
-def _line_end(data: bytes, start: int, *, final: bool) -> int:
-    """The place behind the first line end from `start` on; 0 if there is none, or it may not be all there."""
-    newline = data.find(b"\n", start)
-    turn = data.find(b"\r", start, len(data) if newline < 0 else newline)
-    if turn < 0:
-        return newline + 1
-    if turn + 1 == len(data):
-        return turn + 1 if final else 0
-    return turn + 2 if turn + 1 == newline else turn + 1
-
-
-def _bound(data: bytes, longest: int) -> None:
-    if len(data) > longest:
-        raise BeyondBounds(f"it has a record of more than {longest:,} bytes (max_line)")
-
-
 class _Chunks:
     """A document in pieces that end with no backslash, which would belong to what follows."""
 
-    def __init__(self, stream: IO[bytes], block: int, longest: int) -> None:
-        self._stream, self._block, self._longest = stream, block, longest
+    def __init__(self, stream: IO[bytes], block: int, key: str) -> None:
+        self._stream, self._block, self._key = stream, block, key
         self._first = True
         self._newlines, self._ended = 0, True  # whether the last line has its end
 
@@ -158,6 +98,11 @@ class _Chunks:
         """As many as went by."""
         return self._newlines + (not self._ended)
 
+    def bound(self, text: bytes) -> None:
+        """Refuse what is too long to be held."""
+        if len(text) > LONGEST:
+            raise too_long(self._key, "record")
+
     def __iter__(self) -> Iterator[bytes]:
         return self
 
@@ -165,7 +110,7 @@ class _Chunks:
         chunk = self._stream.read(max(self._block, len(codecs.BOM_UTF8)))
         while chunk.endswith(b"\\") and (more := self._stream.read(self._block)):
             chunk += more
-            _bound(chunk, self._longest)
+            self.bound(chunk)
         if self._first:
             chunk, self._first = chunk.removeprefix(codecs.BOM_UTF8), False
         if not chunk:
@@ -175,10 +120,9 @@ class _Chunks:
         return chunk
 
 
-def _document(stream: IO[bytes], block: int, longest: int) -> Iterator[Records]:
-    chunks = _Chunks(stream, block, longest)
+def _document(chunks: _Chunks) -> Iterator[Records]:
     given = 0
-    for found in _in_document(chunks, longest):
+    for found in _in_document(chunks):
         given += found.taken_lines
         yield found
     for _ in chunks:
@@ -187,19 +131,19 @@ def _document(stream: IO[bytes], block: int, longest: int) -> Iterator[Records]:
         yield Records([], np.zeros(0, np.int64), chunks.lines - given)
 
 
-def _in_document(chunks: _Chunks, longest: int) -> Iterator[Records]:
+def _in_document(chunks: _Chunks) -> Iterator[Records]:
     newlines = 0
     for chunk in chunks:
         text = chunk.lstrip(_SPACE)
         newlines += chunk[: len(chunk) - len(text)].count(b"\n")
         if text:
-            inner = _elements(text[1:], chunks, longest) if text[:1] == b"[" else _only(text, chunks, longest)
+            inner = _elements(text[1:], chunks) if text[:1] == b"[" else _only(text, chunks)
             for found in inner:
                 yield replace(found, lines=found.lines + newlines)
             return
 
 
-def _elements(begin: bytes, chunks: Iterator[bytes], longest: int) -> Iterator[Records]:
+def _elements(begin: bytes, chunks: _Chunks) -> Iterator[Records]:
     """Of the array whose bracket stands before `begin`."""
     left = b""  # of an element of which the end has not been seen
     line, depth, inside, first = 1, 1, False, True
@@ -222,7 +166,7 @@ def _elements(begin: bytes, chunks: Iterator[bytes], longest: int) -> Iterator[R
         if len(ends):
             yield from _behind(b"", left, chunks, line)
             return
-        _bound(left, longest)
+        chunks.bound(left)
     yield _broken(left, _NEVER_ENDS, line)
 
 
@@ -237,7 +181,7 @@ def _between(data: bytes, cuts: np.ndarray, line: int) -> Records:
     return Records([text.rstrip(_SPACE) for text in bare], lines, len(newlines))
 
 
-def _only(begin: bytes, chunks: Iterator[bytes], longest: int) -> Iterator[Records]:
+def _only(begin: bytes, chunks: _Chunks) -> Iterator[Records]:
     """A document that is no array is the record."""
     whole, depth, inside = b"", 0, False
     for text in chain([begin], chunks):
@@ -251,7 +195,7 @@ def _only(begin: bytes, chunks: Iterator[bytes], longest: int) -> Iterator[Recor
             behind = list(_behind(whole[:end], whole[end:], chunks, 1))
             yield from behind or [Records([whole[:end]], np.ones(1, np.int64), 0)]
             return
-        _bound(whole, longest)
+        chunks.bound(whole)
     yield Records([whole.rstrip(_SPACE)], np.ones(1, np.int64), 0)
 
 

@@ -8,8 +8,7 @@ done in Python.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from io import BufferedReader
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -67,19 +66,13 @@ class JsonReader:
     def rows(self, file: SourceFile, piece: Piece = WHOLE) -> Iterator[Rows]:
         record = 1
         try:
-            with file.open(max(piece.start - 1, 0)) as stream:
-                if piece.start == 0:
-                    refuse_no_text(file.key, cast(BufferedReader, stream).peek(HEAD)[:HEAD], "json")
-                for found in records_of(
-                    stream,
-                    multiline=self._multiline,
-                    longest=file.limits.max_line,
-                    piece=piece,
-                    block=self._block,
-                ):
-                    for part in found.parts():
-                        yield self._rows(part, record)
-                        record += len(part.texts)
+            if piece.start == 0:
+                with file.open() as stream:
+                    refuse_no_text(file.key, stream.read(HEAD), "json")
+            for found in records_of(file, multiline=self._multiline, piece=piece, block=self._block):
+                for part in found.parts():
+                    yield self._rows(part, record)
+                    record += len(part.texts)
         except READ_ERRORS as error:
             raise unreadable(file.key, error) from error
 
