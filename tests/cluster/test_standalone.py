@@ -31,7 +31,6 @@ spark:
   conf:
     spark.driver.host: 127.0.0.1
     spark.executor.memory: 512m
-    spark.executorEnv.PYTHONPATH: {hooks}
     spark.speculation: "true"
     spark.speculation.interval: 200ms
     spark.speculation.quantile: "0.25"
@@ -74,8 +73,11 @@ sys.exit(invoke(sys.argv[1:]))
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    cluster = Cluster(tmp_path / "cluster", workers=3)
+def cluster(tmp_path: Path, marks: Path) -> Iterator[Cluster]:
+    hooks = tmp_path / "hooks"
+    hooks.mkdir()
+    (hooks / "sitecustomize.py").write_text(HOOKS.format(marks=str(marks)))
+    cluster = Cluster(tmp_path / "cluster", workers=3, hooks=hooks)
     yield cluster
     cluster.close()
 
@@ -88,11 +90,8 @@ def marks(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def project(tmp_path: Path, marks: Path) -> ServedProject:
-    hooks = tmp_path / "hooks"
-    hooks.mkdir()
-    (hooks / "sitecustomize.py").write_text(HOOKS.format(marks=str(marks)))
-    project = ServedProject(tmp_path / "project", head=HEAD.format(hooks=hooks))
+def project(tmp_path: Path) -> ServedProject:
+    project = ServedProject(tmp_path / "project", head=HEAD)
     config = project.folder / "lading.yaml"
     text = config.read_text().replace("    order_by: day\n", "    order_by: day\n    bucket_size: 4d\n")
     config.write_text(text)
