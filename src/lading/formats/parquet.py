@@ -146,7 +146,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
 def _opened(file: SourceFile, **options: Any) -> Iterator[pq.ParquetFile]:
     """What is wrong with the file is said of it, wherever in it that shows."""
     try:
-        where = file.local or file.seekable()
+        where = file.on_disk() or file.seekable()
         with pq.ParquetFile(where, page_checksum_verification=True, **options) as opened:
             yield opened
     except (pa.ArrowException, OSError, UnicodeError) as error:

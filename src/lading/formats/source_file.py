@@ -15,10 +15,23 @@ from dataclasses import dataclass, field
 from typing import IO, Any, cast
 
 from lading.config.archives import ArchiveLimits
+from lading.errors import SourceError
 from lading.formats.opening import BLOCK, compression, unpacked
 from lading.model import Place
 from lading.storage.place import storage_of
+from lading.storage.protocol import Replaced
 from lading.storage.ranged import RangedFile
+
+
+class Gone(SourceError):
+    """The file is not where it was found, or not on this machine: only who found it can tell."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"{key} vanished while the table was being read",
+            hint="run again; nothing was committed",
+            file=key,
+        )
 
 
 @dataclass(slots=True)
@@ -63,6 +76,13 @@ class SourceFile:
         """Its bytes as they are, for readers that jump about in them."""
         return cast(IO[bytes], self._raw())
 
+    def on_disk(self) -> str | None:
+        """Where it lies on this machine, and really does; None for an object."""
+        path = self.local
+        if path is not None and not os.path.exists(path):
+            raise Gone(self.key)
+        return path
+
     def digest(self) -> str:
         """The SHA-256 of its bytes, which are read (again) if no stream went through them."""
         if self.sha256 is None:
@@ -74,10 +94,33 @@ class SourceFile:
 
     def _raw(self) -> Any:
         path = self.local
-        if path is not None:
+        if path is None:
+            return _Object(self)
+        try:
             return open(path, "rb", buffering=0)
-        assert self.place is not None
-        return RangedFile(storage_of(self.place), self.path, self.size, etag=self.etag)
+        except FileNotFoundError:
+            raise Gone(self.key) from None
+
+
+class _Object(RangedFile):
+    """Bytes of an object, as long as it is the one that was found."""
+
+    def __init__(self, file: SourceFile) -> None:
+        assert file.place is not None
+        super().__init__(storage_of(file.place), file.path, file.size, etag=file.etag)
+        self._key = file.key
+
+    def read(self, size: int | None = -1) -> bytes:
+        try:
+            return super().read(size)
+        except FileNotFoundError:
+            raise Gone(self._key) from None
+        except Replaced:
+            raise SourceError(
+                f"{self._key} changed while it was being read",
+                hint="run again; nothing was committed",
+                file=self._key,
+            ) from None
 
 
 class _Digesting(io.RawIOBase):

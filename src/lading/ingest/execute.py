@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,8 +26,10 @@ from lading.ingest.task import (
     write_rows,
 )
 from lading.layout.table import SOURCE
-from lading.model import Check, IngestJob, StartSpark
+from lading.model import Check, IngestJob, Place, StartSpark
 from lading.parts.buckets import bucket_width
+from lading.storage.place import storage_of
+from lading.storage.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from lading.spark.ingest import Batches, Output
@@ -34,15 +38,22 @@ Tick = Callable[[str], None]
 
 
 def execute(
-    job: IngestJob, ingest: Ingest, session: StartSpark, *, in_process: bool, tick: Tick | None = None
+    job: IngestJob,
+    ingest: Ingest,
+    session: StartSpark,
+    *,
+    in_process: bool,
+    bring: bool = False,
+    tick: Tick | None = None,
 ) -> Ingested:
-    """Read the files, write the rows. `in_process` starts no Spark where nobody's own code needs one."""
+    """Read the files, write the rows. `in_process` starts no Spark where nobody's own code needs one. To
+    `bring` the parts here is for a few files, and a folder that only this machine has."""
     if job.transform is None:
         settled = _settled(job, ingest)
         if not RowChecks(job.checks, _schema(job), job.table).needs_spark:
             done = _here(settled) if in_process else _on_spark(settled, session(), job, tick)
             return ingested(done, settled.writing.schema, passing=settled.writing.passing)
-    return _through_spark(job, ingest, session(), tick)
+    return _through_spark(job, ingest, session(), bring, tick)
 
 
 def _schema(job: IngestJob) -> pa.Schema:
@@ -87,7 +98,7 @@ def _decoded(answer: bytes) -> TaskDone:
     return msgspec.msgpack.decode(answer, type=TaskDone)
 
 
-def _through_spark(job: IngestJob, ingest: Ingest, spark: Any, tick: Tick | None) -> Ingested:
+def _through_spark(job: IngestJob, ingest: Ingest, spark: Any, bring: bool, tick: Tick | None) -> Ingested:
     from lading.spark.ingest import Frame
     from lading.spark.ingest import ingest as through
     from lading.spark.transform import refuse_foreign
@@ -107,8 +118,12 @@ def _through_spark(job: IngestJob, ingest: Ingest, spark: Any, tick: Tick | None
     def checks(rows: pa.Schema) -> Mapping[int, Check]:
         return RowChecks(job.checks, rows, job.table).needs_spark
 
-    out, read, written = through(spark, job, frame, partial(_write, ingest, places), checks, tick)
-    found = ingested([_decoded(one) for one in (*read, *written)], out.schema)
+    write = partial(_brought if bring else _write, ingest, places)
+    out, read, written = through(spark, job, frame, write, checks, tick)
+    done = [_decoded(one) for one in (*read, *written)]
+    for path, data in (file for one in done for file in one.files.items()):
+        storage_of(job.table_dir).put_new(path, data)
+    found = ingested(done, out.schema)
     held = (source for member in found.members for source, _ in member.sources)
     refuse_foreign(job, held, found.tally.rows, found.unkeyed)
     return found
@@ -123,9 +138,21 @@ def _numbered(ingest: Ingest, places: bool, number: int) -> Batches:
 
 
 def _write(ingest: Ingest, places: bool, batches: Batches, out: Output) -> bytes:
-    writing = replace(ingest.writing, schema=out.schema, bucket_size=out.width)
-    done = write_rows(batches, replace(ingest, writing=writing), places=places, bits=out.bits)
+    return msgspec.msgpack.encode(_wrote(ingest, places, batches, out))
+
+
+def _brought(ingest: Ingest, places: bool, batches: Batches, out: Output) -> bytes:
+    """Parts written to a folder of the task's own, and brought along."""
+    with TemporaryDirectory(prefix="lading-", dir=temporary_folder()) as folder:
+        writing = replace(ingest.writing, table_dir=Place(folder))
+        done = _wrote(replace(ingest, writing=writing), places, batches, out)
+        done.files = {member.path: Path(folder, member.path).read_bytes() for member in done.members}
     return msgspec.msgpack.encode(done)
+
+
+def _wrote(ingest: Ingest, places: bool, batches: Batches, out: Output) -> TaskDone:
+    writing = replace(ingest.writing, schema=out.schema, bucket_size=out.width)
+    return write_rows(batches, replace(ingest, writing=writing), places=places, bits=out.bits)
 
 
 def _ddl(ingest: Ingest, *, places: bool) -> str:

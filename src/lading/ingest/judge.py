@@ -81,7 +81,8 @@ def no_key(order_by: str | None) -> str:
 class Aside:
     """Bad rows of one task on their way to where they are kept."""
 
-    def __init__(self, table_dir: Place, origin: Origin, keys: dict[int, str]) -> None:
+    def __init__(self, table_dir: Place | None, origin: Origin, keys: dict[int, str]) -> None:
+        """Without a `table_dir` they are not kept."""
         self.written: list[AsideOf] = []
         self._table_dir = table_dir
         self._origin = origin
@@ -89,11 +90,15 @@ class Aside:
         self._held: list[tuple[int, BadRow]] = []
 
     def add(self, rows: Sequence[tuple[int, BadRow]]) -> None:
+        if self._table_dir is None:
+            return
         self._held.extend(rows)
         if len(self._held) >= _HELD:
             self.flush()
 
     def flush(self) -> None:
+        if self._table_dir is None:
+            return
         by_piece: dict[tuple[int, int], list[BadRow]] = {}
         for start, row in self._held:
             by_piece.setdefault((row.source, start), []).append(row)

@@ -77,9 +77,11 @@ def ingest_of(
     *,
     only: Collection[int] | None = None,
     reject: Mapping[int, int] | None = None,
+    keep_aside: bool = True,
 ) -> Ingest:
     """What the tasks are told. `only` some sources are read, if it is given; `reject` are row checks (as
-    bits) that single sources broke, and whose rows may not stay."""
+    bits) that single sources broke, and whose rows may not stay; without `keep_aside`, rows that are set
+    aside are left out and that is all."""
     reading = read_spec(run, prepared.columns)
     files = [file for file in prepared.files if file.size and (only is None or source_id(file.key) in only)]
     pieces = [
@@ -112,6 +114,7 @@ def ingest_of(
         checks=job.checks,
         judging=CheckSpec.of(job.row_checks, quarantine=job.quarantine, more=reject),
         quarantine=job.quarantine,
+        keep_aside=keep_aside,
         keys={source_id(file.key): file.key for file in files},
         table=job.table,
         tasks=tuple(make_tasks(pieces, reading, cores)),

@@ -6,6 +6,7 @@ rows that failed: whether a file does shows only at its end.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ from typing import Any
 
 import lading.errors as errors
 from lading.checks.table import broken_by_source, row_results
-from lading.errors import BadRows, LadingError, SourceError
+from lading.errors import BadRows, LadingError, PipelineError, SourceError
 from lading.formats.advice import advice
 from lading.ingest.execute import execute
 from lading.ingest.judge import no_key
@@ -28,6 +29,7 @@ from lading.parts.aside import AsidePiece, joined
 from lading.parts.footer import Origin
 from lading.parts.rewrite import rewrite_members
 from lading.sources.fingerprint import EMPTY_SHA256, source_id
+from lading.storage.place import storage_of
 from lading.words import count_words
 
 
@@ -107,7 +109,9 @@ class _Read:
         wanted = None if only is None else set(only)
         ingest = ingest_of(run, self.prepared, job, cores, only=wanted, reject=reject)
         tick = partial(_tick, run)
-        return execute(job, ingest, session, in_process=in_process, tick=tick)
+        found = execute(job, ingest, session, in_process=in_process, tick=tick)
+        _refuse_elsewhere(job, found.members)
+        return found
 
     def _without_refused(self, found: Ingested) -> tuple[Ingested, tuple[Aside, ...]]:
         """Files that can't be read as they are fail the run, or under `on_bad: quarantine` are set aside:
@@ -131,6 +135,14 @@ class _Read:
     def _error(self, source: int, file: FileRead) -> LadingError:
         assert file.refused is not None
         found = self._file(source)
+        if file.refused.gone and os.path.exists(found.path):
+            return SourceError(
+                f"{found.key} is not there on the machine that reads it ({found.path})",
+                hint="on a cluster, `root` must be the same path on every machine, or a bucket; "
+                "nothing was committed",
+                table=self.run.name,
+                file=found.key,
+            )
         kind = getattr(errors, file.refused.kind, SourceError)
         error: LadingError = kind(
             file.refused.message, hint=file.refused.hint or "", table=self.run.name, file=found.key
@@ -244,6 +256,21 @@ class _Read:
 
     def _key(self, source: int) -> str:
         return self.by_id[source].key if source in self.by_id else "an unknown file"
+
+
+def _refuse_elsewhere(job: IngestJob, members: Iterable[Member]) -> None:
+    """Parts that a machine wrote to a folder of its own must not be committed: nobody could read them."""
+    folder = storage_of(job.table_dir).folder
+    if folder is None:
+        return
+    for member in members:
+        if not os.path.exists(os.path.join(folder, member.path)):
+            raise PipelineError(
+                f"{member.path} was written to {folder}, but is not on this machine",
+                hint="on a cluster, `warehouse` must be the same path on every machine, or a bucket; "
+                "nothing was committed",
+                table=job.table,
+            )
 
 
 def _digests(run: TableRun, prepared: Prepared, found: Ingested) -> dict[str, Digest]:

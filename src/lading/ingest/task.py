@@ -21,6 +21,7 @@ from lading.errors import LadingError, SourceError
 from lading.formats.arrow_types import arrow_type
 from lading.formats.reader import Bad, ReadSpec, Rows
 from lading.formats.registry import reader_of
+from lading.formats.source_file import Gone
 from lading.formats.values import Texts
 from lading.ingest.judge import Aside, AsideOf, FailingRow, Judge, Places, as_text
 from lading.ingest.splits import FilePiece, ReadTask
@@ -28,7 +29,6 @@ from lading.layout.table import SOURCE
 from lading.model import BadRow, Check, CheckTally, Column, Member
 from lading.parts.task import TaskSpec, with_sources, written
 from lading.sources.archives.scratch import scratch
-from lading.storage.protocol import Replaced
 
 # What a row brings along when Spark makes some of its checks: where it stands, and how.
 PLACE = pa.schema(
@@ -57,6 +57,7 @@ class Ingest:
     table: str
     tasks: tuple[ReadTask, ...] = ()
     transformed: bool = False
+    keep_aside: bool = True  # or rows that are set aside are only counted
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -65,6 +66,13 @@ class Refusal(msgspec.Struct, frozen=True):
     kind: str  # of the error
     message: str
     hint: str | None
+    gone: bool = False  # it isn't where the task looked for it
+
+    @classmethod
+    def because(cls, error: SourceError) -> Refusal:
+        if isinstance(error, Gone):
+            return cls(SourceError.__name__, error.message, error.hint, gone=True)
+        return cls(type(error).__name__, error.message, error.hint)
 
 
 class SourceRead(msgspec.Struct):
@@ -94,6 +102,7 @@ class TaskDone(msgspec.Struct):
     failing: tuple[FailingRow, ...] = ()
     aside: tuple[AsideOf, ...] = ()
     tally: CheckTally = msgspec.field(default_factory=CheckTally)
+    files: dict[str, bytes] = msgspec.field(default_factory=dict)  # parts that were brought along, by path
 
 
 def read_and_write(ingest: Ingest, number: int) -> TaskDone:
@@ -196,7 +205,8 @@ def _row_checks(ingest: Ingest, schema: pa.Schema) -> RowChecks:
 def _aside(ingest: Ingest) -> Aside | None:
     if not ingest.quarantine:
         return None
-    return Aside(ingest.writing.table_dir, ingest.writing.origin, ingest.keys)
+    place = ingest.writing.table_dir if ingest.keep_aside else None
+    return Aside(place, ingest.writing.origin, ingest.keys)
 
 
 @dataclass(slots=True)
@@ -231,8 +241,8 @@ class _Reading:
                         self._note(rows, read)
                         if rows.batch.num_rows:
                             yield named.complete(rows.batch), rows, read.start
-            except (SourceError, Replaced) as error:
-                read.refused = Refusal(type(error).__name__, error.message, error.hint)
+            except SourceError as error:
+                read.refused = Refusal.because(error)
             if not one.is_cut:
                 read.sha256 = self._digest(one, read)
             if self.aside is not None:
@@ -267,10 +277,11 @@ class _Reading:
     def _digest(self, one: FilePiece, read: SourceRead) -> str | None:
         try:
             return one.file.digest()
+        except SourceError as error:
+            read.refused = read.refused or Refusal.because(error)
         except (OSError, LadingError) as error:
-            if read.refused is None:
-                read.refused = _unreadable(one, error)
-            return None
+            read.refused = read.refused or _unreadable(one, error)
+        return None
 
 
 def _row(bad: Bad, read: SourceRead) -> BadRow:

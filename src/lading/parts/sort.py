@@ -12,7 +12,6 @@ the leading column, and inside one value only if that value alone is too much.
 from __future__ import annotations
 
 import math
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
@@ -25,6 +24,7 @@ import pyarrow.compute as pc
 
 from lading.layout.table import SOURCE
 from lading.parts.digest import digests
+from lading.storage.temporary import temporary_folder
 
 _DIGEST = "__lading_digest"
 _SAMPLES = 64  # values a run offers as pivots
@@ -143,9 +143,7 @@ class SortedRuns:
     """Sorted runs in a temporary folder, memory-mapped when they are read back."""
 
     def __init__(self) -> None:
-        # Where Spark keeps its own: inside the cache, and big enough for a shuffle.
-        spark_folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
-        self._folder = tempfile.TemporaryDirectory(prefix="lading-runs-", dir=spark_folder)
+        self._folder = tempfile.TemporaryDirectory(prefix="lading-runs-", dir=temporary_folder())
         self._paths: list[Path] = []
 
     def __len__(self) -> int:

@@ -8,6 +8,7 @@ driver rides along as an observation, so nothing is read twice and nothing is co
 from __future__ import annotations
 
 import math
+import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -31,7 +32,7 @@ from lading.spark.job_settings import held_settings, ingest_settings, reported
 from lading.spark.session import quiet_pandas
 from lading.spark.sql import quoted
 from lading.spark.sql_checks import spark_bits
-from lading.spark.transform import transformed
+from lading.spark.transform import lies_below, transformed
 
 _PER_TASK = 64 << 20  # input bytes a task that writes parts of its own
 _PER_SHARE = 16 << 20  # of one that writes whole buckets: many small ones keep all cores busy to the end
@@ -189,12 +190,20 @@ def explained(error: Exception, job: IngestJob) -> LadingError:
     path = job.transform.rpartition(":")[0] if job.transform else None
     in_values = isinstance(error, (ArithmeticException, DateTimeException, NumberFormatException))
     known = worker_failure(text)
-    if path and (f'"{path}"' in text or in_values) and known is None:
-        line = re.search(rf'"{re.escape(path)}", line (\d+)', text)
+    at = _line_of_theirs(text, path, job.project) if path else None
+    if path and (at is not None or in_values) and known is None:
         return TransformError(
-            f"{path}, line {line[1]}: {lines[-1]}" if line else f"{path}: {lines[0]}",
+            f"{at[0]}, line {at[1]}: {lines[-1]}" if at else f"{path}: {lines[0]}",
             hint="the transform failed on a row; fix it at this line",
             table=job.table,
             file=path,
         )
     return failure_of(error, f"build {job.table}", table=job.table)
+
+
+def _line_of_theirs(text: str, path: str, project: str | None) -> tuple[str, str] | None:
+    """File and line of the transform that a traceback goes through, else of a module that it imports."""
+    found = re.findall(r'File "([^"]+)", line (\d+)', text)
+    roots = (os.path.dirname(path), project or os.path.dirname(path))
+    theirs = [(file, line) for file, line in found if lies_below(file, roots)]
+    return next((one for one in theirs if one[0] == path), theirs[0] if theirs else None)

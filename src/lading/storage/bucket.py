@@ -24,6 +24,7 @@ from lading.layout.beside import fresh_temporary
 from lading.secrets import bare
 from lading.storage.aws_files import from_files
 from lading.storage.protocol import Named, Replaced, SwapLost, TooLarge, in_folders, utf8_name
+from lading.storage.temporary import temporary_folder
 
 _CHUNK = 8 << 20
 # A cut connection is tried again at once, a server that is gone is given up on after some seconds.
@@ -77,11 +78,10 @@ class ObjectStorage:
         with self._translated(name):
             if etag is None:
                 return bytes(self._obstore.get_range(self._store, name, start=start, length=length))
-            options: Any = {"range": (start, start + length), "if_match": etag}
-            with contextlib.suppress(self._obstore.exceptions.PreconditionError):
-                result = self._obstore.get(self._store, name, options=options)
-                if str(result.meta["e_tag"] or "") == etag:
-                    return bytes(result.bytes())
+            options: Any = {"range": (start, start + length)}
+            result = self._obstore.get(self._store, name, options=options)
+            if str(result.meta["e_tag"] or "").strip('"') == etag.strip('"'):
+                return bytes(result.bytes())
         raise Replaced(
             f"{self.url}/{name} was replaced while it was being read",
             hint="someone else wrote it: check the bucket",
@@ -155,9 +155,9 @@ class ObjectStorage:
             beside.unlink(missing_ok=True)
 
     def draft(self, name: str) -> Path:
-        # Where Spark keeps its own: big enough for a shuffle.
-        folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
-        handle, file = tempfile.mkstemp(prefix="lading-", suffix=f"-{name.rpartition('/')[2]}", dir=folder)
+        handle, file = tempfile.mkstemp(
+            prefix="lading-", suffix=f"-{name.rpartition('/')[2]}", dir=temporary_folder()
+        )
         os.close(handle)
         return Path(file)
 

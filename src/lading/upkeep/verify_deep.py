@@ -176,7 +176,8 @@ def _read_again(seen: TableRun, sample: list[FoundFile], aside: Path, session: S
     """Tasks of this process: no Spark is started where no transform needs one."""
     prepared = prepare(seen, sample)
     job = ingest_job(seen, prepared, Place(str(aside)))
-    return execute(job, ingest_of(seen, prepared, job, 1), session, in_process=True)
+    ingest = ingest_of(seen, prepared, job, 1, keep_aside=False)
+    return execute(job, ingest, session, in_process=True, bring=True)
 
 
 def _rows(root: Place, members: Iterable[Member], source: int, table: Table) -> Counter[Row]:
