@@ -348,7 +348,7 @@ def test_an_archive_that_changes_between_looking_and_reading_commits_nothing(
 
     with monkeypatch.context() as patch:
         patch.setattr(execute, "read_and_write", late)
-        with pytest.raises(LadingError, match="replaced while it was being read"):
+        with pytest.raises(LadingError, match="changed while it was being read"):
             apart.run()
     assert apart.ids() == [1]
     apart.run()
