@@ -107,7 +107,7 @@ def test_an_object_that_changed_since_it_was_listed_is_not_taken_for_the_listed_
     (found,) = objects.discover("*.csv")
     bucket.put("a.csv", "id\n2\n")
     assert not objects.unmoved(found)
-    with pytest.raises(SourceError, match="a.csv changed while it was being read"):
+    with pytest.raises(SourceError, match=r"a\.csv changed while it was being read"):
         objects.source_file(found, ArchiveLimits()).digest()
     with pytest.raises(SourceError, match="changed while it was being copied"):
         objects.fetch([found])
