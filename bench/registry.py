@@ -17,12 +17,13 @@ from bench.jobs import (
     publish,
     record,
     shard_build,
+    spread,
 )
 
 JOBS: dict[str, Job] = {
     job.name: job
     for job in (
         plan.JOB, key_to_file.JOB, commit.JOB, lookup.JOB, get.GET, get.MULTI_GET, shard_build.JOB,
-        noop.JOB, record.JOB, ingest.JOB, driver.JOB, change.JOB, publish.JOB, memory.JOB,
+        noop.JOB, record.JOB, ingest.JOB, driver.JOB, spread.JOB, change.JOB, publish.JOB, memory.JOB,
     )
 }  # fmt: skip
