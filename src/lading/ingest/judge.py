@@ -78,7 +78,7 @@ def no_key(order_by: str | None) -> str:
     return f"the order column {order_by!r} is null"
 
 
-class Aside:
+class AsideRows:
     """Bad rows of one task on their way to where they are kept."""
 
     def __init__(self, table_dir: Place | None, origin: Origin, keys: dict[int, str]) -> None:
@@ -125,7 +125,9 @@ class Aside:
 class Judge:
     """Judges the rows of one task."""
 
-    def __init__(self, order_by: str | None, checks: RowChecks, spec: CheckSpec, aside: Aside | None) -> None:
+    def __init__(
+        self, order_by: str | None, checks: RowChecks, spec: CheckSpec, aside: AsideRows | None
+    ) -> None:
         """`aside` takes what may not be written; without one nothing is left out but rows without a key."""
         self.unkeyed: Counter[int] = Counter()
         self.first_unkeyed: list[tuple[int, BadRow]] = []  # with the start of its piece

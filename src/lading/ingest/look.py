@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from lading.config.project import Config
 from lading.errors import LadingError
 from lading.ingest.expand import expand, without_hidden
-from lading.ingest.ledger import Ledger, make_ledger, read_again
+from lading.ingest.ledger import Ledger, make_ledger
 from lading.ingest.noop import is_quiet, quiet_ledger, quiet_plan
 from lading.ingest.plan import FileVerdict, TablePlan, make_plan, to_compare, verdict_on, with_waiting
 from lading.ingest.recipe import current_recipe, only_relaxed, recipe_of
+from lading.ingest.replay import read_again
 from lading.ingest.schema import evolution_of, is_stale_for_good, pinned_columns, stale_note
 from lading.ingest.table_run import TableRun, new_run_id
 from lading.ingest.unpack import refused_keys

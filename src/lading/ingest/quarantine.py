@@ -1,4 +1,4 @@
-"""What a table has set aside: kept with its source, shown, read again, or forgotten.
+"""What a table has set aside: kept with its source, shown, or forgotten; replay.py has it read again.
 
 The log's entry of a source says how many of its rows were set aside and which Parquet file holds them, so
 they are replaced and retracted by the very commit that replaces or retracts the source's other rows.
@@ -17,7 +17,7 @@ import msgspec
 
 from lading.config.project import Config
 from lading.errors import BadRows, NotFound, PartError
-from lading.ingest.ledger import nothing_of
+from lading.ingest.replay import nothing_of
 from lading.ingest.table_run import TableRun, new_id, now_text
 from lading.ingest.unpack import RefusedBefore, refused_before
 from lading.layout.table import SOURCE

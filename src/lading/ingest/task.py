@@ -23,7 +23,7 @@ from lading.formats.reader import Bad, ReadSpec, Rows
 from lading.formats.registry import reader_of
 from lading.formats.source_file import Gone
 from lading.formats.values import Texts
-from lading.ingest.judge import Aside, AsideOf, FailingRow, Judge, Places, as_text
+from lading.ingest.judge import AsideOf, AsideRows, FailingRow, Judge, Places, as_text
 from lading.ingest.splits import FilePiece, ReadTask
 from lading.layout.table import SOURCE
 from lading.model import BadRow, Check, CheckTally, Column, Member
@@ -202,11 +202,11 @@ def _row_checks(ingest: Ingest, schema: pa.Schema) -> RowChecks:
     return RowChecks(ingest.checks, schema, ingest.table)
 
 
-def _aside(ingest: Ingest) -> Aside | None:
+def _aside(ingest: Ingest) -> AsideRows | None:
     if not ingest.quarantine:
         return None
     place = ingest.writing.table_dir if ingest.keep_aside else None
-    return Aside(place, ingest.writing.origin, ingest.keys)
+    return AsideRows(place, ingest.writing.origin, ingest.keys)
 
 
 @dataclass(slots=True)
@@ -217,7 +217,7 @@ class _Reading:
     number: int
     reads: list[SourceRead] = field(default_factory=list)
     first: list[tuple[int, BadRow]] = field(default_factory=list)
-    aside: Aside | None = None
+    aside: AsideRows | None = None
 
     def __post_init__(self) -> None:
         self.aside = _aside(self.ingest)
