@@ -477,7 +477,7 @@ def test_files_that_are_no_json_or_not_there_are_refused(tmp_path: Path):
             path.write_bytes(content)
         return list(reader_of(spec).rows(SourceFile(name, str(path), len(content or b""))))
 
-    with pytest.raises(SourceError, match=r"gone.json can't be read"):
+    with pytest.raises(SourceError, match=r"gone.json vanished"):
         of("gone.json", None)
     with pytest.raises(SourceError, match=r"torn.json.gz can't be read"):
         of("torn.json.gz", gzip.compress(b'{"a":1}\n' * 9999)[:-20])

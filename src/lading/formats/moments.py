@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +13,8 @@ from lading.config.date_patterns import ABBREVIATED, DAYS, MONTHS, DatePattern
 
 _SECOND = 1_000_000  # microseconds
 _DAY = 86_400 * _SECOND
-_MONTH_NAMES = pa.array([name[:ABBREVIATED] for name in MONTHS])
-_DAY_NAMES = pa.array([name[:ABBREVIATED] for name in DAYS])
+_MONTH_NAMES = [name[:ABBREVIATED] for name in MONTHS]
+_DAY_NAMES = [name[:ABBREVIATED] for name in DAYS]
 _SHIFT = 24 * 60  # minutes, added to offsets, so that none is negative
 _LENGTHS = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 
@@ -95,7 +95,7 @@ class _Parts:
         if "half" not in self._parts:
             return self.number("hour", 0)
         half = self.number("half_hour", -1)
-        said, after = self._name("half", pa.array(["am", "pm"]))
+        said, after = self._name("half", ["am", "pm"])
         self.there &= (half == -1) | ((half >= 1) & (half <= 12) & said)
         return np.where(half == -1, self.number("hour", 0), half % 12 + 12 * (after == 1))
 
@@ -124,11 +124,11 @@ class _Parts:
             said |= here
         return numbers
 
-    def _name(self, part: str, names: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-        length = len(names[0].as_py())
+    def _name(self, part: str, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        length, known = len(names[0]), pa.array(names)
 
         def place(text: pa.Array) -> pa.Array:
-            return pc.index_in(pc.utf8_slice_codeunits(pc.ascii_lower(text), 0, length), names)
+            return pc.index_in(pc.utf8_slice_codeunits(pc.ascii_lower(text), 0, length), known)
 
         places = self.number(part, -1, place)
         return places != -1, places
