@@ -25,6 +25,7 @@ class CheckSpec:
     columns: tuple[str | None, ...] = ()  # of each, for people
     reject: int = 0  # the checks whose failing rows are left out, as bits
     more: dict[int, int] = field(default_factory=dict)  # and those of single sources
+    errors: tuple[int, ...] = ()  # the checks that are no mere warnings, by number
 
     @classmethod
     def of(
@@ -36,6 +37,7 @@ class CheckSpec:
             tuple(", ".join(check.columns) or None for check in several),
             _rejecting(several) if quarantine else 0,
             dict(more or {}),
+            tuple(number for number, check in enumerate(several) if check.severity == "error"),
         )
 
 

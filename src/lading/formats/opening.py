@@ -7,6 +7,7 @@ bytes may stand for more than a machine can hold, so a compressed file is read w
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import io
 import lzma
@@ -16,7 +17,7 @@ from collections.abc import Callable
 from typing import IO, Any, cast
 
 from lading.config.archives import RATIO_FLOOR, ArchiveLimits
-from lading.errors import SourceError
+from lading.errors import LadingError, SourceError, StorageError
 
 COMPRESSED = (".gz", ".bz2", ".zst", ".xz")
 
@@ -192,7 +193,22 @@ def undecodable(key: str, path: str, encoding: str) -> SourceError:
     )
 
 
-def unreadable(path: str, error: Exception) -> SourceError:
+# What is no fault of the file: whoever meets it may try again, and must not take the file for a bad one.
+_OF_THE_MACHINE = frozenset(
+    {
+        errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.ESTALE, errno.ENOSPC, errno.EDQUOT,
+        errno.EAGAIN, errno.ETIMEDOUT, errno.ECONNRESET, errno.ENOTCONN, errno.EHOSTDOWN,
+    }
+)  # fmt: skip
+
+
+def unreadable(path: str, error: Exception) -> LadingError:
+    if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
+        return StorageError(
+            f"{path} can't be read just now: {error.strerror}",
+            hint="check the machine (open files, memory, disk, network), then run again",
+            file=path,
+        )
     if isinstance(error, BeyondBounds):
         limit = str(error).rpartition("(")[2].rstrip(")")
         return SourceError(

@@ -23,7 +23,7 @@ def commit_rows(run: TableRun, prepared: Prepared, read: FilesRead) -> tuple[Com
     """One frame: parts added, replaced and subtracted from, sources read, as the plan has it. Decided anew
     only where files moved meanwhile, and their old rows stay. Returns it and the files left out as moved."""
     plan, ingested = run.plan, read.ingested
-    members, moved = without_moved(run, ingested.members if ingested else ())
+    members, moved = without_moved(run, ingested.members if ingested else (), read.moved)
     stay = {source_id(file.key) for file in moved}
     replaced, drop, rewrite, subtract = plan.replaced, plan.drop, plan.rewrite, plan.subtract
     if moved:
@@ -93,10 +93,11 @@ def noted(run: TableRun) -> tuple[Source, ...]:
 
 
 def without_moved(
-    run: TableRun, members: tuple[Member, ...]
+    run: TableRun, members: tuple[Member, ...], known: frozenset[int] = frozenset()
 ) -> tuple[tuple[Member, ...], tuple[FoundFile, ...]]:
-    """Leave out the rows of files that moved while they were read: their old rows stay."""
-    moved = tuple(file for file in run.plan.read if not run.unmoved(file))
+    """Leave out the rows of files that moved while they were read: their old rows stay. Of some that is
+    `known` already, by their sources."""
+    moved = tuple(file for file in run.plan.read if source_id(file.key) in known or not run.unmoved(file))
     if not moved:
         return members, ()
     if run.plan.reason is not None or run.cfg.per == "table":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -23,6 +23,8 @@ from lading.parts.aside import write_aside
 from lading.parts.footer import Origin
 
 _HELD = 50_000  # bad rows that are held before they are written
+_HELD_TEXT = 32 << 20  # and characters of them
+_SHOWN = 1_000  # characters of a row that the driver is told of
 
 
 class AsideOf(msgspec.Struct, frozen=True):
@@ -78,6 +80,11 @@ def no_key(order_by: str | None) -> str:
     return f"the order column {order_by!r} is null"
 
 
+def shortened(rows: Sequence[tuple[int, BadRow]]) -> list[tuple[int, BadRow]]:
+    """Rows as far as anybody is shown them."""
+    return [(start, replace(row, text=row.text[:_SHOWN])) for start, row in rows]
+
+
 class AsideRows:
     """Bad rows of one task on their way to where they are kept."""
 
@@ -88,12 +95,14 @@ class AsideRows:
         self._origin = origin
         self._keys = keys  # of the files, by source
         self._held: list[tuple[int, BadRow]] = []
+        self._text = 0
 
     def add(self, rows: Sequence[tuple[int, BadRow]]) -> None:
         if self._table_dir is None:
             return
         self._held.extend(rows)
-        if len(self._held) >= _HELD:
+        self._text += sum(len(row.text) for _, row in rows)
+        if len(self._held) >= _HELD or self._text >= _HELD_TEXT:
             self.flush()
 
     def flush(self) -> None:
@@ -108,6 +117,7 @@ class AsideRows:
             if member is not None:
                 self.written.append(AsideOf(source, start, member.path, member.rows))
         self._held.clear()
+        self._text = 0
 
     def _described(self, rows: Sequence[BadRow]) -> Iterator[dict[str, Any]]:
         for row in rows:
@@ -137,6 +147,8 @@ class Judge:
         self._spec = spec
         self._aside = aside
         self._tallying = Tallying(spec)
+        # Whose first rows somebody will be shown: those of checks that fail the run.
+        self._blamed = [] if aside is not None else spec.errors
 
     @property
     def tally(self) -> CheckTally:
@@ -158,7 +170,7 @@ class Judge:
         where = np.flatnonzero(missing)
         reason = no_key(self._order_by)
         if not self.first_unkeyed:
-            self.first_unkeyed = places.rows(source, where[:1], self._order_by, reason)
+            self.first_unkeyed = shortened(places.rows(source, where[:1], self._order_by, reason))
         if self._aside is not None:
             self._aside.add(places.rows(source, where, self._order_by, reason))
         there: np.ndarray = ~missing
@@ -177,11 +189,11 @@ class Judge:
         rejecting = self._tallying.count(batch, source, bits, stay)
         if not bits.any():
             return stay
-        for number in range(len(self._spec.names)):
+        for number in self._blamed:
             hit = np.flatnonzero(bits & np.uint64(1 << number))
             _, first = np.unique(source[hit], return_index=True)
             new = [at for at in hit[first].tolist() if (number, int(source[at])) not in self.failing]
-            for start, row in places.rows(source, np.array(new, np.int64), None, ""):
+            for start, row in shortened(places.rows(source, np.array(new, np.int64), None, "")):
                 self.failing[number, row.source] = FailingRow(number, start, row)
         if self._aside is not None:
             self._set_aside(source, rejecting, places)

@@ -73,12 +73,14 @@ class Ingested:
 
 def ingested(done: Iterable[TaskDone], schema: bytes, *, passing: bool = False) -> Ingested:
     """A task that Spark ran twice, for a transform that uses its rows twice, counts once."""
-    told = []
-    seen: set[int] = set()
+    told: list[TaskDone] = []
+    read: dict[int, TaskDone] = {}
     for one in done:
-        if one.task < 0 or one.task not in seen:
+        if one.task < 0:
             told.append(one)
-            seen.add(one.task)
+        else:
+            read[one.task] = _agreed(read[one.task], one) if one.task in read else one
+    told += read.values()
     pieces = _Pieces(read for one in told for read in one.reads)
     unkeyed: Counter[int] = Counter()
     for one in told:
@@ -98,6 +100,17 @@ def ingested(done: Iterable[TaskDone], schema: bytes, *, passing: bool = False) 
         tally=summed(one.tally for one in told),
         passing=passing,
     )
+
+
+def _agreed(one: TaskDone, other: TaskDone) -> TaskDone:
+    """What two readings of the same files tell. If they differ, who reads last can't be known: whatever is
+    refused in one of them, or isn't the same, has changed meanwhile."""
+    changed = Refusal("SourceError", "", "run again when the file is complete; nothing was committed")
+    for mine, theirs in zip(one.reads, other.reads, strict=True):
+        mine.refused = mine.refused or theirs.refused
+        if mine.refused is None and mine != theirs:
+            mine.refused = changed
+    return one
 
 
 class _Pieces:

@@ -43,6 +43,7 @@ class FilesRead:
     buckets: frozenset[int] = frozenset()  # where parts were written, those that did not stay included
     notes: tuple[str, ...] = ()  # for people: what `drift` let pass
     digests: dict[str, Digest] = field(default_factory=dict)  # by key
+    moved: frozenset[int] = frozenset()  # sources that changed while they were read: their old rows stay
 
 
 def read_files(run: TableRun, prepared: Prepared) -> FilesRead:
@@ -51,7 +52,7 @@ def read_files(run: TableRun, prepared: Prepared) -> FilesRead:
     # A table without a row still has columns, and whoever builds it anew from these files sees the same:
     # so the first time tasks are asked for them, even if there is nothing to read.
     nothing = not any(file.size for file in prepared.files) and not prepared.aside
-    if nothing and run.table.state.schema:
+    if nothing and run.table.state.schema and run.cfg.per != "table":
         refuse_too_many(run, prepared.aside, {}, 0, 0)
         digests = _digests(run, prepared, Ingested())
         return FilesRead(None, keep_files(run, prepared.aside), digests=digests)
@@ -67,6 +68,7 @@ class _Read:
         self.job = ingest_job(run, prepared)
         self.by_id = {source_id(file.key): file for file in prepared.files}
         self._aside = {source_id(one.file.key): one.file for one in prepared.aside}
+        self._moved: set[int] = set()  # said once: a file may come back meanwhile as it was
 
     def files(self) -> FilesRead:
         run = self.run
@@ -87,7 +89,8 @@ class _Read:
         written |= _buckets(found.members)
         if found.passing:
             found = replace(found, members=settled(run, self.job, found.members, found.schema))
-        return FilesRead(found, rejected, checks, written | _buckets(found.members), digests=digests)
+        written |= _buckets(found.members)
+        return FilesRead(found, rejected, checks, written, digests=digests, moved=frozenset(self._moved))
 
     def _ingested(
         self, only: Iterable[int] | None = None, reject: Mapping[int, int] | None = None
@@ -100,7 +103,7 @@ class _Read:
             started.append(run.spark())
             return started[0]
 
-        cores = 1
+        cores = 0
         if not in_process:
             spark = session()  # first: it says what is missing
             from lading.spark.tasks import cores as cores_of
@@ -110,27 +113,33 @@ class _Read:
         ingest = ingest_of(run, self.prepared, job, cores, only=wanted, reject=reject)
         tick = partial(_tick, run)
         found = execute(job, ingest, session, in_process=in_process, tick=tick)
-        _refuse_elsewhere(job, found.members)
+        kept = (piece.path for pieces in found.aside.values() for piece in pieces)
+        _refuse_elsewhere(job, [*(member.path for member in found.members), *kept])
         return found
 
     def _without_refused(self, found: Ingested) -> tuple[Ingested, tuple[Aside, ...]]:
         """Files that can't be read as they are fail the run, or under `on_bad: quarantine` are set aside:
         then whatever was read of them before that showed leaves again."""
-        refused = {
-            one: file
-            for one, file in found.files.items()
-            if file.refused is not None and self.run.unmoved(self._file(one))  # else its old rows stay
-        }
         whole = list(self.prepared.aside)
-        for source in sorted(refused, key=self._key):
-            error = self._error(source, refused[source])
-            if not self.job.quarantine or refused[source].sha256 is None:
-                raise error
-            whole.append(Aside.because(self._file(source), error.message))
-        if refused:
-            gone = frozenset(refused)
-            found = replace(found.without(gone), members=self._rewritten(found.members, gone))
+        out: set[int] = set()
+        while refused := self._refused(found):
+            for source in sorted(refused, key=self._key):
+                error = self._error(source, found.files[source])
+                if not self.job.quarantine or found.files[source].sha256 is None:
+                    raise error
+                whole.append(Aside.because(self._file(source), error.message))
+            out |= refused
+            if self.job.per == "table":  # its rows can't be told from those of others any more
+                found = self._ingested(self.by_id.keys() - out)
+            else:
+                found = replace(found.without(refused), members=self._rewritten(found.members, refused))
         return found, tuple(whole)
+
+    def _refused(self, found: Ingested) -> frozenset[int]:
+        """The sources that were refused, but for those that moved meanwhile."""
+        refused = {one for one, file in found.files.items() if file.refused is not None}
+        self._moved |= {one for one in refused if not self.run.unmoved(self._file(one))}
+        return frozenset(refused - self._moved)
 
     def _error(self, source: int, file: FileRead) -> LadingError:
         assert file.refused is not None
@@ -145,7 +154,10 @@ class _Read:
             )
         kind = getattr(errors, file.refused.kind, SourceError)
         error: LadingError = kind(
-            file.refused.message, hint=file.refused.hint or "", table=self.run.name, file=found.key
+            file.refused.message or f"{found.key} changed while it was being read",
+            hint=file.refused.hint or "",
+            table=self.run.name,
+            file=found.key,
         )
         return error
 
@@ -182,9 +194,12 @@ class _Read:
         """Files that broke a threshold, read again without the rows that failed."""
         gone = frozenset(exceeded)
         again = self._ingested(exceeded, exceeded)
+        for source in sorted(self._refused(again), key=self._key):
+            raise self._error(source, again.files[source])  # it could be read a moment ago
         return replace(
             found,
             members=(*self._rewritten(found.members, gone), *again.members),
+            passing=found.passing or again.passing,
             aside={one: pieces for one, pieces in found.aside.items() if one not in gone} | again.aside,
         )
 
@@ -258,15 +273,15 @@ class _Read:
         return self.by_id[source].key if source in self.by_id else "an unknown file"
 
 
-def _refuse_elsewhere(job: IngestJob, members: Iterable[Member]) -> None:
+def _refuse_elsewhere(job: IngestJob, paths: Iterable[str]) -> None:
     """Parts that a machine wrote to a folder of its own must not be committed: nobody could read them."""
     folder = storage_of(job.table_dir).folder
     if folder is None:
         return
-    for member in members:
-        if not os.path.exists(os.path.join(folder, member.path)):
+    for path in paths:
+        if not os.path.exists(os.path.join(folder, path)):
             raise PipelineError(
-                f"{member.path} was written to {folder}, but is not on this machine",
+                f"{path} was written to {folder}, but is not on this machine",
                 hint="on a cluster, `warehouse` must be the same path on every machine, or a bucket; "
                 "nothing was committed",
                 table=job.table,

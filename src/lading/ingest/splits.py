@@ -49,8 +49,11 @@ class ReadTask:
 
 
 def make_tasks(files: Sequence[FilePiece], spec: ReadSpec, cores: int) -> list[ReadTask]:
-    """Whole files, in their order, as tasks for so many cores."""
-    total = sum(one.file.size for one in files)
+    """Whole files, in their order, as tasks for so many cores; without any, one task reads them all: rows
+    need no fold then."""
+    if not cores:
+        return [ReadTask(0, tuple(files))] if files else []
+    total = sum(one.bytes for one in files)
     share = max(SHARE[0], min(SHARE[1], total // max(1, cores * _ROUNDS)))
     packs = list(_packed(_pieces(files, spec, share), share))
     return [ReadTask(number, tuple(pack)) for number, pack in enumerate(packs)]

@@ -23,7 +23,7 @@ from lading.formats.reader import Bad, ReadSpec, Rows
 from lading.formats.registry import reader_of
 from lading.formats.source_file import Gone
 from lading.formats.values import Texts
-from lading.ingest.judge import AsideOf, AsideRows, FailingRow, Judge, Places, as_text
+from lading.ingest.judge import AsideOf, AsideRows, FailingRow, Judge, Places, as_text, shortened
 from lading.ingest.splits import FilePiece, ReadTask
 from lading.layout.table import SOURCE
 from lading.model import BadRow, Check, CheckTally, Column, Member
@@ -266,7 +266,7 @@ class _Reading:
         if rows.bad:
             bad = [(read.start, _row(one, read)) for one in rows.bad]
             if not read.bad:
-                self.first.append(bad[0])
+                self.first += shortened(bad[:1])
             read.bad += len(bad)
             if self.aside is not None:
                 self.aside.add(bad)

@@ -176,7 +176,7 @@ def _read_again(seen: TableRun, sample: list[FoundFile], aside: Path, session: S
     """Tasks of this process: no Spark is started where no transform needs one."""
     prepared = prepare(seen, sample)
     job = ingest_job(seen, prepared, Place(str(aside)))
-    ingest = ingest_of(seen, prepared, job, 1, keep_aside=False)
+    ingest = ingest_of(seen, prepared, job, 0, keep_aside=False)
     return execute(job, ingest, session, in_process=True, bring=True)
 
 
