@@ -6,6 +6,7 @@ from bench.case import Job
 from bench.jobs import (
     change,
     commit,
+    driver,
     get,
     ingest,
     key_to_file,
@@ -16,12 +17,13 @@ from bench.jobs import (
     publish,
     record,
     shard_build,
+    spread,
 )
 
 JOBS: dict[str, Job] = {
     job.name: job
     for job in (
         plan.JOB, key_to_file.JOB, commit.JOB, lookup.JOB, get.GET, get.MULTI_GET, shard_build.JOB,
-        noop.JOB, record.JOB, ingest.JOB, change.JOB, publish.JOB, memory.JOB,
+        noop.JOB, record.JOB, ingest.JOB, driver.JOB, spread.JOB, change.JOB, publish.JOB, memory.JOB,
     )
 }  # fmt: skip

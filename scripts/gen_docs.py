@@ -70,7 +70,8 @@ def _usage(parameter: Any) -> str:
     if isinstance(_info(parameter), OptionInfo):
         return f"[{_spelled(parameter)}]"
     optional = type(None) in typing.get_args(_kind(parameter))
-    many = any(typing.get_origin(one) is list for one in typing.get_args(_kind(parameter)))
+    kind = _kind(parameter)
+    many = any(typing.get_origin(one) is list for one in (kind, *typing.get_args(kind)))
     word = _info(parameter).metavar + ("…" if many else "")
     return f"[{word}]" if optional else word
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from bench import projects
-from bench.bars import Figures, Verdict
+from bench.bars import better_than
 from bench.case import Case, Job, Kit, label
 from bench.fixtures import kept
 from bench.harness import Contender, Turn
@@ -45,14 +45,8 @@ def _case(kit: Kit, size: int) -> Case:
         Contender(NATIVE, "peer", lambda: _native(kit, files, size, spread=False)),
         Contender("repartition, partitionBy", "peer", lambda: _native(kit, files, size, spread=True), 120),
     ]
-    return Case(name, size, "s", "lower", kit.contest(contenders, what=name, limit=600), [_no_slower])
-
-
-def _no_slower(figures: Figures) -> Verdict:
-    better = figures.times_better(NATIVE)
-    if not better:
-        return Verdict("≤ 1.0x native", "not measured", False)
-    return Verdict("≤ 1.0x native", f"{1 / better:.3g}x", better >= 1)
+    measured = kit.contest(contenders, what=name, limit=600)
+    return Case(name, size, "s", "lower", measured, [better_than(NATIVE, 5)])
 
 
 def make_csv(at: Path, size: int, files: int) -> None:

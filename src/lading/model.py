@@ -29,7 +29,11 @@ Verdict = Literal["new", "changed", "touched", "unchanged", "vanished", "failed"
 Severity = Literal["error", "warn"]
 StartSpark = Callable[[], Any]  # starts Spark, or gives the session that is there
 OnBad = Literal["fail", "quarantine"]
-Format = Literal["csv", "tsv", "json", "parquet", "fixed_width"]
+Format = Literal["csv", "tsv", "json", "parquet", "orc", "avro", "excel", "fixed_width"]
+TYPED = frozenset({"parquet", "orc", "avro"})  # formats whose files say what types their columns have
+BINARY = TYPED | {
+    "excel"
+}  # formats that are no text: they have no encoding, and are never compressed by suffix
 Drift = Literal["strict", "evolve", "ignore_new"]
 DELIMITERS = {"csv": ",", "tsv": "\t"}  # of the formats that are delimited text, unless `delimiter` is given
 
@@ -171,8 +175,6 @@ class Digest:
 
     sha256: str
     size: int
-    bad_utf8_line: int | None = None  # 1-based line of the first undecodable byte, None when clean
-    unreadable: str | None = None  # why what the bytes stand for can't be read to its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,21 +245,6 @@ class CheckResult:
 
 
 @dataclass(frozen=True, slots=True)
-class StagedGroup:
-    """Files that Spark may read in one go: one folder, one header, one format.
-
-    `folder` holds one link a file, `s<source id><suffix>`, below `column=value` folders when the
-    table takes columns from file names, so that no name of the user's ever reaches Spark.
-    """
-
-    folder: str  # absolute
-    header: tuple[str, ...] | None  # the columns in file order (delimited text); None otherwise
-    sources: tuple[int, ...]
-    types: tuple[str, ...] | None = None  # of `header`, in Parquet files whose types are not the schema's
-    ignored: tuple[str, ...] = ()  # columns of these files that the table leaves out
-
-
-@dataclass(frozen=True, slots=True)
 class Field:
     """One column of a fixed-width line, counted in characters from 0."""
 
@@ -284,18 +271,15 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class IngestJob:
-    """All that Spark needs to turn staged files into parts."""
+    """What becomes of the rows that are read, on their way into parts."""
 
     table: str
     table_dir: Place  # parts go to <table_dir>/bucket=…/part-….parquet
     table_id: str
     run_id: str
     commit_id: str
-    format: Format
-    read_options: dict[str, Any]
     columns: tuple[Column, ...]  # the pinned schema, columns from file names included
-    name_columns: tuple[str, ...]
-    groups: tuple[StagedGroup, ...]
+    sources: frozenset[int]  # of the files that are read
     input_bytes: int
     order_by: str | None = None
     bucket_size: int | str | None = None  # 100, "12h", "30d"; settled against the order column's type
@@ -304,26 +288,23 @@ class IngestJob:
     spark: dict[str, str] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
     quarantine: bool = False  # bad rows are left out, to be set aside, instead of failing the run
-    reject: dict[int, int] = field(default_factory=dict)  # row checks (as bits) that single sources broke
+    project: str | None = None  # the folder that a transform may import its own modules from
 
     @property
     def row_checks(self) -> tuple[Check, ...]:
         return tuple(check for check in self.checks if check.on_rows)
 
-    layout: Layout | None = None  # of fixed-width lines
-    ignore_new: bool = False  # JSON keys that the schema lacks are left out instead of being an error
-    project: str | None = None  # the folder that a transform may import its own modules from
-
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row that does not fit, as Spark met it; the line number comes from a second read."""
+    """A row that does not fit."""
 
     source: int
-    text: str  # the raw record
+    record: int | None  # from 1 in its file; None for a row that a transform made
+    line: int | None
     column: str | None
     reason: str
-    hint: str = ""  # what to do about it
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,19 +314,6 @@ class CheckTally:
     rows: dict[int, int] = field(default_factory=dict)  # that came to the checks
     failed: dict[str, dict[int, int]] = field(default_factory=dict)
     sample: dict[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)  # (source, the row)
-
-
-@dataclass(frozen=True, slots=True)
-class Ingested:
-    """What an ingest wrote: parts that nobody sees until they are committed."""
-
-    members: tuple[Member, ...]
-    schema: bytes  # Arrow IPC schema of the parts, `_source` included
-    bad_rows: int
-    bad: tuple[BadRow, ...]  # a sample of those that can't be set aside
-    tally: CheckTally = field(default_factory=CheckTally)
-    bad_sources: frozenset[int] = frozenset()  # the files of `bad_rows`
-    ignored_rows: int = 0  # JSON objects with keys that the schema lacks, left out by `ignore_new`
 
 
 @dataclass(frozen=True, slots=True)

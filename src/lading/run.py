@@ -21,13 +21,13 @@ from lading.ingest.commit import commit_notes, commit_rows
 from lading.ingest.foresee import foreseen
 from lading.ingest.look import look
 from lading.ingest.plan import TablePlan, guard_vanished
-from lading.ingest.prepare import drift_notes, prepare, staging
+from lading.ingest.prepare import drift_notes, prepare
 from lading.ingest.quarantine import refuse_too_many
 from lading.ingest.read import FilesRead, read_files
 from lading.ingest.record import record_sources, write_table_manifest
 from lading.ingest.release import Released, finish, release, release_of_nothing
 from lading.ingest.schema import extend_evidence
-from lading.ingest.table_run import TableRun, new_run_id
+from lading.ingest.table_run import TableRun, at_work, new_run_id
 from lading.log.table import Table
 from lading.model import CheckResult, Commit, FoundFile
 from lading.serve.shard import output_of, refuse_unservable
@@ -213,7 +213,7 @@ def _change_rows(run: TableRun) -> _Done:
 
 def _read_and_commit(run: TableRun) -> tuple[Commit, FilesRead, tuple[FoundFile, ...]]:
     try:
-        with staging(run):
+        with at_work(run):
             run.watch.phase(run.name, "prepare")
             prepared = prepare(run, run.plan.read)
             refuse_unservable(run.cfg, prepared.columns)

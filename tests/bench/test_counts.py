@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from support.workshop import Workshop
 
 import lading
 from bench import fixtures, projects, served, sourced, spark_work
@@ -26,13 +27,13 @@ from bench.jobs.change import RawFiles
 from bench.jobs.ingest import COLUMNS, table_lines
 from bench.jobs.publish import payload_of
 from bench.served import SHARDS, STRIDE
+from lading.ingest import prepare
+from lading.ingest.execute import execute
 from lading.ingest.look import look
 from lading.ingest.record import record_sources
+from lading.ingest.splits import make_tasks
 from lading.log.table import Table
-from lading.model import Column, IngestJob, StagedGroup
-from lading.parts.cut import Limits
-from lading.parts.footer import Origin
-from lading.parts.task import TaskSpec, write_parts
+from lading.model import Check
 from lading.run import run
 from lading.serve.build.place import ShardPlace
 from lading.serve.build.rows import PartRows
@@ -42,8 +43,6 @@ from lading.serve.routing import Router
 from lading.serve.spec import ServeSpec
 from lading.snapshots.manifest import BuildMeta, Sharding, ShardMeta, build_snapshot
 from lading.snapshots.stores.files import LocalStore
-from lading.spark.read.frame import read
-from lading.spark.tally import CheckSpec, write_checked
 from lading.watch import Watch
 
 
@@ -272,10 +271,18 @@ def _build(job: ShardJob) -> None:
 
 
 @pytest.mark.parametrize("spread", [False, True])
-def test_for_a_changed_file_spark_reads_and_moves_what_is_its_own_only(
-    tmp_path: Path, spark: SparkSession, spread: bool
+def test_for_a_changed_file_tasks_read_what_is_its_own_only(
+    tmp_path: Path, spark: SparkSession, spread: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    raw = RawFiles(tmp_path / "raw", files=20, rows=15_000, spread=spread)  # enough to be moved between tasks
+    read: list[int] = []
+
+    def noting(files: Any, *rest: Any) -> Any:
+        tasks = make_tasks(files, *rest)
+        read.append(sum(piece.bytes for task in tasks for piece in task.pieces))
+        return tasks
+
+    monkeypatch.setattr(prepare, "make_tasks", noting)
+    raw = RawFiles(tmp_path / "raw", files=20, rows=1_500, spread=spread)
     for number in range(raw.files):
         raw.write(number)
     config = projects.make(tmp_path / "project", COLUMNS, table_lines(raw.files * raw.rows), raw.folder)
@@ -287,63 +294,20 @@ def test_for_a_changed_file_spark_reads_and_moves_what_is_its_own_only(
     report = projects.run_once(config)
     change = spark_work.since(before)
     assert report.tables[0].verdicts["changed"] == 1 and report.tables[0].rows == raw.files * raw.rows
-    assert full.input_bytes > 0 and full.shuffle_bytes > full.input_bytes / 10
-    assert change.input_bytes <= 2 * full.input_bytes / raw.files
-    assert change.shuffle_bytes <= 2 * full.shuffle_bytes / raw.files
+    assert len(read) == 2 and 0 < read[1] <= 2 * read[0] / raw.files
+    assert full.shuffle_bytes == change.shuffle_bytes == 0, "rows never enter the JVM"
     assert change.tasks <= full.tasks
 
 
-@pytest.mark.parametrize("check", [0, 1])
-def test_a_task_calls_no_python_for_a_row(tmp_path: Path, check: int) -> None:
+@pytest.mark.parametrize("checks", [(), (Check("not_null", "named", "k", 1, columns=("name",)),)])
+def test_a_task_calls_no_python_for_a_row(tmp_path: Path, checks: tuple[Check, ...]) -> None:
     calls = []
-    for rows in (200, 2_000, 20_000):  # a batch; the first has imports in it
+    for rows in (200, 2_000, 20_000):  # the first has imports in it
+        shop = Workshop(tmp_path / str(rows))
         draw = np.random.default_rng(5)
-        count = 4 * rows
-        table = pa.table(
-            {
-                "id": draw.permutation(count) // 2 * 2,  # pairs, so that ties are settled too
-                "name": pa.array([f"name-{number % 97}" for number in range(count)]),
-                "_source": np.repeat(np.arange(4), rows),
-                "failed": np.arange(count) % 2,
-            }
-        )
-        schema = table.schema.remove(3)
-        spec = TaskSpec(
-            table_dir=str(tmp_path / str(rows)),
-            origin=Origin("table", "run", "commit", "id"),
-            schema=schema.serialize().to_pybytes(),
-            tie=False,
-            bucket_size=count // 2,
-            memory=1 << 30,
-            limits=Limits(),
-        )
-        if check:
-            batches = iter(table.to_batches(rows))
-            work = lambda b=batches, s=spec: list(write_checked(b, s, CheckSpec(("odd",), 1)))  # noqa: E731
-        else:
-            batches = iter(table.drop_columns(["failed"]).to_batches(rows))
-            work = lambda b=batches, s=spec: list(write_parts(b, s))  # noqa: E731
-        calls.append(python_calls(work))
-        assert len(list(tmp_path.joinpath(str(rows)).rglob("part-*"))) == 2
+        ids = (draw.permutation(rows) // 2 * 2).tolist()  # pairs, so that ties are settled too
+        files = shop.csv("id,name,ms\n" + "".join(f"{one},name-{one % 97},{one}.5\n" for one in ids))
+        job = shop.job(files, "id bigint; name string; ms double", order_by="id", checks=checks)
+        plan = shop.plan(job, files)
+        calls.append(python_calls(lambda j=job, p=plan: execute(j, p, lambda: None, in_process=True)))
     assert calls[2] <= calls[1] + 20
-
-
-def test_planning_a_column_more_takes_few_calls(tmp_path: Path, spark: SparkSession) -> None:
-    calls = []
-    for count in (20, 20, 220):  # the first has imports in it
-        names = tuple(f"c{number}" for number in range(count))
-        job = IngestJob(
-            table="t",
-            table_dir=str(tmp_path / "t"),
-            table_id="table",
-            run_id="run",
-            commit_id="commit",
-            format="csv",
-            read_options={},
-            columns=tuple(Column(name, "double") for name in names),
-            name_columns=(),
-            groups=(StagedGroup(str(tmp_path), names, (1,)),),
-            input_bytes=1,
-        )
-        calls.append(python_calls(read, spark, job))
-    assert calls[2] - calls[1] <= 250 * 200  # Spark's own, to hand a text over and to learn a type

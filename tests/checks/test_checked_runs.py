@@ -68,7 +68,7 @@ def test_a_check_behind_a_transform_sees_what_the_transform_gives(spark, tmp_pat
     ships.put("a.csv", "1,9,oslo", "2,1,oslo")
     message = str(ships.run().error)
     assert (
-        'a.csv: fails the check \'sql heavy\': \'{"id":2,"tonnes":1.0,"port":"oslo","heavy":false}\''
+        'a.csv: fails the check \'sql heavy\': \'{"id": 2, "tonnes": 1.0, "port": "oslo", "heavy": false}\''
         in message
     )
 

@@ -285,16 +285,16 @@ def test_a_file_that_moves_while_it_is_read_keeps_its_old_rows(cli, project, mon
     moving = project / "data/voyages/oslo_20240101.csv"
     put(moving, "ship,departed_at,cargo\nDora,2024-01-03 08:00:00,1\n", age=50)
     put(project / "data/voyages/bergen_20240105.csv", "ship,departed_at,cargo\nEva,2024-01-05 10:00:00,3\n")
-    import lading.spark.ingest as pipeline
+    import lading.ingest.read as reading
 
-    real = pipeline.ingest
+    real = reading.execute
 
-    def slow(*args):
-        done = real(*args)
+    def slow(*args, **named):
+        done = real(*args, **named)
         put(moving, "ship,departed_at,cargo\nDora,2024-01-03 08:00:00,1\nGro,2024-01-04 08:00:00,1\n", age=40)
         return done
 
-    monkeypatch.setattr(pipeline, "ingest", slow)
+    monkeypatch.setattr(reading, "execute", slow)
     answer = cli("run", "voyages", "--json")
     assert answer.code == 1 and "oslo_20240101.csv" in answer.json["error"]["message"]
     assert sorted(row["ship"] for row in rows(cli, "voyages")) == ["Anna", "Bert", "Cleo", "Eva"]

@@ -16,6 +16,7 @@ from lading.errors import PipelineError
 
 COMMANDS = (
     "init",
+    "add",
     "discover-schema",
     "plan",
     "run",

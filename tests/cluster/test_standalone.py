@@ -31,8 +31,6 @@ spark:
   conf:
     spark.driver.host: 127.0.0.1
     spark.executor.memory: 512m
-    spark.executorEnv.PYTHONPATH: {hooks}
-    spark.sql.files.maxPartitionBytes: "65536"
     spark.speculation: "true"
     spark.speculation.interval: 200ms
     spark.speculation.quantile: "0.25"
@@ -42,8 +40,8 @@ spark:
 # hesitate. Killed there, it leaves files behind that nobody will ever list.
 HOOKS = """\
 import os, tempfile, time
+import lading.ingest.task as parts
 import lading.serve.build.task as shards
-import lading.parts.task as task
 
 
 def hesitating(work, stage):
@@ -54,29 +52,32 @@ def hesitating(work, stage):
         with os.fdopen(tempfile.mkstemp(dir=marks)[0], "w") as mark:
             mark.write(os.getcwd())
         time.sleep(15 if first else 0)
-        yield from answers
+        return answers
 
     return done
 
 
-task.write_parts = hesitating(task.write_parts, "parts")
+parts.written = hesitating(parts.written, "parts")
 shards.build_shards = hesitating(shards.build_shards, "shards")
 """
 # Tasks are cut for gigabytes; these few rows are to be several tasks too.
 DRIVER = """\
 import sys
-import lading.spark.ingest as ingest
+import lading.ingest.splits as splits
 import lading.serve.shard as shard
 from lading.cli.main import invoke
 
-ingest._NO_SHUFFLE, ingest._PER_TASK, shard._PER_TASK = 0, 2048, 2048
+splits.SHARE, shard._PER_TASK = (1024, 1024), 2048
 sys.exit(invoke(sys.argv[1:]))
 """
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    cluster = Cluster(tmp_path / "cluster", workers=3)
+def cluster(tmp_path: Path, marks: Path) -> Iterator[Cluster]:
+    hooks = tmp_path / "hooks"
+    hooks.mkdir()
+    (hooks / "sitecustomize.py").write_text(HOOKS.format(marks=str(marks)))
+    cluster = Cluster(tmp_path / "cluster", workers=3, hooks=hooks)
     yield cluster
     cluster.close()
 
@@ -89,11 +90,8 @@ def marks(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def project(tmp_path: Path, marks: Path) -> ServedProject:
-    hooks = tmp_path / "hooks"
-    hooks.mkdir()
-    (hooks / "sitecustomize.py").write_text(HOOKS.format(marks=str(marks)))
-    project = ServedProject(tmp_path / "project", head=HEAD.format(hooks=hooks))
+def project(tmp_path: Path) -> ServedProject:
+    project = ServedProject(tmp_path / "project", head=HEAD)
     config = project.folder / "lading.yaml"
     text = config.read_text().replace("    order_by: day\n", "    order_by: day\n    bucket_size: 4d\n")
     config.write_text(text)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,6 +34,44 @@ def test_skipping_nothing_is_no_other_recipe(tmp_path: Path) -> None:
     assert _table(tmp_path, "format: csv", "read_options: {skip: 0}").read_options == {}
 
 
+def test_null_texts_and_patterns_may_be_several(tmp_path: Path) -> None:
+    options = {"null": ["NA", ""], "date_format": ["dd.MM.yyyy", "yyyy-MM-dd"], "timestamp_format": "yyyy"}
+    table = _table(tmp_path, "format: csv", f"read_options: {json.dumps(options)}")
+    assert table.read_options == options
+    assert _table(tmp_path, "format: csv", "read_options: {null: [NA]}").read_options == {"null": "NA"}
+
+
+def test_choices_are_options_and_their_defaults_no_other_recipe(tmp_path: Path) -> None:
+    chosen = {"decimal": ",", "unnamed": "name", "duplicates": "rename", "ragged": "pad"}
+    table = _table(tmp_path, "format: tsv", f"read_options: {json.dumps(chosen)}")
+    assert table.read_options == chosen
+    default = '{decimal: ".", unnamed: fail, duplicates: fail, ragged: fail}'
+    assert _table(tmp_path, "format: csv", f"read_options: {default}").read_options == {}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "says"),
+    [
+        ("dd.MM.YYYY", "'YYYY' is none of the letters that lading reads"),
+        ("yyyy-MM-dd HH:mm z", "'z' is the name of a time zone"),
+        ("dd.MM", "has no year"),
+        ("yyyy-MM-dd hh:mm", "h and a (AM or PM) only make sense together"),
+        ("yyyyMdd", "it isn't clear where 'M' ends; write 'MM'"),
+        ("yyyy-MM-dd[ HH:mm", "a '[' or ']' has no partner"),
+        ("yyyy#MM", "'#' has no meaning in a pattern"),
+        ("yyyyy", "'yyyyy' is none of the letters"),
+    ],
+)
+def test_a_pattern_that_can_not_be_read_is_refused_with_the_letter(
+    tmp_path: Path, pattern: str, says: str
+) -> None:
+    for value in (json.dumps(pattern), json.dumps(["yyyy", pattern])):
+        with pytest.raises(ConfigError) as caught:
+            _table(tmp_path, "format: csv", f"read_options: {{date_format: {value}}}")
+        assert f"date_format: {pattern!r}" in caught.value.message.replace("date_format.2", "date_format")
+        assert says in caught.value.message
+
+
 @pytest.mark.parametrize("drift", ["strict", "evolve", "ignore_new"])
 def test_drift_is_one_of_three(tmp_path: Path, drift: str) -> None:
     assert _table(tmp_path, "format: json", f"drift: {drift}").drift == drift
@@ -49,6 +89,11 @@ def test_drift_is_one_of_three(tmp_path: Path, drift: str) -> None:
         (["format: csv", "read_options: {skip: true}"], "skip: must be a number of lines"),
         (["format: json", "read_options: {skip: 1}"], "skip: unknown key"),
         (["format: fixed_width", "spec: x.yaml", "read_options: {quote: x}"], "quote: unknown key"),
+        (["format: csv", "read_options: {decimal: x}"], "decimal: 'x' is unknown; valid: ., ,"),
+        (["format: csv", "read_options: {null: []}"], "null: is an empty list"),
+        (["format: csv", "read_options: {null: [NA, 5]}"], "null.2: must be text"),
+        (["format: csv", 'read_options: {delimiter: "\\n"}'], "delimiter: can't be a line break"),
+        (["format: json", "read_options: {ragged: pad}"], "ragged: unknown key"),
         (["format: csv", "drift: evolving"], "did you mean 'evolve'"),
         (
             ["format: fixed_width", "spec: x.yaml", "drift: evolve"],
@@ -71,3 +116,46 @@ def test_a_group_called_as_spark_calls_a_line_is_refused_before_anything_runs(
     ):
         _table(tmp_path, format, r"columns_from_name: (?P<Value>\w+)\.json")
     assert _table(tmp_path, "format: csv", r"columns_from_name: (?P<value>\w+)\.csv").columns_from_name
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ("{}", {}),
+        ("{sheet: 2}", {"sheet": 2}),
+        ("{sheet: Ships}", {"sheet": "Ships"}),
+        ("{header: 3, range: 'B:F'}", {"header": 3, "range": "B:F"}),
+        ("{header: false, skip: 2}", {"header": False, "skip": 2}),
+        ("{header: true, unnamed: fail, duplicates: fail}", {}),
+        ("{unnamed: name, duplicates: rename, trim: true, 'null': '-'}", None),
+        ("{range: B3:F200}", {"range": "B3:F200"}),
+    ],
+)
+def test_a_workbook_has_options_of_its_own(
+    tmp_path: Path, options: str, found: dict[str, Any] | None
+) -> None:
+    text = f"tables:\n  t:\n    path: '*.xlsx'\n    format: excel\n    read_options: {options}\n"
+    (tmp_path / "lading.yaml").write_text(text)
+    everything = {"unnamed": "name", "duplicates": "rename", "trim": True, "null": "-"}
+    assert load(tmp_path).tables["t"].read_options == (everything if found is None else found)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("{sheet: 0}", "must be a name, or a number from 1"),
+        ("{sheet: true}", "must be text"),
+        ("{header: 0}", "must be the number of the row"),
+        ("{header: first}", "must be the number of the row"),
+        ("{range: B3}", "such as B3:F200"),
+        ("{range: 'F1:B2'}", "ends before it begins"),
+        ("{range: 'B9:F2'}", "ends before it begins"),
+        ("{unnamed: maybe}", "'maybe' is unknown"),
+        ("{delimiter: ;}", "unknown key"),
+    ],
+)
+def test_options_that_a_workbook_can_not_have_are_refused(tmp_path: Path, options: str, says: str) -> None:
+    text = f"tables:\n  t:\n    path: '*.xlsx'\n    format: excel\n    read_options: {options}\n"
+    (tmp_path / "lading.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=says):
+        load(tmp_path)

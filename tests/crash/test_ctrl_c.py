@@ -62,7 +62,7 @@ def test_ctrl_c_in_the_middle_of_a_spark_job_is_one_sentence(tmp_path, end):
         "error: interrupted",
         "hint: nothing is lost; the next `lading run` picks up where this one stopped",
     ]
-    assert not list((project.folder / ".lading_cache").glob("staging/*"))
+    assert not list((project.folder / ".lading_cache").glob("at_work/*"))
     assert not (project.table / "_CURRENT").exists()
 
 

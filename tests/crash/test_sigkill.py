@@ -59,4 +59,6 @@ def test_a_run_killed_at_a_phase_boundary_is_completed_by_the_next_one(changed, 
     assert project.seen() == (project.truth() if published else before)
     project.run()
     assert project.seen() == project.truth()
-    assert not list((project.folder / ".lading_cache").glob("staging/*")), "staging is left behind"
+    assert not list((project.folder / ".lading_cache").glob("at_work/*")), (
+        "the lock of a killed run is left behind"
+    )

@@ -371,7 +371,7 @@ FAILS = [
     Case(
         "json_array_nul",
         {"a.json": b'[{"a": "x"},\n{"a": "\x00"}]\n'},
-        "a.json:1: is not one JSON object: Invalid control character at: line 2",
+        "a.json:2: is not one JSON object: Invalid control character at: line 1 column 8",
         "json",
         options={"multiline": True},
         schema="a string",

@@ -9,9 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from lading.errors import SchemaDrift, SourceError
-from lading.formats.heads import delimited_header, parquet_columns
+from lading.formats.csv.head import top_of
+from lading.formats.drift import check_columns
+from lading.formats.reader import ReadSpec
+from lading.formats.registry import file_columns
+from lading.formats.source_file import SourceFile
 from lading.model import Column, FoundFile
-from lading.sources.drift import check_columns
 
 FOUND = FoundFile("in/a.csv", "/data/in/a.csv", 1, 1, False)
 SCHEMA = (Column("id", "bigint"), Column("name", "string"), Column("port", "string"))
@@ -20,7 +23,15 @@ SCHEMA = (Column("id", "bigint"), Column("name", "string"), Column("port", "stri
 def _header(tmp_path: Path, data: bytes, format: str = "csv", **options: Any) -> tuple[str, ...] | None:
     path = tmp_path / "a.csv"
     path.write_bytes(data)
-    return delimited_header(str(path), options, format)
+    return _header_of(path, options, format)
+
+
+def _header_of(path: Path, options: dict[str, Any], format: str = "csv") -> tuple[str, ...] | None:
+    return top_of(SourceFile(path.name, str(path), path.stat().st_size), ReadSpec(format, options, ())).names
+
+
+def parquet_columns(path: str) -> dict[str, str]:
+    return file_columns("parquet", SourceFile("a.parquet", path, Path(path).stat().st_size))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +72,7 @@ def test_tsv_is_split_at_tabs(tmp_path: Path) -> None:
 def test_a_compressed_header_is_read_through(tmp_path: Path) -> None:
     path = tmp_path / "a.csv.GZ"
     path.write_bytes(gzip.compress(b"id,name\n"))
-    assert delimited_header(str(path), {}, "csv") == ("id", "name")
+    assert _header_of(path, {}) == ("id", "name")
 
 
 @pytest.mark.parametrize(
@@ -70,7 +81,7 @@ def test_a_compressed_header_is_read_through(tmp_path: Path) -> None:
         (b"a,b,a\n", "two columns named 'a'"),
         (b"a,,b\n", "column 2 .*no name"),
         (b"a, ,b\n", "column 2 .*no name"),
-        (b"gr\xf6\xdfe,b\n", "not valid utf-8"),
+        (b"gr\xf6\xdfe,b\n", "not valid UTF-8"),
     ],
 )
 def test_a_header_that_can_not_tell_columns_apart_is_refused(tmp_path: Path, data: bytes, says: str) -> None:
@@ -80,7 +91,8 @@ def test_a_header_that_can_not_tell_columns_apart_is_refused(tmp_path: Path, dat
 
 
 def test_a_quote_left_open_in_a_header_never_swallows_the_file(tmp_path: Path) -> None:
-    assert _header(tmp_path, b'id,"name\n1,x\n2,y\n') == ("id", "name")
+    with pytest.raises(SourceError, match="a quote is opened and never closed"):
+        _header(tmp_path, b'id,"name\n1,x\n2,y\n')
 
 
 def test_parquet_columns_have_sparks_types(tmp_path: Path) -> None:
@@ -116,8 +128,8 @@ def test_a_parquet_file_that_spark_can_not_read_is_refused(tmp_path: Path) -> No
 
 
 def test_columns_may_come_in_any_order() -> None:
-    check_columns(FOUND, ("name", "id"), SCHEMA, ("port",))
-    check_columns(FOUND, {"name": "string", "id": "int"}, SCHEMA, ("port",))
+    check_columns(FOUND.key, ("name", "id"), SCHEMA, ("port",))
+    check_columns(FOUND.key, {"name": "string", "id": "int"}, SCHEMA, ("port",))
 
 
 @pytest.mark.parametrize(
@@ -135,6 +147,6 @@ def test_columns_may_come_in_any_order() -> None:
 )
 def test_drift_names_the_file_the_column_and_the_remedy(have: Any, says: str) -> None:
     with pytest.raises(SchemaDrift, match=rf"in/a\.csv: .*{says}") as caught:
-        check_columns(FOUND, have, SCHEMA, ("port",))
+        check_columns(FOUND.key, have, SCHEMA, ("port",))
     assert caught.value.hint
     assert caught.value.file == "in/a.csv"

@@ -5,15 +5,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pyarrow as pa
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lading.errors import ConfigError, SchemaDrift, SourceError
+from lading.formats.csv.rows import CsvReader
 from lading.formats.infer import columns as infer_module
-from lading.formats.infer import delimited as delimited_module
 from lading.formats.infer.columns import infer
 from lading.formats.infer.kinds import Kinds
 from lading.model import FoundFile
@@ -75,7 +77,7 @@ def test_a_type_is_given_only_where_nothing_is_lost(tmp_path: Path, values: list
 def test_one_value_at_the_far_end_of_the_last_file_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delimited_module, "_BLOCK", 1 << 10)
+    monkeypatch.setitem(CsvReader.__init__.__kwdefaults__, "block", 1 << 10)
     numbers = "id,n\n" + "".join(f"{n},{n}\n" for n in range(2_000))
     files = _files(tmp_path, numbers, "n,id\n0.5,1\n", numbers + "00123,1\n")
     assert _types(files) == {"id": "string", "n": "double"}
@@ -112,7 +114,7 @@ def test_formats_of_the_tables_own_replace_the_usual_ones(tmp_path: Path) -> Non
     assert _column(tmp_path, "1/31/2024", date_format="M/d/yyyy") == "date"
     assert _column(tmp_path, "2/30/2024", date_format="M/d/yyyy") == "string"
     assert _column(tmp_path, "2024-01-31", date_format="M/d/yyyy") == "string"
-    assert _column(tmp_path, "31 Jan 2024", date_format="dd MMM yyyy") == "string"
+    assert _column(tmp_path, "31 Jan 2024", date_format="dd MMM yyyy") == "date"
     stamp = "31.01.2024 10:05"
     assert _column(tmp_path, stamp, timestamp_format="dd.MM.yyyy HH:mm") == "timestamp_ntz"
     assert _column(tmp_path, stamp, "2024-01-31", timestamp_format="dd.MM.yyyy HH:mm") == "string"
@@ -130,7 +132,7 @@ def test_awkward_files_are_read(tmp_path: Path) -> None:
 
 
 def test_a_record_longer_than_a_block_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delimited_module, "_BLOCK", 64)
+    monkeypatch.setitem(CsvReader.__init__.__kwdefaults__, "block", 64)
     assert _types(_files(tmp_path, f"a,b\n1,{'x' * 5_000}\n2,y\n")) == {"a": "bigint", "b": "string"}
 
 
@@ -242,6 +244,15 @@ def test_lines_that_are_no_objects_say_nothing_of_the_types(tmp_path: Path) -> N
     assert _types(files, "json") == {"a": "bigint"}
     files = _files(tmp_path, '[{"a": 1}, 5]', "nonsense", suffix="json")
     assert _types(files, "json", multiline=True) == {"a": "bigint"}
+    broken = _files(tmp_path, '[{"a": 1}, {"b": tru},\n{"c": 2}, {"d": 1', suffix="json")
+    assert _types(broken, "json", multiline=True) == {"a": "bigint", "c": "bigint"}
+    with pytest.raises(SourceError, match=r"0\.json, line 2, .*the document never ends"):
+        _types(_files(tmp_path, '[\n{"d": 1', suffix="json"), "json", multiline=True)
+
+
+def test_lines_of_json_end_as_they_like(tmp_path: Path) -> None:
+    files = _files(tmp_path, '{"a": 1}\r{"b": 2}\r\n{"c": 3}', suffix="json")
+    assert list(_types(files, "json")) == ["a", "b", "c"]
 
 
 def _because(files: list[FoundFile], format: str = "csv", **options: Any) -> dict[str, str]:
@@ -297,12 +308,10 @@ def test_files_without_a_header_take_their_names_from_the_schema(tmp_path: Path)
         infer(files, fmt="csv", read_options={"header": False}, names=("a",))
 
 
-def test_bytes_of_another_encoding_are_named_with_their_line(tmp_path: Path) -> None:
-    files = _files(tmp_path, b"a,b\n1,x\n2,\x81\n", "a,b\n1,y\n")
-    with pytest.raises(SourceError, match=r"0\.csv:3: bytes that are not cp1252"):
-        _types(files, encoding="cp1252")
-    tolerant = infer(files, fmt="csv", read_options={"encoding": "cp1252"}, tolerant=True)
-    assert [c.type for c in tolerant.columns] == ["bigint", "string"]
+def test_a_row_with_bytes_of_another_encoding_says_nothing_of_the_types(tmp_path: Path) -> None:
+    files = _files(tmp_path, b"a,b\n1,x\nx,\x81\n", "a,b\n1,y\n")
+    assert _types(files, encoding="cp1252") == {"a": "bigint", "b": "string"}
+    assert infer(files, fmt="csv", read_options={"encoding": "cp1252"}).rows == 2
 
 
 def _parquet(root: Path, name: str, **columns: pa.Array) -> FoundFile:
@@ -326,3 +335,32 @@ def test_a_column_without_a_name_is_refused_with_a_sentence(tmp_path: Path) -> N
     with pytest.raises(SourceError, match="a column in the files has no real name") as caught:
         infer(files, fmt="json", read_options={})
     assert caught.value.hint
+
+
+def test_orc_and_avro_are_typed_by_their_heads(tmp_path: Path) -> None:
+    files = []
+    for name, kind in (("a.orc", pa.int32()), ("b.orc", pa.int64())):
+        orc.write_table(
+            pa.table({"x": pa.array([1], kind), "t": pa.array([0], pa.timestamp("us"))}), tmp_path / name
+        )
+        files.append(FoundFile(name, str(tmp_path / name), 1, 1, False))
+    inferred = infer(files, fmt="orc", read_options={})
+    assert {c.name: c.type for c in inferred.columns} == {"x": "bigint", "t": "timestamp_ntz"}
+    assert inferred.because["x"] == "bigint: the footer of b.orc" and inferred.rows == 2
+    field = {"name": "x", "type": ["null", {"type": "int", "logicalType": "date"}]}
+    with open(tmp_path / "a.avro", "wb") as out:
+        fastavro.writer(out, {"type": "record", "name": "r", "fields": [field]}, [{"x": None}])
+    inferred = infer(
+        [FoundFile("a.avro", str(tmp_path / "a.avro"), 1, 1, False)], fmt="avro", read_options={}
+    )
+    assert [(c.name, c.type) for c in inferred.columns] == [("x", "date")]
+    assert inferred.because["x"] == "date: the header of a.avro" and inferred.rows is None
+
+
+def test_files_that_are_not_what_they_should_be_are_passed_over_where_that_is_asked(tmp_path: Path) -> None:
+    orc.write_table(pa.table({"x": [1]}), tmp_path / "b.orc")
+    (tmp_path / "a.orc").write_bytes(b"nonsense")
+    files = [FoundFile(name, str(tmp_path / name), 1, 1, False) for name in ("a.orc", "b.orc")]
+    with pytest.raises(SourceError, match=r"a\.orc can't be read as ORC"):
+        infer(files, fmt="orc", read_options={})
+    assert infer(files, fmt="orc", read_options={}, tolerant=True).files == 1

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from lading.formats.infer.columns import infer
 from lading.formats.infer.fits import Fits
 from lading.formats.infer.kinds import Kinds, spark_type
+from lading.formats.values import Texts
 from lading.model import Column, FoundFile
 
 AWKWARD = [
@@ -42,7 +43,7 @@ def _inferred(kinds: Kinds, *values: str) -> str:
 def test_a_value_fits_an_inferred_type_exactly_if_inference_would_still_give_it(
     date: str | None, timestamp: str | None
 ) -> None:
-    kinds = Kinds(date, timestamp)
+    kinds = Kinds(Texts.of({"date_format": date, "timestamp_format": timestamp}))
     for first, second in itertools.product(FIRST, AWKWARD):
         type = _inferred(kinds, first)
         fits = Fits(kinds).all_fit(pa.array([second]), Column("v", type, inferred=True))

@@ -18,12 +18,13 @@ from support.world import SCHEMA, World
 from lading.errors import Conflict, PartError, SourceError, TransformError
 from lading.ingest.commit import commit_notes, commit_rows, noted, without_moved
 from lading.ingest.ledger import Ledger
+from lading.ingest.outcome import Ingested
 from lading.ingest.plan import Known, TablePlan, make_plan
 from lading.ingest.prepare import Prepared
 from lading.ingest.quarantine import Rejected
 from lading.ingest.read import FilesRead
 from lading.ingest.table_run import TableRun
-from lading.model import Commit, Digest, FoundFile, Ingested, Member, Source
+from lading.model import Commit, Digest, FoundFile, Member, Source
 from lading.parts.footer import Origin
 from lading.parts.write import PartWriter
 from lading.sources.fingerprint import source_id
@@ -123,12 +124,19 @@ def source(key: str, **fields: Any) -> Source:
     return msgspec.structs.replace(made, **fields)
 
 
+class Every(dict[str, Digest]):
+    """The new digest, whatever the key."""
+
+    def __missing__(self, key: str) -> Digest:
+        return NEW
+
+
 def prepared(*keys: str, recipe: str = "recipe") -> Prepared:
-    return Prepared((), (), recipe, dict.fromkeys(keys, NEW), ())
+    return Prepared((), (), recipe, {})
 
 
 def read(*members: Member, schema: bytes = ARROW, **more: Any) -> FilesRead:
-    return FilesRead(Ingested(members, schema, 0, ()), **more)
+    return FilesRead(Ingested(members, schema), digests=Every(), **more)
 
 
 def ids(*keys: str) -> set[int]:

@@ -13,8 +13,7 @@ import pytest
 from lading.parts import cut as cutting
 from lading.parts.cut import Limits
 from lading.parts.footer import Origin
-from lading.parts.sort import TIE
-from lading.parts.task import TaskSpec, decoded, write_parts
+from lading.parts.task import TaskSpec, written
 
 MB = 1 << 20
 ROWS = 3000
@@ -52,24 +51,21 @@ def table_of(kind: str) -> pa.Table:
             "n": pa.array([pick.choice([None, 1.5, 2.5]) for _ in range(ROWS)]),
             "l": nested,
             "_source": pa.array([pick.randrange(30) for _ in range(ROWS)], pa.int64()),
-            TIE: pa.array([value[0] for value in nested], pa.int64()),
         }
     )
 
 
 def write(folder, table, *, memory=512 * MB, limits=None, bucket_size=None, order_by="k"):
-    schema = table.drop_columns([TIE]).schema
+    schema = table.schema
     spec = TaskSpec(
         str(folder),
         Origin("t", "run", "c", order_by),
         schema.serialize().to_pybytes(),
-        True,
         bucket_size,
         memory,
         limits or Limits(),
     )
-    results = write_parts(iter(table.to_batches(max_chunksize=170)), spec)
-    return [decoded(value.as_py()) for batch in results for value in batch.column(0)]
+    return written(iter(table.to_batches(max_chunksize=170)), spec)
 
 
 def read(folder, members):
@@ -115,7 +111,7 @@ def test_parts_of_a_bucket_never_share_an_order_value(tmp_path, memory, monkeypa
 
 
 def test_a_part_lists_no_more_sources_than_it_may(tmp_path):
-    table = pa.table({"k": pa.array(range(100)), "_source": pa.array(range(100)), TIE: pa.array([0] * 100)})
+    table = pa.table({"k": pa.array(range(100)), "_source": pa.array(range(100))})
     members = write(tmp_path, table, limits=Limits(sources=30))
     assert [len(member.sources) for member in members] == [30, 30, 30, 10]
     assert read(tmp_path, members).column("k").to_pylist() == list(range(100))
@@ -123,9 +119,7 @@ def test_a_part_lists_no_more_sources_than_it_may(tmp_path):
 
 def test_only_a_value_that_alone_exceeds_a_limit_is_cut_through(tmp_path):
     keys = [1] * 10 + [2] * 50 + [3] * 10
-    table = pa.table(
-        {"k": pa.array(keys), "_source": pa.array(range(len(keys))), TIE: pa.array([0] * len(keys))}
-    )
+    table = pa.table({"k": pa.array(keys), "_source": pa.array(range(len(keys)))})
     members = write(tmp_path, table, limits=Limits(sources=30))
     assert [(member.key_min, member.key_max, member.rows) for member in members] == [
         (1, 1, 10),
@@ -167,9 +161,6 @@ def test_a_failing_task_leaves_no_half_part_and_no_runs(tmp_path, monkeypatch):
 
         def to_batches(self, **_):
             return broken()
-
-        def drop_columns(self, names):
-            return table_of("int").drop_columns(names)
 
     with pytest.raises(OSError, match="died"):
         write(tmp_path / "t", Broken(), memory=20_000)

@@ -239,3 +239,14 @@ def test_losers_are_only_looked_for_in_the_runs_own_folder(tmp_path: Path) -> No
     assert ShardPlace(str(tmp_path), "run-1").drop_losers(()) == 1
     assert (tmp_path / "shards/run_id=run-2/db=00000/attempt=00/shard.db").exists()
     assert not (tmp_path / "shards/run_id=run-1").exists()
+
+
+def test_a_shard_for_a_bucket_is_built_where_spark_keeps_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+    place = ShardPlace("s3://b/t", "run-1", url="s3://b/t")
+    claim = place.claim(0, 0)
+    assert tmp_path in claim.path.parents
+    place.give_up(claim)
+    assert list(tmp_path.iterdir()) == []

@@ -11,8 +11,10 @@ import pytest
 from lading.config.file import load
 from lading.errors import ConfigError, LadingError, PipelineError, StorageError, TransformError
 from lading.ingest.quarantine import list_aside
+from lading.model import IngestJob, Place
 from lading.run import run
 from lading.spark.failures import cause_of, failure_of
+from lading.spark.ingest import explained
 
 WORKER = """
   An exception was thrown from the Python worker. Please see the stack trace below.
@@ -121,7 +123,7 @@ def test_a_check_that_spark_can_not_work_out_is_a_sentence(ships, check):
 
 
 def test_a_value_too_long_for_a_pattern_is_a_sentence_and_spark_lives_on(ships):
-    pattern = "checks: [{pattern: {column: b, regex: '(x|y)*'}}]"
+    pattern = "checks: [{pattern: {column: b, regex: '(?=x)(x|y)*'}}]"
     error = ships(pattern, data="id,b\n1," + "xy" * 20_000 + "\n").error
     assert isinstance(error, PipelineError) and "a pattern repeats too often" in error.message
     assert "[ab]*" in error.hint
@@ -162,3 +164,33 @@ except LadingError as error:
 """
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300).stdout
     assert "No module named 'lading'" in said and "PYSPARK_PYTHON" in said
+
+
+@pytest.mark.parametrize(
+    ("frames", "kind", "place"),
+    [
+        (["/p/t/calls.py", "/p/t/rates.py"], TransformError, "/p/t/calls.py, line 1: "),
+        (["/p/t/rates.py"], TransformError, "/p/t/rates.py, line 1: "),
+        (["/p/shared/rates.py"], TransformError, "/p/shared/rates.py, line 1: "),
+        (["/p/.venv/lib/site-packages/rates.py"], PipelineError, "Spark could not build calls: "),
+        (["/elsewhere/rates.py"], PipelineError, "Spark could not build calls: "),
+    ],
+)
+def test_a_failure_in_a_module_of_the_project_is_the_transforms(
+    frames: list[str], kind: type[LadingError], place: str
+) -> None:
+    text = "\n".join(f'  File "{file}", line {number}, in f' for number, file in enumerate(frames, start=1))
+    job = IngestJob(
+        table="calls",
+        table_dir=Place("/w/calls"),
+        table_id="t",
+        run_id="r",
+        commit_id="c",
+        columns=(),
+        sources=frozenset(),
+        input_bytes=0,
+        transform="/p/t/calls.py:apply",
+        project="/p",
+    )
+    error = explained(Exception(WORKER.format(f"{text}\nTypeError: no rate")), job)
+    assert type(error) is kind and error.message.startswith(place)

@@ -4,67 +4,52 @@ from __future__ import annotations
 
 import pytest
 
-from lading.spark.job_settings import BATCH_BYTES, COMPILING, SHARE_BYTES, held_settings, ingest_settings
+from lading.spark.job_settings import BATCH_BYTES, COMPILING, held_settings, ingest_settings
 
 MB = 1 << 20
+OTHER = "spark.sql.files.maxPartitionBytes"
 
 
-def settings_of(shop, ext="csv", **changes):
-    job = shop.job([shop.stage({1: "k\n1\n"}, ["k"], ext=ext)], "k int", **changes)
-    return ingest_settings(job, memory=512 * MB)
+def settings_of(shop, **changes):
+    return ingest_settings(shop.job(shop.csv("k\n1\n"), "k int", **changes))
 
 
-def test_batches_of_plain_text_that_a_task_could_hold_whole_are_not_measured(shop):
+def test_batches_that_a_task_could_hold_whole_are_not_measured(shop):
     assert settings_of(shop)[BATCH_BYTES] == str(2**31 - 1)
 
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"input_bytes": 513 * MB},
-        {"ext": "csv.gz"},
-        {"format": "parquet", "ext": "parquet"},
-        {"transform": "/x.py:clean"},
-        {"spark": {BATCH_BYTES: "1m"}},
-    ],
-    ids=["more than a task holds", "packed", "Parquet", "transform", "the user's own limit"],
+    [{"input_bytes": 513 * MB}, {"transform": "/x.py:clean"}, {"spark": {BATCH_BYTES: "1m"}}],
+    ids=["more than a task holds", "transform", "the user's own limit"],
 )
 def test_batches_that_might_grow_are_measured(shop, changes):
     assert BATCH_BYTES not in settings_of(shop, **changes)
 
 
-@pytest.mark.parametrize(("given", "share"), [(1, 16), (320, 16), (64 * 20, 20), (1 << 20, 128)])
-def test_files_are_shared_out_in_many_small_pieces_that_are_not_too_small(shop, given, share):
-    assert settings_of(shop, input_bytes=given * MB)[SHARE_BYTES] == str(share * MB)
-
-
-def test_a_users_own_share_stays(shop):
-    assert SHARE_BYTES not in settings_of(shop, spark={SHARE_BYTES: "1g"})
-
-
 def test_settings_are_back_afterwards_also_when_the_job_failed(shop):
     conf = shop.spark.conf
-    before = conf.get(BATCH_BYTES, None), conf.get(SHARE_BYTES, None)
+    before = conf.get(BATCH_BYTES, None), conf.get(OTHER, None)
     with (
         pytest.raises(ZeroDivisionError),
-        held_settings(shop.spark, {BATCH_BYTES: "77", SHARE_BYTES: "78", "spark.lading.test": "1"}),
+        held_settings(shop.spark, {BATCH_BYTES: "77", OTHER: "78", "spark.lading.test": "1"}),
     ):
-        assert (conf.get(BATCH_BYTES), conf.get(SHARE_BYTES)) == ("77", "78")
+        assert (conf.get(BATCH_BYTES), conf.get(OTHER)) == ("77", "78")
         _ = 1 / 0
-    assert (conf.get(BATCH_BYTES, None), conf.get(SHARE_BYTES, None)) == before
+    assert (conf.get(BATCH_BYTES, None), conf.get(OTHER, None)) == before
     assert conf.get("spark.lading.test", None) is None
 
 
 def test_an_ingest_leaves_the_sessions_settings_as_they_were(shop):
-    before = shop.spark.conf.get(BATCH_BYTES, None), shop.spark.conf.get(SHARE_BYTES, None)
+    before = shop.spark.conf.get(BATCH_BYTES, None), shop.spark.conf.get(OTHER, None)
     shop.ingest(shop.csv("k\n1\n"), "k int")
-    assert (shop.spark.conf.get(BATCH_BYTES, None), shop.spark.conf.get(SHARE_BYTES, None)) == before
+    assert (shop.spark.conf.get(BATCH_BYTES, None), shop.spark.conf.get(OTHER, None)) == before
 
 
 def test_for_few_rows_of_many_columns_little_is_compiled(shop):
     names = [f"c{number}" for number in range(150)]
     line = ",".join(["1"] * len(names))
-    group = shop.stage({1: f"{','.join(names)}\n{line}\n{line}\n"}, names)
+    group = shop.stage({1: f"{','.join(names)}\n{line}\n{line}\n"})
     columns = "; ".join(f"{name} int" for name in names)
     compiled = shop.spark._jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME()
     before = compiled.getCount()
@@ -77,4 +62,4 @@ def test_for_few_rows_of_many_columns_little_is_compiled(shop):
 def test_much_or_narrow_input_is_compiled(shop, columns, given):
     listed = "; ".join(f"c{number} int" for number in range(columns))
     job = shop.job([], listed, input_bytes=given * MB)
-    assert COMPILING not in ingest_settings(job, memory=512 * MB)
+    assert COMPILING not in ingest_settings(job)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -38,6 +39,20 @@ def test_a_session_that_somebody_else_started_keeps_its_settings(spark, monkeypa
     ours = session.spark_session("local[1]", {}, tmp_path)
     assert ours.conf.get("spark.sql.caseSensitive") == "true"
     assert theirs.conf.get("spark.sql.caseSensitive") == "false"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "here"), [("local[*]", True), ("spark://host:7077", False), ("yarn", False), (None, False)]
+)
+def test_tasks_run_here_or_elsewhere_as_the_session_that_there_is(spark, monkeypatch, theirs, here):
+    """A session without a context is a Spark Connect client's."""
+    assert session.runs_here("spark://host:7077"), "there is a local session already"
+    monkeypatch.setattr(session, "_session", None)
+    active = SimpleNamespace(_sc=SimpleNamespace(master=theirs)) if theirs else SimpleNamespace()
+    monkeypatch.setattr(type(spark), "getActiveSession", lambda: active)
+    assert session.runs_here("local[2]") is here
+    monkeypatch.setattr(type(spark), "getActiveSession", lambda: None)
+    assert session.runs_here("local[2]") and not session.runs_here("sc://host:15002")
 
 
 def test_without_pyspark_the_extra_is_named(tmp_path):

@@ -177,7 +177,7 @@ def test_a_row_without_an_order_value_and_of_no_file_is_refused_as_of_no_file(sh
 
 
 def test_rows_may_be_repeated_moved_between_files_or_left_out(shop, rows_of):
-    groups = [shop.stage({1: "k\n1\n2\n", 2: "k\n3\n"}, ["k"])]
+    groups = [shop.stage({1: "k\n1\n2\n", 2: "k\n3\n"})]
     body = 'return df.union(df).where("k != 2").withColumn("_source", F.lit(2).cast("bigint"))'
     ingested = shop.ingest(groups, "k bigint", transform=shop.transform(body))
     assert sorted((row["k"], row["_source"]) for row in rows_of(ingested)) == [(1, 2), (1, 2), (3, 2), (3, 2)]

@@ -13,6 +13,7 @@ from support.servers import AzureServer
 
 import lading
 from lading.errors import ConfigError
+from lading.model import Place
 from lading.sources.objects import Objects
 from lading.storage.bucket import ObjectStorage
 
@@ -39,11 +40,12 @@ def test_a_collection_in_azure_is_added_to_read_merged_and_checked(
 
 
 def test_source_files_in_azure_are_found_and_known_by_etag(azure_server: AzureServer, tmp_path: Path) -> None:
-    storage = ObjectStorage(f"{azure_server.container('raw')}/{uuid.uuid4().hex}")
+    url = f"{azure_server.container('raw')}/{uuid.uuid4().hex}"
+    storage = ObjectStorage(url)
     storage.put_new("2024/a.csv", b"id\n1\n")
     storage.put_new("2024/a.txt", b"id\n1\n")
-    [found] = Objects(storage, tmp_path).discover("**/*.csv")
+    [found] = Objects(Place(url), tmp_path).discover("**/*.csv")
     assert (found.key, found.size) == ("2024/a.csv", 5)
     storage.put("2024/a.csv", b"id\n2\n")
-    [changed] = Objects(storage, tmp_path).discover("**/*.csv")
+    [changed] = Objects(Place(url), tmp_path).discover("**/*.csv")
     assert changed.hash != found.hash

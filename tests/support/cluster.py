@@ -9,21 +9,36 @@ import signal
 import socket
 import subprocess
 import sys
+import sysconfig
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyspark
+from support.apart import apart
 
+import lading
 from lading.spark.java import java_home
 
 HOME = Path(pyspark.__file__).parent
+_PACKAGE = Path(lading.__file__).resolve().parents[1]
 _PATIENCE = 60.0  # seconds for a daemon to come up
 
 
 class Daemon:
     """One JVM of the cluster, with a log."""
 
-    def __init__(self, folder: Path, name: str, host: str, *arguments: str, memory: str = "256m") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        host: str,
+        *arguments: str,
+        memory: str = "256m",
+        before: Sequence[str] = (),
+        more: dict[str, str] | None = None,
+    ) -> None:
+        """`before` is what the command is put behind, `more` belongs to its environment."""
         self.log = folder / f"{name}.log"
         environment = {
             **os.environ,
@@ -33,9 +48,10 @@ class Daemon:
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_DAEMON_MEMORY": memory,
             "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            **(more or {}),
         }
         environment.pop("LADING_SPARK_LOG", None)
-        command = [str(HOME / "bin" / "spark-class"), *arguments]
+        command = [*before, str(HOME / "bin" / "spark-class"), *arguments]
         with open(self.log, "wb") as out:
             self.process = subprocess.Popen(
                 command, stdout=out, stderr=out, env=environment, cwd=folder, start_new_session=True
@@ -59,10 +75,16 @@ class Daemon:
 
 
 class Cluster:
-    """`url` is its master; `workers` are there to be killed."""
+    """`url` is its master; `workers` are there to be killed.
 
-    def __init__(self, folder: Path, workers: int = 2) -> None:
+    `hidden` are folders that no worker sees: each is alone with the installation, `hooks` (a folder for
+    PYTHONPATH) and what it writes itself."""
+
+    def __init__(
+        self, folder: Path, workers: int = 2, *, hidden: Sequence[Path] = (), hooks: Path | None = None
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        self._folder, self._hidden, self._hooks = folder, hidden, hooks
         self.workers: list[Daemon] = []
         self.master = Daemon(
             folder, "master", "127.0.0.1", "org.apache.spark.deploy.master.Master",
@@ -78,17 +100,46 @@ class Cluster:
             self.close()
             raise
 
+    def seen_by(self, worker: Daemon, path: Path) -> Path:
+        """What a worker that is alive finds at `path`."""
+        return Path("/proc", str(worker.process.pid), "root", *path.resolve().parts[1:])
+
+    def logs(self) -> Iterator[str]:
+        """What master, workers and the executors of those that are alive have written so far."""
+        for daemon in (self.master, *self.workers):
+            yield daemon.log.read_text(errors="replace")
+        for number, worker in enumerate(self.workers):
+            if worker.process.poll() is None:
+                for file in self.seen_by(worker, self._work(number)).rglob("std*"):
+                    yield file.read_text(errors="replace")
+
+    def _work(self, number: int) -> Path:
+        return self._folder / f"work{number}"
+
     def _worker(self, folder: Path, number: int) -> Daemon:
         host = f"127.0.0.{number + 2}"  # Spark never speculates on the host where a task runs already
         options = ("--host", host, "--webui-port", "0", "-c", "1", "-m", "1g")
-        work = ("-d", str(folder / f"work{number}"))
+        work = ("-d", str(self._work(number)))
         name = "org.apache.spark.deploy.worker.Worker"
-        return Daemon(folder, f"worker{number}", host, name, *options, *work, self.url)
+        before: list[str] = []
+        paths = [*([self._hooks] if self._hooks is not None else []), _PACKAGE]
+        if self._hidden:
+            before = apart(
+                self._hidden, [*_installation(), *paths, folder / "java"], folder / f"stage{number}"
+            )
+        arguments = (name, *options, *work, self.url)
+        more = {"PYTHONPATH": os.pathsep.join(map(str, paths))}
+        return Daemon(folder, f"worker{number}", host, *arguments, before=before, more=more)
 
     def close(self) -> None:
         for daemon in (*self.workers, self.master):
             if daemon.process.poll() is None:
                 daemon.kill()
+
+
+def _installation() -> list[Path]:
+    """Where Python and its packages lie."""
+    return [Path(sys.prefix), Path(sys.base_prefix), Path(sysconfig.get_path("stdlib")), HOME]
 
 
 def _free_port() -> int:

@@ -74,7 +74,7 @@ class Shelf:
         table.commit(Commit(new_id(), "r", at, recipe, add=(part,), sources=sources))
 
     def digest(self, path: str) -> str:
-        return digest(path, utf8=False).sha256 if self.known else "0" * 64
+        return digest(path).sha256 if self.known else "0" * 64
 
     def configure(self, **settings: object) -> None:
         table = {"root": "data", "path": "*.csv", "format": "csv", **settings}

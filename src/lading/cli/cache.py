@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def cache_status(ctx: typer.Context, json: Json = False) -> None:
     """Show what is in the cache, and which tables need it.
 
-    Lists extracted archives, output of preprocess scripts, copies of objects, and leftovers of killed runs.
+    Lists extracted archives, output of preprocess scripts, indexes of what only Spark's tasks extract, copies
+    of objects, and leftovers of killed runs.
 
     \b
     Example:

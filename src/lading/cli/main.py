@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from lading.cli.add import add
 from lading.cli.cache import cache_clear, cache_status
 from lading.cli.clean import clean
 from lading.cli.collection import members as _collection
@@ -48,8 +49,8 @@ app = typer.Typer(
 )
 
 for _command in (
-    init, discover_schema, plan, run, status, explain, scan, lookup, get, multiget, route, shards, health,
-    sources, merge,
+    init, add, discover_schema, plan, run, status, explain, scan, lookup, get, multiget, route, shards,
+    health, sources, merge,
     history, diff, rollback, publish, runs, clean, verify, repair,
 ):  # fmt: skip
     # A key may be negative: -5 is a key and not an option.

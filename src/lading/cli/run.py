@@ -155,7 +155,8 @@ def _show(report: RunReport) -> None:
         if table.error is not None:
             print_error(table.error)
     if not report.spark_started and worked:
-        say("No files to read, so Spark was not started.")
+        read = any(table.verdicts.get(one) for table in worked for one in ("new", "changed", "failed"))
+        say(f"{'Little' if read else 'Nothing'} to read, so Spark was not started.")
 
 
 def _show_findings(table: TableReport) -> None:

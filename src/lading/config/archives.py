@@ -19,8 +19,6 @@ _SIZES = ("max_bytes", "max_line")
 PREPROCESS_KEYS = ("action", "scope", "where", "options")
 UNZIP = "unzip"
 
-_SIZE = re.compile(r"([1-9][0-9]*) ?(kB|MB|GB|TB)")
-_UNITS = {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _SCRIPT = re.compile(r"(?P<file>[^:]+\.py):(?P<function>[A-Za-z_][A-Za-z0-9_]*)")
 
 
@@ -84,16 +82,14 @@ def is_bucket(root: str) -> bool:
 
 
 def _limit(section: Section, name: str) -> int | None:
+    if name in _SIZES:
+        return section.size(name)
     line = section.lines.get(name)
     if line is None:
         return None
     if isinstance(line.value, int) and not isinstance(line.value, bool) and line.value > 0:
         return line.value
-    size = _SIZE.fullmatch(line.value) if name in _SIZES and isinstance(line.value, str) else None
-    if size is not None:
-        return int(size[1]) * _UNITS[size[2]]
-    more = " or a size such as 20GB" if name in _SIZES else ""
-    section.complain(name, f"must be a number above 0{more}")
+    section.complain(name, "must be a number above 0")
     return None
 
 

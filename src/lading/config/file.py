@@ -22,7 +22,7 @@ from lading.errors import ConfigError
 from lading.layout.project import CACHE, CONFIG
 
 PROJECT_KEYS = ("warehouse", "store", "s3", "postgres", "archives", "checks", "clean", "spark", "tables")
-SPARK_KEYS = ("master", "conf")
+SPARK_KEYS = ("master", "conf", "in_process_below")
 _TABLE_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _LONGEST_NAME = 100  # it is part of the names of folders, of files beside others, and of tables in PostgreSQL
 
@@ -30,8 +30,13 @@ _LONGEST_NAME = 100  # it is part of the names of folders, of files beside other
 def load(project: Path) -> Config:
     """Read and check `project`/lading.yaml; ConfigError lists everything that is wrong with it."""
     project = Path(os.path.abspath(project))
+    return parse(project, _text_of(project / CONFIG))
+
+
+def parse(project: Path, text: str) -> Config:
+    """The config that `text` would be as the project's lading.yaml."""
     file = project / CONFIG
-    root, problems = read_lines(_text_of(file))
+    root, problems = read_lines(text)
     config = _config(project, file, Section(root, "", PROJECT_KEYS, problems)) if root else None
     if problems or config is None:
         raise _config_error(file, problems)
@@ -79,7 +84,11 @@ def _config(project: Path, file: Path, section: Section) -> Config:
         project=project,
         warehouse=warehouse(project, section, s3, project / CACHE),
         cache=project / CACHE,
-        spark=SparkConfig(master=spark.text("master") or "local[*]", conf=_spark_conf(spark)),
+        spark=SparkConfig(
+            master=spark.text("master") or "local[*]",
+            conf=_spark_conf(spark),
+            in_process_below=_in_process_below(spark),
+        ),
         tables=tables,
         file=file,
         store=store_url(project, section),
@@ -97,14 +106,24 @@ def _tables(project: Path, section: Section) -> dict[str, TableConfig]:
         section.complain("tables", "name at least one table")
     found = {}
     for name in tables.lines:
-        if not _TABLE_NAME.fullmatch(name):
-            tables.complain(
-                name, "a table's name must be lower-case letters, digits and '_', starting with a letter"
-            )
-        elif len(name) > _LONGEST_NAME:
-            tables.complain(name, f"a table's name may have at most {_LONGEST_NAME} characters")
+        if problem := name_problem(name):
+            tables.complain(name, problem)
         found[name] = table_config(project, name, tables.section(name, TABLE_KEYS), defaults)
     return found
+
+
+def _in_process_below(spark: Section) -> int:
+    line = spark.lines.get("in_process_below")
+    return 0 if line is not None and line.value == 0 else spark.size("in_process_below") or 0
+
+
+def name_problem(name: str) -> str | None:
+    """Why a table can't be called so."""
+    if not _TABLE_NAME.fullmatch(name):
+        return "a table's name must be lower-case letters, digits and '_', starting with a letter"
+    return (
+        None if len(name) <= _LONGEST_NAME else f"a table's name may have at most {_LONGEST_NAME} characters"
+    )
 
 
 def _spark_conf(spark: Section) -> dict[str, str]:

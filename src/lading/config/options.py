@@ -7,14 +7,25 @@ is worse than an error.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
+from lading.config.date_patterns import date_pattern
+from lading.config.excel_options import EXCEL_OPTIONS, EXCEL_OWN, excel_option
 from lading.config.section import Section
+from lading.config.yaml import Line
 from lading.model import DELIMITERS, Format
 
 _FLAGS = frozenset({"header", "multiline", "trim"})
 _CHARACTERS = frozenset({"delimiter", "quote", "escape", "comment"})
 _NUMBERS = frozenset({"skip"})
+_LISTS = frozenset({"null", "date_format", "timestamp_format"})  # one text, or several
+_CHOICES = {  # the first is the default
+    "decimal": (".", ","),
+    "unnamed": ("fail", "name"),
+    "duplicates": ("fail", "rename"),
+    "ragged": ("fail", "pad"),
+}
 _ALIASES = {"tab": "tsv"}
 _DELIMITED = (
     "header",
@@ -28,7 +39,11 @@ _DELIMITED = (
     "comment",
     "date_format",
     "timestamp_format",
+    "decimal",
     "trim",
+    "unnamed",
+    "duplicates",
+    "ragged",
 )
 
 READ_OPTIONS: dict[str, tuple[str, ...]] = {
@@ -36,7 +51,10 @@ READ_OPTIONS: dict[str, tuple[str, ...]] = {
     "tsv": _DELIMITED,
     "json": ("multiline", "date_format", "timestamp_format"),
     "parquet": (),
-    "fixed_width": ("skip", "encoding", "null", "date_format", "timestamp_format"),
+    "orc": (),
+    "avro": (),
+    "excel": EXCEL_OPTIONS,
+    "fixed_width": ("skip", "encoding", "null", "date_format", "timestamp_format", "decimal"),
 }
 
 
@@ -71,7 +89,8 @@ def read_options(table: Section, fmt: Format) -> dict[str, Any]:
     section = table.section("read_options", READ_OPTIONS[fmt])
     found: dict[str, Any] = {}
     for name in READ_OPTIONS[fmt]:
-        value = _option(section, name)
+        own = fmt == "excel" and name in EXCEL_OWN
+        value = excel_option(section, name) if own else _option(section, name)
         if value is not None:
             found[name] = value
     if fmt in DELIMITERS:
@@ -82,6 +101,11 @@ def read_options(table: Section, fmt: Format) -> dict[str, Any]:
 def _option(section: Section, name: str) -> Any:
     if name in _FLAGS:
         return section.flag(name)
+    if name in _LISTS:
+        return _texts(section, name)
+    if name in _CHOICES:
+        found = section.choice(name, _CHOICES[name])
+        return None if found == _CHOICES[name][0] else found  # the default: no other recipe
     return _line_count(section, name) if name in _NUMBERS else _text_option(section, name)
 
 
@@ -97,12 +121,43 @@ def _line_count(section: Section, name: str) -> int | None:
 
 def _text_option(section: Section, name: str) -> str | None:
     if name in _CHARACTERS:
-        return section.checked(name, lambda text: None if len(text) == 1 else "must be exactly one character")
-    if name == "encoding":
-        return section.checked(name, _encoding_problem)
+        return section.checked(name, _character_problem)
+    return section.checked(name, _encoding_problem)
+
+
+def _texts(section: Section, name: str) -> str | list[str] | None:
+    """One text, or a list of them; a list of one is that one: no other recipe."""
+    listed = section.lines.get(name)
+    if listed is None or not isinstance(listed.value, list):
+        return section.checked(name, lambda text: _problem_of(name, text))
+    each = Section(
+        Line(dict(_numbered(listed.value)), listed.line), f"{section.key}.{name}", None, section.problems
+    )
+    found = [each.checked(number, lambda text: _problem_of(name, text)) for number in each.lines]
+    texts = list(dict.fromkeys(text for text in found if text is not None))
+    if not listed.value:
+        section.complain(name, "is an empty list; remove the key")
+    return texts[0] if len(texts) == 1 else texts or None
+
+
+def _numbered(values: list[Line]) -> Iterator[tuple[str, Line]]:
+    return ((str(number), line) for number, line in enumerate(values, start=1))
+
+
+def _problem_of(name: str, text: str) -> str | None:
     if name == "null":
-        return section.text(name)
-    return section.checked(name, lambda text: None if text else "is empty")
+        return None
+    try:
+        date_pattern(text)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _character_problem(text: str) -> str | None:
+    if len(text) != 1:
+        return "must be exactly one character"
+    return "can't be a line break" if text in "\r\n" else None
 
 
 def _encoding_problem(text: str) -> str | None:

@@ -23,6 +23,7 @@ class SparkConfig:
 
     master: str = field(default="local[*]", repr=False)  # may hold a token: never shown
     conf: dict[str, str] = field(default_factory=dict, repr=False)  # as may these
+    in_process_below: int = 0  # bytes of input below which a run reads them in this process, without Spark
 
 
 @dataclass(frozen=True, slots=True)

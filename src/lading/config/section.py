@@ -7,9 +7,13 @@ check goes on to the next key and the person sees all of it at once.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Sequence
 
 from lading.config.yaml import Line, Problem
+
+_SIZE = re.compile(r"([1-9][0-9]*) ?(kB|MB|GB|TB)")
+_UNITS = {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
 class Section:
@@ -64,6 +68,19 @@ class Section:
         if line is None or isinstance(line.value, bool):
             return line.value if line else None
         self.complain(name, "must be true or false")
+        return None
+
+    def size(self, name: str) -> int | None:
+        """A number of bytes: 1000000, or 1MB."""
+        line = self.lines.get(name)
+        if line is None:
+            return None
+        if isinstance(line.value, int) and not isinstance(line.value, bool) and line.value > 0:
+            return line.value
+        size = _SIZE.fullmatch(line.value) if isinstance(line.value, str) else None
+        if size is not None:
+            return int(size[1]) * _UNITS[size[2]]
+        self.complain(name, "must be a number above 0 or a size such as 20GB")
         return None
 
     def choice(self, name: str, values: Sequence[str], *, required: bool = False) -> str:

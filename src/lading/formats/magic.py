@@ -12,29 +12,38 @@ from lading.errors import SourceError
 from lading.formats.opening import READ_ERRORS, open_plain, unreadable
 from lading.model import Format
 
-_HEAD = 512
-_UNPACK = "unpack it; compressed text must end in .gz, .bz2 or .zst"
+HEAD = 512  # bytes of a file by which it is known
+_UNPACK = "unpack it; compressed text must end in .gz, .bz2, .zst or .xz"
 _EXPORT = "export it as CSV or Parquet, and match that in the table's `path`"
 _LEAVE_OUT = "exclude it from the table's `path`"
+
+
+def _set(fmt: Format) -> str:
+    return f"set the table's format: {fmt}"
+
 
 # First bytes, what has them, what to do. None of them begins a text.
 _SIGNS: tuple[tuple[bytes, str, str], ...] = (
     (
         b"PK\x03\x04",
         "a zip archive or an Excel workbook (xlsx)",
-        "save a workbook as CSV; rename an archive to .zip to have its members read",
+        "for a workbook, set the table's format: excel; rename an archive to .zip to have its members read",
     ),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Office file, such as an Excel workbook (xls)", _EXPORT),
+    (
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+        "an old Office file, such as an Excel workbook (xls)",
+        _set("excel"),
+    ),
     (b"\x1f\x8b\x08", "compressed with gzip", "rename it to end in .gz"),
     (b"\x28\xb5\x2f\xfd", "compressed with zstd", "rename it to end in .zst"),
-    (b"\xfd7zXZ\x00", "compressed with xz", _UNPACK),
+    (b"\xfd7zXZ\x00", "compressed with xz", "rename it to end in .xz"),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive", _UNPACK),
     (b"Rar!\x1a\x07", "a rar archive", _UNPACK),
     (b"\x04\x22\x4d\x18", "compressed with lz4", _UNPACK),
     (b"\xff\x06\x00\x00sNaPpY", "compressed with snappy", _UNPACK),
     (b"\x89PNG\r\n\x1a\n", "an image (PNG)", _LEAVE_OUT),
     (b"\xff\xd8\xff", "an image (JPEG)", _LEAVE_OUT),
-    (b"Obj\x01", "an Avro file", _EXPORT),
+    (b"Obj\x01", "an Avro file", _set("avro")),
     (b"ARROW1\x00\x00", "an Arrow file", _EXPORT),
     (b"SQLite format 3\x00", "an SQLite database", _EXPORT),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file", _EXPORT),
@@ -57,20 +66,26 @@ def refuse_what_is_no_text(key: str, path: str, fmt: Format, encoding: str = "ut
     """SourceError for a file of text that begins like something else, saying what it is and what to do."""
     try:
         with open_plain(path) as plain:
-            head = plain.read(_HEAD)
+            head = plain.read(HEAD)
     except READ_ERRORS as error:
         raise unreadable(path, error) from error
-    found = _sign(head)
+    refuse_no_text(key, head, fmt, encoding)
+
+
+def refuse_no_text(key: str, head: bytes, fmt: Format, encoding: str = "utf-8") -> None:
+    """The same of a file's first bytes."""
+    found = sign_of(head)
     if found is not None:
         what, remedy = found
         raise SourceError(f"{key} is {what}, not {fmt}", hint=remedy, file=key)
-    wide = _wide(head)
+    wide = wide_encoding(head)
     if wide is not None and not codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
         remedy = "convert it to UTF-8" if fmt == "json" else f"set read_options: {{encoding: {wide}}}"
         raise SourceError(f"{key} is {wide.upper()} text, not {encoding}", hint=remedy, file=key)
 
 
-def _sign(head: bytes) -> tuple[str, str] | None:
+def sign_of(head: bytes) -> tuple[str, str] | None:
+    """What begins so, and what to do about it; None for what may be a text."""
     for sign, what, remedy in _SIGNS:
         if head.startswith(sign):
             return what, remedy
@@ -80,13 +95,13 @@ def _sign(head: bytes) -> tuple[str, str] | None:
         return "a tar archive", "rename it to .tar to have its members read"
     # These begin with letters, so a header might too: binary files have a NUL soon.
     if head.startswith(b"PAR1") and b"\x00" in head:
-        return "a Parquet file", "set the table's format: parquet"
+        return "a Parquet file", _set("parquet")
     if head.startswith(b"ORC") and b"\x00" in head:
-        return "an ORC file", _EXPORT
+        return "an ORC file", _set("orc")
     return None
 
 
-def _wide(head: bytes) -> str | None:
+def wide_encoding(head: bytes) -> str | None:
     """The encoding of a text whose characters take more than a byte each."""
     for mark, name in _MARKS:
         if head.startswith(mark):

@@ -7,23 +7,28 @@ bytes may stand for more than a machine can hold, so a compressed file is read w
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import io
+import lzma
 import os
 import zlib
+from collections.abc import Callable
 from typing import IO, Any, cast
 
 from lading.config.archives import RATIO_FLOOR, ArchiveLimits
-from lading.errors import SourceError
+from lading.errors import LadingError, SourceError, StorageError
 
-COMPRESSED = (".gz", ".bz2", ".zst")
+COMPRESSED = (".gz", ".bz2", ".zst", ".xz")
 
 _PACKED = 1 << 16  # bytes of a compressed file that are read at once
 
 # What reading a file that is gone, forbidden or cut off raises.
-READ_ERRORS = (OSError, EOFError, zlib.error)
+READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)
 
+BLOCK = 1 << 20  # bytes of a file that are read at once
 _BUFFER = 1 << 16
+_DICTIONARY = 128 << 20  # bytes that xz may remember; `xz -9` takes half of it
 _bounds: dict[str, ArchiveLimits] = {}  # by the folder that files lie below
 
 
@@ -37,7 +42,7 @@ def bound_below(folder: str, limits: ArchiveLimits) -> None:
 
 
 def compression(path: str) -> str | None:
-    """`.gz`, `.bz2`, `.zst`, or None; case doesn't matter."""
+    """`.gz`, `.bz2`, `.zst`, `.xz`, or None; case doesn't matter."""
     suffix = os.path.splitext(path)[1].lower()
     return suffix if suffix in COMPRESSED else None
 
@@ -47,29 +52,42 @@ def open_plain(path: str) -> IO[bytes]:
     suffix = compression(path)
     if suffix is None:
         return open(path, "rb")
-    return cast(IO[bytes], io.BufferedReader(_Bounded(path, suffix), _BUFFER))
+    return unpacked(open(path, "rb"), suffix, os.path.getsize(path), limits_of(path))
 
 
-def _unpacked(path: str, suffix: str) -> IO[bytes]:
+def limits_of(path: str) -> ArchiveLimits:
+    """The bounds within which it is read."""
+    below = [folder for folder in tuple(_bounds) if path.startswith(folder)]
+    return _bounds[max(below, key=len)] if below else ArchiveLimits()
+
+
+def unpacked(packed: IO[bytes], suffix: str, size: int, limits: ArchiveLimits) -> IO[bytes]:
+    """The text of a compressed file of `size` bytes; it is closed with the stream."""
+    return cast(IO[bytes], io.BufferedReader(_Bounded(packed, suffix, size, limits), _BUFFER))
+
+
+def _unpacking(packed: IO[bytes], suffix: str) -> IO[bytes]:
     if suffix == ".gz":
-        return cast(IO[bytes], gzip.open(path, "rb"))
+        return cast(IO[bytes], gzip.GzipFile(fileobj=packed, mode="rb"))
     if suffix == ".bz2":
-        return cast(IO[bytes], io.BufferedReader(_Bz2(path)))
+        return cast(IO[bytes], io.BufferedReader(_Streams(packed, bz2.BZ2Decompressor)))
+    if suffix == ".xz":
+        return cast(IO[bytes], io.BufferedReader(_Streams(packed, _xz, padding=4)))
     import pyarrow as pa
 
-    return cast(IO[bytes], pa.input_stream(path, compression="zstd"))
+    return cast(IO[bytes], pa.input_stream(pa.PythonFile(packed, mode="r"), compression="zstd"))
 
 
 class _Bounded(io.RawIOBase):
     """The text of a compressed file, for as long as it stays within bounds."""
 
-    def __init__(self, path: str, suffix: str) -> None:
-        below = [folder for folder in tuple(_bounds) if path.startswith(folder)]
-        self._limits = _bounds[max(below, key=len)] if below else ArchiveLimits()
-        self._packed = os.path.getsize(path)
+    def __init__(self, packed: IO[bytes], suffix: str, size: int, limits: ArchiveLimits) -> None:
+        self._limits = limits
+        self._packed = size
         self._seen = 0
         self._line = 0  # bytes since the last line end
-        self._plain = _unpacked(path, suffix)  # last: a file that isn't open can't be closed
+        self._file = packed
+        self._plain = _unpacking(packed, suffix)
 
     def readable(self) -> bool:
         return True
@@ -81,8 +99,10 @@ class _Bounded(io.RawIOBase):
         return len(data)
 
     def close(self) -> None:
-        if not self.closed and hasattr(self, "_plain"):
-            self._plain.close()
+        if not self.closed:
+            if hasattr(self, "_plain"):
+                self._plain.close()
+            self._file.close()
         super().close()
 
     def _count(self, data: bytes) -> None:
@@ -98,15 +118,21 @@ class _Bounded(io.RawIOBase):
         self._line = len(data) - 1 - max(ends) if ends else self._line + len(data)
 
 
-class _Bz2(io.RawIOBase):
-    """Streams one after another, as Python's own reader takes them. That one takes whatever else stands
-    behind a stream for the end of the file, and rows would be lost without a word; here it is an error, as
-    it is in the other formats."""
+def _xz() -> lzma.LZMADecompressor:
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_DICTIONARY)
 
-    def __init__(self, path: str) -> None:
+
+class _Streams(io.RawIOBase):
+    """Streams one after another, as Python's own readers take them. Those take whatever else stands behind a
+    stream for the end of the file, and rows would be lost without a word; here it is an error, as it is with
+    gzip and zstd."""
+
+    def __init__(self, packed: IO[bytes], fresh: Callable[[], Any], *, padding: int = 0) -> None:
         super().__init__()
-        self._file = open(path, "rb")  # noqa: SIM115 (closed with the stream)
-        self._stream = bz2.BZ2Decompressor()
+        self._file = packed
+        self._fresh = fresh
+        self._padding = padding  # NULs may stand between streams, in multiples of so many
+        self._stream = fresh()
         self._begun = True  # whether the stream at hand has to come to its end; a file has at least one
 
     def readable(self) -> bool:
@@ -117,7 +143,7 @@ class _Bz2(io.RawIOBase):
         while not data:
             packed = b""
             if self._stream.eof:
-                packed, self._stream = self._stream.unused_data, bz2.BZ2Decompressor()
+                packed, self._stream = self._behind(self._stream.unused_data), self._fresh()
                 self._begun = False
             if self._stream.needs_input and not packed:
                 packed = self._file.read(_PACKED)
@@ -129,6 +155,21 @@ class _Bz2(io.RawIOBase):
             data = self._stream.decompress(packed, len(buffer))
         buffer[: len(data)] = data
         return len(data)
+
+    def _behind(self, packed: bytes) -> bytes:
+        """What follows a stream, without its padding."""
+        if not self._padding:
+            return packed
+        nuls = 0
+        while True:
+            rest = packed.lstrip(b"\0")
+            nuls += len(packed) - len(rest)
+            packed = rest or self._file.read(_PACKED)
+            if rest or not packed:
+                break
+        if nuls % self._padding:
+            raise lzma.LZMAError("Corrupt input data")
+        return packed
 
     def close(self) -> None:
         self._file.close()
@@ -152,7 +193,22 @@ def undecodable(key: str, path: str, encoding: str) -> SourceError:
     )
 
 
-def unreadable(path: str, error: Exception) -> SourceError:
+# What is no fault of the file: whoever meets it may try again, and must not take the file for a bad one.
+_OF_THE_MACHINE = frozenset(
+    {
+        errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.ESTALE, errno.ENOSPC, errno.EDQUOT,
+        errno.EAGAIN, errno.ETIMEDOUT, errno.ECONNRESET, errno.ENOTCONN, errno.EHOSTDOWN,
+    }
+)  # fmt: skip
+
+
+def unreadable(path: str, error: Exception) -> LadingError:
+    if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
+        return StorageError(
+            f"{path} can't be read just now: {error.strerror}",
+            hint="check the machine (open files, memory, disk, network), then run again",
+            file=path,
+        )
     if isinstance(error, BeyondBounds):
         limit = str(error).rpartition("(")[2].rstrip(")")
         return SourceError(

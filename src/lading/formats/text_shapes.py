@@ -7,16 +7,13 @@ that type. So the shapes are written down once.
 
 from __future__ import annotations
 
-import re
-
 # What a person may pin and the reader takes. More than six digits of a second only if nothing is lost.
-DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_YEAR = r"(?:000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})"  # there is no year 0
+DATE = rf"{_YEAR}-[0-9]{{2}}-[0-9]{{2}}"
 TIME = r"[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6}0*)?)?"
 ZONE = r"(?:Z|[+-](?:0[0-9]|1[0-7])(?::?[0-5][0-9])?|[+-]18(?::?00)?)"
 
 # What inference takes: never a leading zero or plus, of which a number would lose the trace.
-_YEAR = r"(?:000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})"
-PLAIN_DATE = rf"{_YEAR}-[0-9]{{2}}-[0-9]{{2}}"
 _EXPONENT = r"[eE][+-]?[0-9]{1,4}"
 PLAIN_BIGINT = r"(?:0|-?[1-9][0-9]{0,18})"
 EXACT_DIGITS = 15  # an integer of more could lose some as a double
@@ -39,57 +36,5 @@ def plain_timestamp_shape(dtype: str, *, date_format: str | None) -> str:
     """Of one that was inferred: a zone is there or it isn't. A column may mix dates and times as long as
     dates have no format of their own."""
     if dtype == "timestamp":
-        return PLAIN_DATE + TIME + ZONE
-    return PLAIN_DATE + (f"(?:{TIME})?" if date_format is None else TIME)
-
-
-_JAVA_FIELDS = {
-    "yyyy": ("year", _YEAR),
-    "uuuu": ("year", _YEAR),
-    "MM": ("month", "[0-9]{2}"),
-    "M": ("month", "[0-9]{1,2}"),
-    "dd": ("day", "[0-9]{2}"),
-    "d": ("day", "[0-9]{1,2}"),
-    "HH": ("hour", "[0-9]{2}"),
-    "H": ("hour", "[0-9]{1,2}"),
-    "mm": ("minute", "[0-9]{2}"),
-    "ss": ("second", "[0-9]{2}"),
-    "XXX": ("zone", r"(?:Z|[+-](?:0[0-9]|1[0-7]):[0-5][0-9]|[+-]18:00)"),
-} | {"S" * digits: ("fraction", f"[0-9]{{{digits}}}") for digits in range(1, 7)}
-
-
-def java_pattern(fmt: str) -> str | None:
-    """A regular expression with named groups for a Java date format; None for one beyond the usual."""
-    out: list[str] = []
-    seen: set[str] = set()
-    for token in re.finditer(r"'(?P<quoted>(?:[^']|'')*)'|(?P<letters>([A-Za-z])\3*)|(?P<other>.)", fmt):
-        quoted, letters, other = token["quoted"], token["letters"], token["other"]
-        if letters is not None:
-            if letters not in _JAVA_FIELDS or _JAVA_FIELDS[letters][0] in seen:
-                return None
-            name, digits = _JAVA_FIELDS[letters]
-            seen.add(name)
-            out.append(f"(?P<{name}>{digits})")
-        elif other is not None:
-            if other in "[]#{}'":
-                return None
-            out.append(re.escape(other))
-        else:
-            out.append(re.escape(quoted.replace("''", "'") or "'"))
-    return "".join(out) if {"year", "month", "day"} <= seen else None
-
-
-def format_type(fmt: str) -> str | None:
-    """What a Java format gives: a date, a timestamp with or without a zone; None for one beyond the usual."""
-    pattern = java_pattern(fmt)
-    if pattern is None:
-        return None
-    names = set(re.findall(r"\(\?P<(\w+)>", pattern))
-    if "zone" in names:
-        return "timestamp"
-    return "date" if names == {"year", "month", "day"} else "timestamp_ntz"
-
-
-def without_names(pattern: str) -> str:
-    """The same without named groups, which Java writes in another way."""
-    return re.sub(r"\(\?P<\w+>", "(?:", pattern)
+        return DATE + TIME + ZONE
+    return DATE + (f"(?:{TIME})?" if date_format is None else TIME)

@@ -8,12 +8,13 @@ from collections.abc import Iterable
 import msgspec
 
 from lading.errors import CommitUnknown, Conflict, LadingError, PartError, SourceError, TransformError
+from lading.ingest.outcome import Ingested
 from lading.ingest.plan import parts_to_change, recorded_hash
 from lading.ingest.prepare import Prepared
 from lading.ingest.read import FilesRead
 from lading.ingest.table_run import TableRun, now_text
 from lading.log.table import Table
-from lading.model import Commit, FoundFile, Ingested, Member, Source
+from lading.model import Commit, FoundFile, Member, Source
 from lading.parts.rewrite import rewrite_members
 from lading.sources.fingerprint import source_id
 
@@ -22,7 +23,7 @@ def commit_rows(run: TableRun, prepared: Prepared, read: FilesRead) -> tuple[Com
     """One frame: parts added, replaced and subtracted from, sources read, as the plan has it. Decided anew
     only where files moved meanwhile, and their old rows stay. Returns it and the files left out as moved."""
     plan, ingested = run.plan, read.ingested
-    members, moved = without_moved(run, ingested.members if ingested else ())
+    members, moved = without_moved(run, ingested.members if ingested else (), read.moved)
     stay = {source_id(file.key) for file in moved}
     replaced, drop, rewrite, subtract = plan.replaced, plan.drop, plan.rewrite, plan.subtract
     if moved:
@@ -38,7 +39,7 @@ def commit_rows(run: TableRun, prepared: Prepared, read: FilesRead) -> tuple[Com
         add=(*members, *kept),
         remove=tuple(member.path for member in (*drop, *rewrite)),
         minus=tuple((member.path, _held(member, replaced)) for member in subtract),
-        sources=_sources_read(run, prepared, members, read, stay) + noted(run),
+        sources=_sources_read(run, members, read, stay) + noted(run),
         gone=tuple(source.id for source in plan.vanished),
         schema=schema,
         order_by=run.cfg.order_by if schema is not None else None,
@@ -92,10 +93,11 @@ def noted(run: TableRun) -> tuple[Source, ...]:
 
 
 def without_moved(
-    run: TableRun, members: tuple[Member, ...]
+    run: TableRun, members: tuple[Member, ...], known: frozenset[int] = frozenset()
 ) -> tuple[tuple[Member, ...], tuple[FoundFile, ...]]:
-    """Leave out the rows of files that moved while they were read: their old rows stay."""
-    moved = tuple(file for file in run.plan.read if not run.unmoved(file))
+    """Leave out the rows of files that moved while they were read: their old rows stay. Of some that is
+    `known` already, by their sources."""
+    moved = tuple(file for file in run.plan.read if source_id(file.key) in known or not run.unmoved(file))
     if not moved:
         return members, ()
     if run.plan.reason is not None or run.cfg.per == "table":
@@ -125,7 +127,7 @@ def _schema_change(run: TableRun, prepared: Prepared, ingested: Ingested | None)
 
 
 def _sources_read(
-    run: TableRun, prepared: Prepared, members: Iterable[Member], read: FilesRead, stay: set[int]
+    run: TableRun, members: Iterable[Member], read: FilesRead, stay: set[int]
 ) -> tuple[Source, ...]:
     rows: Counter[int] = Counter()
     for member in members:
@@ -136,8 +138,8 @@ def _sources_read(
         Source(
             id=number,
             key=file.key,
-            hash=recorded_hash(file, prepared.digests[file.key], full=run.full),
-            sha256=prepared.digests[file.key].sha256,
+            hash=recorded_hash(file, read.digests[file.key], full=run.full),
+            sha256=read.digests[file.key].sha256,
             size=file.size,
             mtime_ns=file.mtime_ns,
             rows=rows[number],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -65,14 +65,15 @@ def _discover(
     watch.phase(cfg.name, "discover")
     path = config.schema_file(cfg.name)
     old = load_schema(path)
-    found = _found(config, cfg, watch, act)
+    run, found = _found(config, cfg, watch, act)
     if old is not None and found is not None and not full_scan and not _is_due(config, cfg, old, found):
         return SchemaReport(cfg.name, path, "fresh", old.columns, old.because, old.looked_at)
     if act is None:
         due = old is None or found is None or _is_due(config, cfg, old, found)
         return SchemaReport(cfg.name, path, "stale" if due else "fresh")
     assert found is not None, "archives that are opened are not waiting"
-    schema = infer_schema(config, cfg, found, now=now_text(), full_scan=full_scan)
+    with run.at_hand(found) as at_hand:
+        schema = infer_schema(config, cfg, at_hand, now=now_text(), full_scan=full_scan)
     if old is not None and _says_the_same(old, schema):
         return SchemaReport(cfg.name, path, "fresh", old.columns, old.because, old.looked_at)
     save_schema(path, schema)
@@ -99,7 +100,9 @@ def _says_the_same(old: TableSchema, new: TableSchema) -> bool:
     return (old.columns, old.combined_hash, old.because) == (new.columns, new.combined_hash, new.because)
 
 
-def _found(config: Config, cfg: TableConfig, watch: Watch, act: StartSpark | None) -> list[FoundFile] | None:
+def _found(
+    config: Config, cfg: TableConfig, watch: Watch, act: StartSpark | None
+) -> tuple[TableRun, list[FoundFile] | None]:
     """The files that the table is made of; None while archives wait to be opened by somebody who may."""
     objects = objects_of(config, cfg)
     manifest = load_source_manifest(config.source_manifest(cfg.name))
@@ -107,9 +110,7 @@ def _found(config: Config, cfg: TableConfig, watch: Watch, act: StartSpark | Non
     listed = discover_files(config, cfg, objects)
     run = TableRun(config, cfg, watch, objects, act)
     expanded = expand(run, listed, section)
-    if act is not None:
-        run.fetch(expanded.found)
-    return None if expanded.waiting else expanded.found
+    return replace(run, apart=expanded.apart), None if expanded.waiting else expanded.found
 
 
 def _record(config: Config, cfg: TableConfig) -> None:

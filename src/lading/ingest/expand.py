@@ -6,19 +6,21 @@ current is a single line of the plan, and what the table holds of it is left out
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from lading.config.archives import UNZIP
 from lading.errors import SourceError
+from lading.ingest.apart import in_spark, is_apart, look_at, unless_error
 from lading.ingest.plan import Known
 from lading.ingest.table_run import TableRun
-from lading.ingest.unpack import Expanded, Unpacker, in_spark, is_on_cluster, relative, unless_error, waits
+from lading.ingest.unpack import Expanded, Unpacker, is_on_cluster, relative, waits
 from lading.model import FoundFile
 from lading.sources.archives.extractions import is_archive
 from lading.sources.archives.index import found_in
 from lading.sources.archives.input import Input, all_files, one_file
+from lading.sources.archives.scratch import Apart
 from lading.sources.preprocess import Made, Preprocessed, Script, load_script, run_script
 from lading.storage.folder import locked
 
@@ -50,23 +52,41 @@ def without_hidden(known: Mapping[str, Known], hidden: tuple[str, ...]) -> dict[
 
 def _scripted(run: TableRun, found: list[FoundFile], section: Mapping[str, Any], script: Script) -> Expanded:
     config, act = run.config, run.start_spark is not None
-    outputs = Preprocessed(config.project, config.cache, run.cfg.name, script)
+    apart = is_on_cluster(run) and is_apart(run)
+    outputs = Preprocessed(config.project, config.cache, run.cfg.name, script, apart=apart)
     inputs = _inputs(run, found, script)
     ready = [outputs.current(one, relative(run, one), section, full=run.full) for one in inputs]
+    if not act and run.objects is not None:  # to look, it doesn't matter where the last run had its tasks
+        other = Preprocessed(config.project, config.cache, run.cfg.name, script, apart=not apart)
+        ready = [
+            made or other.current(one, relative(run, one), section, full=run.full)
+            for one, made in zip(inputs, ready, strict=True)
+        ]
     stale = [one for one, made in zip(inputs, ready, strict=True) if made is None]
     made = [one for one in ready if one is not None]
     if stale and act:
         run.watch.phase(run.cfg.name, "preprocess")
-        made += _run_script(run, outputs, stale)
+        made += _look_at(run, outputs, stale) if apart else _run_script(run, outputs, stale)
     names = [outputs.folder_of(one, relative(run, one)).name for one in stale]
     inside = run.cfg.inside
-    files = [file for one in made for file in found_in(one.folder, one.index, one.input.key, inside)]
+    files = [
+        file
+        for one in made
+        for file in found_in(
+            one.folder,
+            one.index,
+            one.input.key,
+            inside,
+            f"{run.cfg.url}/{one.input.key}" if one.apart else None,
+        )
+    ]
     return Expanded(
         sorted(files, key=lambda file: file.key),
         waiting=() if act else tuple(waits(run, one, section) for one in stale),
         hidden=() if act else tuple(f"{name}/" for name in names),
         preprocessing={one.input.key: outputs.entry(one) for one in made},
         made=bool(stale) and act,
+        apart={one.input.key: _apart(run, outputs, one.input) for one in made if one.apart},
     )
 
 
@@ -76,12 +96,36 @@ def _inputs(run: TableRun, found: list[FoundFile], script: Script) -> list[Input
     return [all_files(run.cfg.path, found)] if found else []
 
 
-def _run_script(run: TableRun, outputs: Preprocessed, stale: Sequence[Input]) -> list[Made]:
-    made = []
+@contextmanager
+def _all_locked(run: TableRun, outputs: Preprocessed, stale: Sequence[Input]) -> Iterator[None]:
     with ExitStack() as locks:
         folders = sorted(outputs.folder_of(one, relative(run, one)) for one in stale)
         for folder in folders:  # in one order: no deadlock
             locks.enter_context(locked(outputs.lock_of(folder)))
+        yield
+
+
+def _look_at(run: TableRun, outputs: Preprocessed, stale: Sequence[Input]) -> list[Made]:
+    """Tasks run the script; only what it wrote and how that hashes comes back."""
+    made = []
+    with _all_locked(run, outputs, stale):
+        answers = look_at(run, [_apart(run, outputs, one) for one in stale])
+        for one, looked in zip(stale, answers, strict=True):
+            assert looked.index is not None, "a script is never refused"
+            made.append(outputs.finish_apart(one, relative(run, one), looked.index, full=run.full))
+    return made
+
+
+def _apart(run: TableRun, outputs: Preprocessed, one: Input) -> Apart:
+    assert run.objects is not None
+    limits = run.config.archives
+    files = [run.objects.source_file(file, limits) for file in one.files]
+    return outputs.apart(one, relative(run, one), files)
+
+
+def _run_script(run: TableRun, outputs: Preprocessed, stale: Sequence[Input]) -> list[Made]:
+    made = []
+    with _all_locked(run, outputs, stale):
         for one in stale:
             run.fetch(one.files)
         tasks = [outputs.task(one, relative(run, one)) for one in stale]

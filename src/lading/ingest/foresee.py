@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lading.errors import ManifestParseError, ManifestStoreError
+from lading.errors import ManifestParseError, ManifestStoreError, SourceError
+from lading.formats.registry import reader_of
 from lading.ingest.plan import TablePlan
+from lading.ingest.prepare import read_spec
 from lading.ingest.release import left_where_it_was_put
 from lading.ingest.table_run import TableRun
 from lading.serve.changed import serve_spec, what_changed
 from lading.snapshots.stores.by_url import store_of
-from lading.sources.staging import name_refusals, refusals
+from lading.sources.names import columns_from_name
 from lading.words import count_words
 
 _BEHIND = "readers don't see the last commit yet: a run publishes it if its gate allows"
@@ -27,19 +29,18 @@ def _refusals(run: TableRun) -> tuple[str, ...]:
     """For people. What only the rows tell is not foreseen. Of files in a bucket, which a plan leaves there,
     and of a table that has no columns yet, only the names are looked at."""
     cfg, columns = run.cfg, run.columns
-    if columns is None or run.objects is not None:
-        found = list(name_refusals(run.plan.read, cfg.columns_from_name, columns or ()))
-    else:
-        found = list(
-            refusals(
-                run.plan.read,
-                fmt=cfg.format,
-                read_options=cfg.read_options,
-                columns=columns,
-                columns_from_name=cfg.columns_from_name,
-                drift=cfg.drift,
-            )
-        )
+    reader = None
+    if columns is not None and run.objects is None:
+        reader = reader_of(read_spec(run, columns))
+    found = []
+    for file in run.plan.read:
+        try:
+            if cfg.columns_from_name is not None:
+                columns_from_name(cfg.columns_from_name, [file], columns or ())
+            if reader is not None and file.size:
+                reader.head(run.source_file(file))
+        except SourceError as error:
+            found.append(error)
     if not found:
         return ()
     others = len(found) - 1

@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING
 from lading.config.project import Config
 from lading.errors import LadingError
 from lading.ingest.expand import expand, without_hidden
-from lading.ingest.ledger import Ledger, make_ledger, read_again
+from lading.ingest.ledger import Ledger, make_ledger
 from lading.ingest.noop import is_quiet, quiet_ledger, quiet_plan
 from lading.ingest.plan import FileVerdict, TablePlan, make_plan, to_compare, verdict_on, with_waiting
 from lading.ingest.recipe import current_recipe, only_relaxed, recipe_of
-from lading.ingest.schema import evolution_of, is_stale_for_good, stale_note
+from lading.ingest.replay import read_again
+from lading.ingest.schema import evolution_of, is_stale_for_good, pinned_columns, stale_note
 from lading.ingest.table_run import TableRun, new_run_id
 from lading.ingest.unpack import refused_keys
 from lading.layout.project import source_manifest
 from lading.log.table import Table
 from lading.model import Digest, FoundFile, Member, StartSpark, evolves
-from lading.sources.discover import digests_of, discover_files, objects_of
-from lading.sources.fingerprint import check_collisions
+from lading.sources.archives.scratch import scratch
+from lading.sources.discover import discover_files, objects_of
+from lading.sources.fingerprint import check_collisions, digest_all
 from lading.sources.manifest import load as load_source_manifest
 from lading.watch import Watch
 
@@ -66,19 +68,20 @@ def _planned(run: TableRun, full: bool) -> TableRun:
     run.watch.phase(cfg.name, "plan")
     acts = run.start_spark is not None
     readable = acts or (run.objects is None and not expanded.waiting)
-    if acts and not config.schema_file(cfg.name).exists():
-        run.fetch(found)  # the schema is inferred over all
-    columns, current = current_recipe(config, cfg, run.opened, found if readable else [])
+    run = replace(run, apart=expanded.apart)
+    with run.at_hand(found if readable and _infers(run) else []) as at_hand:
+        columns, current = current_recipe(config, cfg, run.opened, at_hand)
     relaxed = only_relaxed(config, cfg, run.opened, run.manifest, columns, current)
     ledger = read_again(ledger, cfg, relaxed=relaxed, replay=run.replay, archives=refused_keys(section))
     compare = to_compare(found, ledger.known, full=run.full)
-    digests = digests_of(cfg, compare) if compare else {}
+    digests = digest_all(compare) if compare else {}
     reason = _why_all(full, ledger, run.opened, None if relaxed else current)
     evolution = None
     if readable and evolves(cfg.drift) and columns is not None:
         # What is read again may not have been read under these columns, or only in part.
         fresh = found if reason is not None else _to_read(found, ledger, digests, full=run.full)
-        evolution = evolution_of(config, cfg, columns, fresh, found, run.fetch)
+        with scratch():
+            evolution = evolution_of(config, cfg, columns, fresh, found, run.fetch)
     if evolution is not None:
         columns, current = evolution.columns, recipe_of(config, cfg, evolution.columns)
         reason = _why_all(full, ledger, run.opened, current, evolution)
@@ -95,6 +98,12 @@ def _planned(run: TableRun, full: bool) -> TableRun:
     )
     aside = [FileVerdict(one.key, "quarantined", one.reason) for one in expanded.refused]
     return _with_stale(run, with_waiting(_plan(run, digests, reason), [*expanded.waiting, *aside]))
+
+
+def _infers(run: TableRun) -> bool:
+    """Whether the columns of a table that has some are asked of its files."""
+    opened = run.opened
+    return opened is not None and opened.state.sequence > 0 and pinned_columns(run.config, run.cfg) is None
 
 
 def _discovered(run: TableRun) -> TableRun:

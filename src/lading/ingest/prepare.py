@@ -1,83 +1,62 @@
-"""Before Spark: digests, the schema, links to read; after it: bad rows named for people."""
+"""Before anything is read: the schema that files are read by, what their names say, and who reads what."""
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from lading.errors import BadRows, SourceError
-from lading.formats.heads import Dialect
-from lading.formats.locate import locate
-from lading.formats.magic import refuse_what_is_no_text
-from lading.formats.quotes import unclosed_quote
+from lading.checks.tally import CheckSpec
+from lading.errors import SourceError
+from lading.formats.reader import ReadSpec
+from lading.ingest.outcome import Ingested
 from lading.ingest.quarantine import Aside
 from lading.ingest.recipe import recipe_of
 from lading.ingest.schema import layout_of, one_column_note, pin, repin
+from lading.ingest.splits import FilePiece, make_tasks
 from lading.ingest.table_run import TableRun, now_text
-from lading.layout.beside import lock_of
-from lading.model import BadRow, Column, Digest, FoundFile, Ingested, IngestJob, StagedGroup
-from lading.sources.discover import digests_of
+from lading.ingest.task import Ingest
+from lading.model import Column, FoundFile, IngestJob, Place
+from lading.parts.cut import Limits
+from lading.parts.footer import Origin
+from lading.parts.task import TaskSpec
+from lading.sources.fingerprint import source_id
 from lading.sources.names import columns_from_name, name_columns
-from lading.sources.staging import stage
-from lading.storage.folder import is_locked, locked
 from lading.words import count_words
+
+MEMORY_SETTING = "spark.lading.task.memory"  # bytes of rows a task holds before it sorts on disk
+_MEMORY = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Files that Spark may read, and under which schema and recipe."""
+    """Files to read, and under which schema and recipe."""
 
     files: Sequence[FoundFile]
     columns: tuple[Column, ...]
     recipe: str
-    digests: dict[str, Digest]
-    groups: tuple[StagedGroup, ...]
-    aside: tuple[Aside, ...] = ()
+    names: Mapping[str, Mapping[str, str | None]]  # what the files' names say, by key and column
+    aside: tuple[Aside, ...] = ()  # files that are set aside by their names
 
 
 def prepare(run: TableRun, read: Sequence[FoundFile]) -> Prepared:
-    """Digest what will be read, settle the schema, lay out links for Spark."""
-    cfg = run.cfg
-    run.fetch(read, _counting(run, "bytes copied", sum(file.size for file in read)))
-    digests = dict(run.plan.digests)
-    missing = [file for file in read if file.key not in digests]
-    total = sum(file.size for file in missing)
-    digests |= digests_of(cfg, missing, _counting(run, "bytes looked at", total))
-    _refuse_altered(run.name, read, digests)
-    unfit = _Unfit(run)
-    files, names = unfit.named(unfit.closed(unfit.decodable(unfit.texts(read, digests), digests)))
-    columns = _settled_columns(run, {one.file.key for one in unfit.aside})
-    groups = stage(
-        files,
-        folder=run.staging,
-        fmt=cfg.format,
-        read_options=cfg.read_options,
-        columns=columns,
-        name_values=names,
-        aside=unfit.add if cfg.on_bad == "quarantine" else None,
-        drift=cfg.drift,
-    )
-    recipe = recipe_of(run.config, cfg, columns)
-    return Prepared(read, columns, recipe, digests, groups, tuple(unfit.aside))
+    """Settle the schema, and what the names of the files say."""
+    files, names, aside = _named(run, read)
+    columns = _settled_columns(run, {one.file.key for one in aside})
+    return Prepared(files, columns, recipe_of(run.config, run.cfg, columns), names, tuple(aside))
 
 
-def ingest_job(run: TableRun, prepared: Prepared) -> IngestJob:
+def ingest_job(run: TableRun, prepared: Prepared, place: Place | None = None) -> IngestJob:
+    """`place` is where parts go instead of the table's folder."""
     cfg = run.cfg
     return IngestJob(
         table=run.name,
-        table_dir=run.table.place,
+        table_dir=place or run.table.place,
         table_id=run.table.table_id,
         run_id=run.run_id,
         commit_id=run.commit_id,
-        format=cfg.format,
-        read_options=cfg.read_options,
         columns=prepared.columns,
-        name_columns=name_columns(cfg.columns_from_name),
-        groups=prepared.groups,
+        sources=frozenset(source_id(file.key) for file in prepared.files),
         input_bytes=sum(file.size for file in prepared.files),
         order_by=cfg.order_by,
         bucket_size=cfg.bucket_size,
@@ -86,9 +65,73 @@ def ingest_job(run: TableRun, prepared: Prepared) -> IngestJob:
         spark=run.config.spark.conf,
         checks=cfg.checks,
         quarantine=cfg.on_bad == "quarantine",
-        layout=layout_of(run.config, cfg),
-        ignore_new=cfg.drift == "ignore_new",
         project=str(run.config.project),
+    )
+
+
+def ingest_of(
+    run: TableRun,
+    prepared: Prepared,
+    job: IngestJob,
+    cores: int,
+    *,
+    only: Collection[int] | None = None,
+    reject: Mapping[int, int] | None = None,
+    keep_aside: bool = True,
+) -> Ingest:
+    """What the tasks are told. `only` some sources are read, if it is given; `reject` are row checks (as
+    bits) that single sources broke, and whose rows may not stay; without `keep_aside`, rows that are set
+    aside are left out and that is all."""
+    reading = read_spec(run, prepared.columns)
+    files = [file for file in prepared.files if file.size and (only is None or source_id(file.key) in only)]
+    pieces = [
+        FilePiece(
+            run.source_file(file),
+            source_id(file.key),
+            together=run.together(file),
+            names=tuple(prepared.names.get(file.key, {}).get(name) for name in reading.name_columns),
+        )
+        for file in files
+    ]
+    if only is None:  # what is set aside by its name is known by its content all the same
+        pieces += [
+            FilePiece(run.source_file(one.file), source_id(one.file.key), None)
+            for one in prepared.aside
+            if one.file.size
+        ]
+    return Ingest(
+        reading=reading,
+        columns=prepared.columns,
+        writing=TaskSpec(
+            table_dir=job.table_dir,
+            origin=Origin(job.table_id, job.run_id, job.commit_id, job.order_by),
+            schema=b"",
+            bucket_size=None,
+            memory=int(job.spark.get(MEMORY_SETTING, _MEMORY)),
+            limits=Limits(),
+        ),
+        order_by=job.order_by,
+        checks=job.checks,
+        judging=CheckSpec.of(job.row_checks, quarantine=job.quarantine, more=reject),
+        quarantine=job.quarantine,
+        keep_aside=keep_aside,
+        keys={source_id(file.key): file.key for file in files},
+        table=job.table,
+        tasks=tuple(make_tasks(pieces, reading, cores)),
+    )
+
+
+def read_spec(run: TableRun, columns: Sequence[Column]) -> ReadSpec:
+    """How the table's files are read."""
+    cfg = run.cfg
+    names = name_columns(cfg.columns_from_name)
+    return ReadSpec(
+        cfg.format,
+        cfg.read_options,
+        tuple(column for column in columns if column.name not in names),
+        cfg.drift,
+        layout_of(run.config, cfg),
+        names,
     )
 
 
@@ -97,190 +140,48 @@ def drift_notes(run: TableRun, prepared: Prepared, ingested: Ingested | None) ->
     notes = list(run.evolution.changes) if run.evolution is not None else []
     if run.columns is None:  # pinned by this run
         notes += one_column_note(run.cfg, prepared.columns)
+    if ingested is None:
+        return tuple(notes)
     left_out: Counter[str] = Counter()
-    for group in prepared.groups:
-        left_out.update(dict.fromkeys(group.ignored, len(group.sources)))
+    for file in ingested.files.values():
+        left_out.update(file.left_out)
     notes += [
         f"column {name!r} of {count_words(files, 'file')} was left out"
         for name, files in sorted(left_out.items())
     ]
-    if ingested is not None and ingested.ignored_rows:
+    if ingested.ignored_rows:
         notes.append(f"{count_words(ingested.ignored_rows, 'object')} had keys that were left out")
     return tuple(notes)
 
 
-def refuse_bad_rows(run: TableRun, ingested: Ingested, by_id: Mapping[int, FoundFile]) -> None:
-    """`on_bad: fail`: the table commits nothing; the error names file, line, column and text."""
-    if not ingested.bad:
-        return
-    bad = ingested.bad[0]
-    file = by_id.get(bad.source)
-    key = file.key if file is not None else "an unknown file"
-    cfg = run.cfg
-    layout = layout_of(run.config, cfg)
-    line = locate(file, bad, fmt=cfg.format, read_options=cfg.read_options, layout=layout) if file else None
-    more = f" ({count_words(ingested.bad_rows - 1, 'more bad row')})" if ingested.bad_rows > 1 else ""
-    raise BadRows(
-        f"{key}{f':{line}' if line else ''}: {bad.reason}{_shown_column(bad)}: {bad.text[:200]!r}{more}",
-        hint=f"{bad.hint}; nothing was committed",
-        table=run.name,
-        file=key,
-    )
-
-
-@contextmanager
-def staging(run: TableRun) -> Iterator[None]:
-    """The run's folder of links for Spark: locked while in use, so that the next run can tell and drop
-    one that a killed run left behind."""
-    lock = run.staging.with_name(lock_of(run.staging.name))
-    sweep_staging(run.staging.parent)
+def _named(
+    run: TableRun, files: Sequence[FoundFile]
+) -> tuple[list[FoundFile], dict[str, dict[str, str | None]], list[Aside]]:
+    """The files whose names give the columns that the table takes from them, what they give, and the others:
+    refused, or under `on_bad: quarantine` set aside."""
+    pattern = run.cfg.columns_from_name
+    if pattern is None:
+        return list(files), {}, []
     try:
-        with locked(lock):
-            yield
-    finally:
-        shutil.rmtree(run.staging, ignore_errors=True)
-        lock.unlink(missing_ok=True)
-
-
-def sweep_staging(folder: Path) -> int:
-    """Drop what killed runs left; how many of them."""
-    swept = 0
-    for lock in folder.glob(lock_of("*")):
-        if not is_locked(lock):
-            shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
-            lock.unlink(missing_ok=True)
-            swept += 1
-    return swept
-
-
-def _counting(run: TableRun, text: str, total: int) -> Callable[[int], None]:
-    done = 0
-
-    def tick(more: int) -> None:
-        nonlocal done
-        done += more
-        run.watch.progress(run.name, text, done, total)
-
-    return tick
-
-
-def _refuse_altered(table: str, read: Sequence[FoundFile], digests: dict[str, Digest]) -> None:
-    """A member's fingerprint is its content when it was extracted: whoever changed the cache since, or a
-    disk that lost it, must not become rows."""
-    for file in read:
-        if file.archive is not None and digests[file.key].sha256 != file.fingerprint:
-            raise SourceError(
-                f"{file.path} is not what was extracted from {file.archive}",
-                hint="delete that file: the next run extracts the archive again",
-                table=table,
-                file=file.key,
-            )
-
-
-class _Unfit:
-    """Files that can't be read as they are: refused, or under `on_bad: quarantine` set aside."""
-
-    def __init__(self, run: TableRun) -> None:
-        self.aside: list[Aside] = []
-        self._run = run
-
-    def add(self, file: FoundFile, error: SourceError, line: int | None = None) -> None:
-        self.aside.append(Aside.because(file, error.message, line))
-
-    def texts(self, read: Sequence[FoundFile], digests: dict[str, Digest]) -> list[FoundFile]:
-        """Those that can be read to their end and are what the table's format says, by their first bytes."""
-        cfg = self._run.cfg
-        fine = []
-        for file in read:
-            broken = digests[file.key].unreadable
-            if broken is not None:
-                self.aside.append(Aside.because(file, broken))
-                continue
-            try:
-                if cfg.format != "parquet":
-                    encoding = str(cfg.read_options.get("encoding", "utf-8"))
-                    refuse_what_is_no_text(file.key, file.path, cfg.format, encoding)
-                fine.append(file)
-            except SourceError as error:
-                self._refuse(file, error)
-        return fine
-
-    def decodable(self, files: list[FoundFile], digests: dict[str, Digest]) -> list[FoundFile]:
-        fine = []
-        for file in files:
-            line = digests[file.key].bad_utf8_line
-            if line is None:
-                fine.append(file)
-                continue
-            error = BadRows(
-                f"{file.key}:{line}: bytes that are not UTF-8",
-                hint="convert the file to UTF-8"
-                if self._run.cfg.format == "json"
-                else "set read_options.encoding (latin1, windows-1252, …) or fix the file",
-                table=self._run.name,
-                file=file.key,
-            )
-            self._refuse(file, error, line)
-        return fine
-
-    def closed(self, files: list[FoundFile]) -> list[FoundFile]:
-        """Those whose quotes are all closed: Spark would take half a value for the whole."""
-        cfg = self._run.cfg
-        if cfg.format not in ("csv", "tsv"):
-            return files
-        dialect = Dialect.of(cfg.read_options, cfg.format)
-        fine = []
-        for file in files:
-            try:
-                line = unclosed_quote(file.path, dialect)
-            except SourceError as error:
-                self._refuse(file, error)
-                continue
-            if line is None:
-                fine.append(file)
-                continue
-            spanning = (
-                "" if dialect.multiline else "; if values span lines, set read_options: {multiline: true}"
-            )
-            unclosed = BadRows(
-                f"{file.key}:{line}: a quote is opened and never closed",
-                hint=f"fix the line, or set another read_options.quote{spanning}",
-                table=self._run.name,
-                file=file.key,
-            )
-            self._refuse(file, unclosed, line)
-        return fine
-
-    def named(self, files: list[FoundFile]) -> tuple[list[FoundFile], dict[str, dict[str, str | None]]]:
-        """Those whose names give the columns that the table takes from them, and what they give."""
-        pattern = self._run.cfg.columns_from_name
-        if pattern is None:
-            return files, {}
+        return list(files), columns_from_name(pattern, files, run.columns or ()), []
+    except SourceError:
+        if run.cfg.on_bad != "quarantine":
+            raise
+    values: dict[str, dict[str, str | None]] = {}  # some don't match or fit: which ones?
+    aside = []
+    for file in files:
         try:
-            return files, columns_from_name(pattern, files, self._run.columns or ())
-        except SourceError:
-            values: dict[str, dict[str, str | None]] = {}  # some don't match or fit: which ones?
-        for file in files:
-            try:
-                values |= columns_from_name(pattern, [file], self._run.columns or ())
-            except SourceError as error:
-                self._refuse(file, error)
-        return [file for file in files if file.key in values], values
-
-    def _refuse(self, file: FoundFile, error: SourceError, line: int | None = None) -> None:
-        if self._run.cfg.on_bad != "quarantine":
-            raise error
-        self.add(file, error, line)
+            values |= columns_from_name(pattern, [file], run.columns or ())
+        except SourceError as error:
+            aside.append(Aside.because(file, error.message))
+    return [file for file in files if file.key in values], values, aside
 
 
 def _settled_columns(run: TableRun, aside: Collection[str]) -> tuple[Column, ...]:
     """Those that the files are read by. The schema file has them before anything is committed under them."""
     now = now_text()
     if run.columns is None:
-        return pin(run.config, run.cfg, run.found, now, aside)
+        with run.at_hand(run.found) as found:
+            return pin(run.config, run.cfg, found, now, aside)
     repin(run.config, run.cfg, run.columns, run.evolution, run.found, now)
     return run.columns
-
-
-def _shown_column(bad: BadRow) -> str:
-    return f" in column {bad.column!r}" if bad.column else ""

@@ -1,4 +1,4 @@
-"""What a table has set aside: kept with its source, shown, read again, or forgotten.
+"""What a table has set aside: kept with its source, shown, or forgotten; replay.py has it read again.
 
 The log's entry of a source says how many of its rows were set aside and which Parquet file holds them, so
 they are replaced and retracted by the very commit that replaces or retracts the source's other rows.
@@ -17,14 +17,14 @@ import msgspec
 
 from lading.config.project import Config
 from lading.errors import BadRows, NotFound, PartError
-from lading.formats.opening import open_plain
-from lading.ingest.ledger import nothing_of
+from lading.ingest.replay import nothing_of
 from lading.ingest.table_run import TableRun, new_id, now_text
 from lading.ingest.unpack import RefusedBefore, refused_before
 from lading.layout.table import SOURCE
 from lading.log.table import Table
 from lading.model import Commit, FoundFile, Source
 from lading.parts.footer import Origin
+from lading.sources.archives.scratch import scratch
 from lading.sources.fingerprint import source_id
 from lading.sources.manifest import load as load_source_manifest
 from lading.storage.place import storage_of
@@ -122,7 +122,7 @@ def keep_files(run: TableRun, whole: Sequence[Aside]) -> dict[int, Rejected]:
     """Write down the files that were set aside whole, one Parquet file each."""
     if not whole:
         return {}
-    from lading.spark.set_aside import write_rows
+    from lading.parts.aside import write_aside
 
     origin = Origin(run.table.table_id, run.run_id, run.commit_id, None)
     kept = {}
@@ -135,19 +135,19 @@ def keep_files(run: TableRun, whole: Sequence[Aside]) -> dict[int, Rejected]:
             "line": one.line,
             "column": None,
             "reason": one.reason,
-            "text": _line_of(one),
+            "text": _line_of(run, one),
         }
-        member = write_rows(iter([row]), run.table.place, origin)
+        member = write_aside(iter([row]), run.table.place, origin)
         assert member is not None
         kept[number] = Rejected(0, member.path, one.reason)
     return kept
 
 
-def _line_of(one: Aside) -> str | None:
+def _line_of(run: TableRun, one: Aside) -> str | None:
     """The line at fault, if there is one; a file that can't be opened has said so already."""
     if one.line is None:
         return None
-    with open_plain(one.file.path) as lines:
+    with scratch(), run.source_file(one.file).open() as lines:
         line = next(islice(lines, one.line - 1, None), b"")
     return line[:_TEXT].decode("utf-8", "backslashreplace").rstrip("\r\n")
 

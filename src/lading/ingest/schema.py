@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lading.config.project import Config, TableConfig
-from lading.formats.fixed_width import layout_columns, load_layout
+from lading.formats.fixed_width.spec import layout_columns, load_layout
 from lading.ingest.plan import TablePlan
 from lading.layout.project import schema_file
 from lading.model import DELIMITERS, Column, FoundFile, Layout, Source, evolves
@@ -89,7 +89,7 @@ def evolution_of(
     columns: tuple[Column, ...],
     fresh: Sequence[FoundFile],
     found: Sequence[FoundFile],
-    fetch: Callable[[Sequence[FoundFile]], None],
+    fetch: Callable[[Sequence[FoundFile]], list[FoundFile]],
 ) -> Evolution | None:
     """What `drift: evolve` makes of the columns when `fresh` files come in."""
     if not fresh or not evolves(cfg.drift) or cfg.format == "fixed_width":
@@ -103,12 +103,10 @@ def evolution_of(
         "read_options": cfg.read_options,
         "name_columns": name_columns(cfg.columns_from_name),
     }
-    fetch(fresh)
-    if len(fresh) < len(found):
-        if evolve(columns, fresh, fresh, **settings) is None:
-            return None
-        fetch(found)
-    return evolve(columns, fresh, found, **settings)
+    new = fetch(fresh)
+    if len(fresh) < len(found) and evolve(columns, new, new, **settings) is None:
+        return None
+    return evolve(columns, new, fetch(found), **settings)
 
 
 def pin(

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import secrets
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from lading.config.project import Config, TableConfig
+from lading.formats.opening import bound_below
+from lading.formats.source_file import SourceFile
 from lading.ingest.ledger import Ledger
 from lading.ingest.plan import TablePlan
-from lading.layout.project import STAGING, work_folder
+from lading.layout.beside import lock_of
+from lading.layout.project import AT_WORK, work_folder
 from lading.log.table import Table
 from lading.model import Column, FoundFile, StartSpark
+from lading.sources.archives.scratch import Apart, scratch, scratch_folder
 from lading.sources.fingerprint import unmoved
 from lading.sources.manifest import SourceManifest
 from lading.sources.objects import Objects
+from lading.storage.folder import is_locked, locked
 from lading.watch import Watch
 
 if TYPE_CHECKING:
@@ -36,6 +43,21 @@ def new_run_id() -> str:
 
 def now_text() -> str:
     return datetime.now(UTC).isoformat()
+
+
+@contextmanager
+def at_work(run: TableRun) -> Iterator[None]:
+    """Others can tell meanwhile that copies of this table's files in the cache are being read."""
+    folder = run.config.cache / AT_WORK
+    lock = folder / lock_of(work_folder(run.run_id, run.name))
+    for left in folder.glob(lock_of(work_folder("*", run.name))):  # by runs that were killed
+        if not is_locked(left):
+            left.unlink(missing_ok=True)
+    try:
+        with locked(lock):
+            yield
+    finally:
+        lock.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +96,7 @@ class TableRun:
     preprocessing: dict[str, Any] = field(default_factory=dict)  # for manifest/<table>.json
     made: bool = False  # whether archives were extracted or scripts run for this look
     refused: tuple[Refused, ...] = ()  # archives that are set aside
+    apart: Mapping[str, Apart] = field(default_factory=dict)  # by the key of the input: what only tasks make
     evolution: Evolution | None = None  # how `columns` differ from the schema file, which a run then writes
     stale: bool = False  # whether the schema is, though there is nothing to read
 
@@ -91,21 +114,49 @@ class TableRun:
     def full(self) -> bool:
         return self.cfg.fingerprint == "full"
 
-    @property
-    def staging(self) -> Path:
-        return self.config.cache / STAGING / work_folder(self.run_id, self.name)
-
     def spark(self) -> Any:
         assert self.start_spark is not None, "a look starts nothing"
         return self.start_spark()
 
-    def fetch(self, files: Sequence[FoundFile], tick: Callable[[int], None] | None = None) -> None:
-        """Files in a bucket are copied here before anybody opens them."""
+    @contextmanager
+    def at_hand(self, files: Sequence[FoundFile]) -> Iterator[list[FoundFile]]:
+        """The files with paths that this machine can open: see `fetch`."""
+        with scratch():
+            yield self.fetch(files)
+
+    def fetch(self, files: Sequence[FoundFile], tick: Callable[[int], None] | None = None) -> list[FoundFile]:
+        """Files in a bucket are copied here before this machine opens them; what only tasks make is made
+        in its scratch folder. Their paths say where they are."""
         if self.objects is not None:
             self.objects.fetch([file for file in files if file.archive is None], tick)
+        if not self.apart:
+            return list(files)
+        bound_below(scratch_folder(), self.config.archives)
+        return [self._made(file) if file.archive in self.apart else file for file in files]
+
+    def _made(self, file: FoundFile) -> FoundFile:
+        return msgspec.structs.replace(file, path=str(self.source_file(file).local))
+
+    def source_file(self, file: FoundFile) -> SourceFile:
+        """A file as tasks open it."""
+        limits = self.config.archives
+        apart = self.apart.get(file.archive) if file.archive is not None else None
+        if apart is not None:
+            return apart.source_file(file, limits)
+        if self.objects is not None and file.archive is None:
+            return self.objects.source_file(file, limits)
+        return SourceFile(file.key, file.path, file.size, limits=limits)
+
+    def together(self, file: FoundFile) -> str | None:
+        """A name for all files that whoever makes this one makes with it; None if it is there by itself."""
+        apart = self.apart.get(file.archive) if file.archive is not None else None
+        return apart.together if apart is not None else None
 
     def unmoved(self, file: FoundFile) -> bool:
-        """Whether a file still is what discovery saw. Members are lading's own copies of what it was."""
+        """Whether a file still is what discovery saw. Members are lading's own copies of what it was, or were
+        made of an object whose ETag was the same."""
+        if file.archive in self.apart:
+            return True
         if self.objects is not None and file.archive is None:
             return self.objects.unmoved(file)
         return unmoved(file)

@@ -15,7 +15,8 @@ from typing import Any
 import msgspec
 
 from lading.config.archives import UNZIP
-from lading.errors import ArchiveRefused, LadingError
+from lading.errors import ArchiveRefused
+from lading.ingest.apart import in_spark, is_apart, look_at, unless_error
 from lading.ingest.plan import FileVerdict
 from lading.ingest.table_run import Refused, TableRun, now_text
 from lading.model import FoundFile
@@ -29,6 +30,7 @@ from lading.sources.archives.extractions import (
 )
 from lading.sources.archives.index import found_in
 from lading.sources.archives.input import Input, Proof, one_file, proof_of
+from lading.sources.archives.scratch import Apart
 from lading.sources.fingerprint import time_ns
 from lading.storage.folder import locked
 
@@ -43,6 +45,7 @@ class Expanded:
     preprocessing: dict[str, Any] = field(default_factory=dict)  # for manifest/<table>.json
     made: bool = False  # whether anything was extracted or run
     refused: tuple[Refused, ...] = ()
+    apart: dict[str, Apart] = field(default_factory=dict)  # by the key of the input: what only tasks make
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +84,10 @@ class Unpacker:
         self, plain: list[FoundFile], packed: Sequence[FoundFile], section: Mapping[str, Any]
     ) -> Expanded:
         run = self.run
-        config, act = run.config, run.start_spark is not None
-        archives = Archives(config.project, config.cache, config.archives)
-        entries = archives.load()
+        act = run.start_spark is not None
+        archives = self._archives(apart=is_apart(run))
         wanted = [self._archive(file) for file in packed]
-        ready = {one.folder_name: archives.current(one, entries, full=run.full) for one in wanted}
+        ready = self._ready(archives, wanted)
         refused = self._still_refused([one for one in wanted if not ready[one.folder_name]], section)
         stale = [one for one in wanted if not ready[one.folder_name] and one.input.key not in refused]
         if stale and act:
@@ -97,7 +99,11 @@ class Unpacker:
             file
             for one in current
             for file in found_in(
-                archives.folder_of(one.archive), one.index, one.archive.input.key, run.cfg.inside
+                one.folder,
+                one.index,
+                one.archive.input.key,
+                run.cfg.inside,
+                one.archive.identity if one.apart else None,
             )
         ]
         return Expanded(
@@ -108,7 +114,22 @@ class Unpacker:
             | {key: self._refusal_entry(one) for key, one in refused.items()},
             made=bool(stale) and act,
             refused=tuple(Refused(key, one.reason, one.fresh) for key, one in refused.items()),
+            apart={one.archive.input.key: self._apart(archives, one.archive) for one in current if one.apart},
         )
+
+    def _archives(self, *, apart: bool) -> Archives:
+        config = self.run.config
+        return Archives(config.project, config.cache, config.archives, apart=apart)
+
+    def _ready(self, archives: Archives, wanted: Sequence[Archive]) -> dict[str, Extracted | None]:
+        """By folder. To look at what there is, it doesn't matter where the last run had its tasks."""
+        run, entries = self.run, archives.load()
+        ready = {one.folder_name: archives.current(one, entries, full=run.full) for one in wanted}
+        if run.start_spark is None and run.objects is not None:
+            other = self._archives(apart=not is_apart(run))
+            for one in wanted:
+                ready[one.folder_name] = ready[one.folder_name] or other.current(one, entries, full=run.full)
+        return ready
 
     def _bring_up(
         self,
@@ -119,9 +140,8 @@ class Unpacker:
     ) -> None:
         self.run.watch.phase(self.run.cfg.name, "extract")
         for archive, one in zip(stale, self._extract(archives, stale), strict=True):
-            if isinstance(one, ArchiveRefused):
-                proof = archive.input.proof(full=self.run.full)
-                refused[archive.input.key] = _Refusal(one.message, proof, now_text(), fresh=True)
+            if isinstance(one, _Refusal):
+                refused[archive.input.key] = one
             else:
                 ready[archive.folder_name] = one
 
@@ -167,27 +187,35 @@ class Unpacker:
         changed = time_ns(file.stat()) if file is not None and file.exists() else 0
         return {**dataclasses.asdict(self.run.config.archives), "password_mtime_ns": changed}
 
-    def _extract(self, archives: Archives, stale: Sequence[Archive]) -> list[Extracted | ArchiveRefused]:
+    def _extract(self, archives: Archives, stale: Sequence[Archive]) -> list[Extracted | _Refusal]:
         run = self.run
         password = password_of(run.cfg.password_file)
+        if is_apart(run):
+            return self._in_tasks(archives, stale, lambda left: self._look_at(archives, left))
         for archive in stale:
             run.fetch(archive.input.files)
         if is_on_cluster(run):
-            return self._extract_on_cluster(archives, stale, password)
-        done: list[Extracted | ArchiveRefused] = []
+            return self._in_tasks(
+                archives, stale, lambda left: self._extract_on_cluster(archives, left, password)
+            )
+        done: list[Extracted | _Refusal] = []
         for number, archive in enumerate(stale):
             run.watch.progress(run.cfg.name, f"extracting {archive.input.key}", number, len(stale))
             try:
                 done.append(archives.extract_here(archive, full=run.full, password=password))
             except ArchiveRefused as error:
-                done.append(self._aside(error))
+                done.append(self._aside(archive, error))
         return done
 
-    def _extract_on_cluster(
-        self, archives: Archives, stale: Sequence[Archive], password: bytes | None
-    ) -> list[Extracted | ArchiveRefused]:
+    def _in_tasks(
+        self,
+        archives: Archives,
+        stale: Sequence[Archive],
+        work: Callable[[Sequence[Archive]], list[Extracted | _Refusal]],
+    ) -> list[Extracted | _Refusal]:
+        """All at once, those left out that somebody else has brought up meanwhile."""
         full = self.run.full
-        done: dict[str, Extracted | ArchiveRefused] = {}
+        done: dict[str, Extracted | _Refusal] = {}
         with ExitStack() as locks:
             for archive in sorted(stale, key=lambda one: one.folder_name):  # in one order: no deadlock
                 locks.enter_context(locked(archives.lock_of(archive)))
@@ -196,18 +224,45 @@ class Unpacker:
                 if (there := archives.current(archive, entries, full=full)) is not None:
                     done[archive.folder_name] = there
             left = [one for one in stale if one.folder_name not in done]
-            fresh = in_spark(self.run, unpack, [archives.task(one, password) for one in left])
-            for archive, path in zip(left, fresh, strict=True):
-                if isinstance(path, ArchiveRefused):
-                    done[archive.folder_name] = self._aside(path)
-                else:
-                    done[archive.folder_name] = archives.finish(archive, unless_error(path), full=full)
+            done |= {archive.folder_name: one for archive, one in zip(left, work(left), strict=True)}
         return [done[one.folder_name] for one in stale]
 
-    def _aside(self, error: ArchiveRefused) -> ArchiveRefused:
+    def _extract_on_cluster(
+        self, archives: Archives, stale: Sequence[Archive], password: bytes | None
+    ) -> list[Extracted | _Refusal]:
+        paths = in_spark(self.run, unpack, [archives.task(one, password) for one in stale])
+        return [
+            self._aside(archive, path)
+            if isinstance(path, ArchiveRefused)
+            else archives.finish(archive, unless_error(path), full=self.run.full)
+            for archive, path in zip(stale, paths, strict=True)
+        ]
+
+    def _look_at(self, archives: Archives, stale: Sequence[Archive]) -> list[Extracted | _Refusal]:
+        """Tasks go through the archives; only what they found comes back."""
+        answers = look_at(self.run, [self._apart(archives, one) for one in stale])
+        done: list[Extracted | _Refusal] = []
+        for archive, looked in zip(stale, answers, strict=True):
+            if looked.index is not None:
+                done.append(archives.finish_apart(archive, looked.index, full=self.run.full))
+                continue
+            key = archive.input.key
+            error = ArchiveRefused(looked.refused or "", hint=looked.hint, table=self.run.name, file=key)
+            done.append(self._aside(archive, error, looked.sha256))
+        return done
+
+    def _apart(self, archives: Archives, archive: Archive) -> Apart:
+        run = self.run
+        assert run.objects is not None
+        (found,) = archive.input.files
+        file = run.objects.source_file(found, run.config.archives)
+        return archives.apart(archive, file, run.cfg.password_file)
+
+    def _aside(self, archive: Archive, error: ArchiveRefused, sha256: str | None = None) -> _Refusal:
         if not self._sets_aside:
             raise error
-        return error
+        proof = archive.input.proof(full=self.run.full, sha256=sha256)
+        return _Refusal(error.message, proof, now_text(), fresh=True)
 
     def _archive(self, file: FoundFile) -> Archive:
         url, packed = self.run.cfg.url, one_file(file)
@@ -225,21 +280,6 @@ def _unzip_entry(one: Extracted) -> dict[str, Any]:
 
 def is_on_cluster(run: TableRun) -> bool:
     return run.cfg.preprocess is not None and run.cfg.preprocess.where == "cluster"
-
-
-def in_spark(run: TableRun, work: Callable[[Any], str], tasks: Sequence[Any]) -> list[str | LadingError]:
-    if not tasks:
-        return []
-    spark = run.spark()
-    from lading.spark.tasks import on_cluster  # here: driver-side work needs no pyspark
-
-    return on_cluster(spark, work, tasks)
-
-
-def unless_error(answer: str | LadingError) -> str:
-    if isinstance(answer, LadingError):
-        raise answer
-    return answer
 
 
 def relative(run: TableRun, one: Input) -> str:

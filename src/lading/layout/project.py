@@ -13,9 +13,12 @@ CACHE = ".lading_cache"
 # Below the cache.
 ARCHIVES = "archives"  # a folder an archive: see `made_folder`
 PREPROCESSED = "preprocess"  # a folder a table, and the same in each
+INDEXES = (
+    "indexes"  # of what only tasks make: the same folders as in the two above, with nothing but an index
+)
 OBJECTS = "objects"  # a folder a table
-STAGING = "staging"  # a folder a run and table: see `work_folder`
-VERIFY = "verify"  # the same
+AT_WORK = "at_work"  # a lock a run and table: see `work_folder`
+VERIFY = "verify"  # a folder a run and table: see `work_folder`
 CHECKPOINT_COPIES = "checkpoints"
 SHARD_COPIES = "shards"
 SPARK = "spark"

@@ -45,8 +45,10 @@ class Cutter:
         *,
         bucket: int = 0,
         replaces: Sequence[str] = (),
+        passing: bool = False,
     ) -> None:
-        """Without a `bucket_size` everything goes to `bucket`; `replaces` as in PartWriter."""
+        """Without a `bucket_size` everything goes to `bucket`; `replaces` and `passing` as in PartWriter."""
+        self._passing = passing
         self._table_dir = table_dir
         self._schema = schema
         self._origin = origin
@@ -96,7 +98,12 @@ class Cutter:
                 self._end_part()
             if self._part is None:
                 self._part = PartWriter(
-                    self._table_dir, self._bucket, self._schema, self._origin, replaces=self._replaces
+                    self._table_dir,
+                    self._bucket,
+                    self._schema,
+                    self._origin,
+                    replaces=self._replaces,
+                    passing=self._passing,
                 )
             self._part.write(rows)
 

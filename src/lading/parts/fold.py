@@ -11,20 +11,24 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from lading.errors import PartError
 from lading.layout.table import SOURCE
-from lading.model import Member, Place
+from lading.model import Bound, Member, Place, Zone
 from lading.parts.cut import Limits
 from lading.parts.footer import Origin
+from lading.parts.footer_zones import FooterZones
 from lading.parts.open import open_parquet, row_batches, shown_path
 from lading.parts.schema import conformed
-from lading.parts.task import TaskSpec, decoded, sorted_tables, write_parts
+from lading.parts.task import TaskSpec, sorted_tables, written
 from lading.parts.write import ROW_GROUP, PartWriter
+from lading.zones.bounds import from_bound
 
 TARGET_SIZE = 128 << 20  # bytes of a part
 MEMORY = 256 << 20  # bytes of rows held before a sorted run goes to disk
@@ -37,6 +41,8 @@ class Fold(msgspec.Struct, frozen=True):
 
     bucket: int
     members: tuple[Member, ...]
+    low: Bound | None = None  # only rows with a key from here on, below `high`
+    high: Bound | None = None
 
     @property
     def bytes(self) -> int:
@@ -81,7 +87,6 @@ def fold_parts(fold: Fold, spec: FoldSpec) -> list[Member]:
         table_dir=spec.table_dir,
         origin=spec.origin,
         schema=spec.schema,
-        tie=False,
         bucket_size=None,
         memory=spec.memory,
         limits=Limits(bytes=spec.target),
@@ -89,8 +94,8 @@ def fold_parts(fold: Fold, spec: FoldSpec) -> list[Member]:
         replaces=fold.paths,
     )
     schema = pa.ipc.read_schema(pa.py_buffer(spec.schema))
-    written = write_parts(live_batches(spec.table_dir, fold.members, schema), task)
-    members = [decoded(row) for batch in written for row in batch.column(0).to_pylist()]
+    keys = Range(spec.origin.order_by, fold.low, fold.high)
+    members = written(live_batches(spec.table_dir, fold.members, schema, keys), task)
     tiers = {member.tier for member in fold.members}
     return [msgspec.structs.replace(member, tier=max(tiers)) for member in members]
 
@@ -116,15 +121,56 @@ def merge_files(members: Sequence[Member], spec: FoldSpec, path: str) -> Member:
     return msgspec.structs.replace(writer.close(), tier=max(member.tier for member in members))
 
 
-def live_batches(table_dir: Place, members: Sequence[Member], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of `members` that count, one member after the other, in the table's terms."""
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Rows with a key from `low` on and below `high`; None: no end there. NaN is beyond all numbers."""
+
+    key: str | None = None
+    low: Bound | None = None
+    high: Bound | None = None
+
+    def groups(self, file: pq.ParquetFile) -> list[int] | None:
+        """The row groups that may hold such rows; None for all."""
+        if self.key is None or (self.low is None and self.high is None):
+            return None
+        zones = FooterZones(file.metadata, file.schema_arrow).groups(self.key)
+        return [number for number, zone in enumerate(zones) if self._meets(zone)]
+
+    def of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        if self.key is None:
+            return rows
+        keys = rows.column(self.key)
+        if self.low is not None:
+            rows = rows.filter(pc.invert(pc.less(keys, from_bound(self.low, keys.type))))
+            keys = rows.column(self.key)
+        if self.high is not None:
+            rows = rows.filter(pc.less(keys, from_bound(self.high, keys.type)))
+        return rows
+
+    def _meets(self, zone: Zone | None) -> bool:
+        if zone is None or zone.min is None or zone.max is None:
+            return True
+        least: Any = zone.min
+        most: Any = zone.max
+        # A zone says nothing of NaN, which the last range takes.
+        return (self.high is None or least < self.high) and (
+            self.low is None or self.high is None or most >= self.low
+        )
+
+
+def live_batches(
+    table_dir: Place, members: Sequence[Member], schema: pa.Schema, keys: Range | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of `members` that count, one member after the other, in the table's terms; with `keys` only
+    those of a range."""
+    keys = keys or Range()
     for member in members:
         path = shown_path(table_dir, member.path)
         gone = pa.array(member.minus, pa.int64())
         try:
             with open_parquet(table_dir, member.path, member.bytes) as file:
-                for batch in row_batches(table_dir, file, ROW_GROUP // 2):
-                    rows = conformed(batch, schema, path)
+                for batch in row_batches(table_dir, file, ROW_GROUP // 2, groups=keys.groups(file)):
+                    rows = keys.of(conformed(batch, schema, path))
                     if len(gone):
                         rows = rows.filter(pc.invert(pc.is_in(rows.column(SOURCE), value_set=gone)))
                     if rows.num_rows:

@@ -6,7 +6,6 @@ from the log, so opening one costs a single request where the footer is small.
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Iterator, Sequence
 
@@ -14,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lading.storage.place import Where, located, storage_of
-from lading.storage.protocol import Storage
+from lading.storage.ranged import RangedFile
 
 _ALONE = 1 << 18  # values that are decoded sooner than threads are set to work
 
@@ -55,36 +54,3 @@ def shown_path(root: Where, path: str) -> str:
 def _values(file: pq.ParquetFile, groups: Sequence[int], columns: Sequence[str] | None) -> int:
     wide = file.metadata.num_columns if columns is None else len(columns)
     return wide * sum(int(file.metadata.row_group(group).num_rows) for group in groups)
-
-
-class RangedFile(io.RawIOBase):
-    """An object as a file that can be read and sought; every read is one request."""
-
-    def __init__(self, storage: Storage, name: str, size: int | None = None) -> None:
-        self._storage = storage
-        self._name = name
-        self._size = storage.head(name).size if size is None else size
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
-        self._at = max(0, start + offset)
-        return self._at
-
-    def read(self, size: int | None = -1) -> bytes:
-        left = max(0, self._size - self._at)
-        length = left if size is None or size < 0 else min(size, left)
-        if length == 0:
-            return b""
-        data = self._storage.get_range(self._name, self._at, length)
-        self._at += len(data)
-        return data

@@ -1,6 +1,9 @@
-"""The order of rows in a part: by the order column, `_source`, the other columns by name, then a hash.
+"""The order of rows in a part: by the order column, `_source`, the other columns by name.
 
-Equal logical content gives equal files, so nothing may be left to the order in which rows arrive.
+Equal logical content gives equal files, so nothing may be left to the order in which rows arrive. Nested
+columns, by which Arrow can't sort, come last and count as numbers made of them (digest.py), which are worked
+out only for rows that no other column tells apart.
+
 When a task holds more than its memory allows, it keeps sorted runs on disk and merges them by ranges:
 each range is found in every run by binary search and sorted alone. Ranges end between two values of
 the leading column, and inside one value only if that value alone is too much.
@@ -9,7 +12,6 @@ the leading column, and inside one value only if that value alone is too much.
 from __future__ import annotations
 
 import math
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
@@ -21,22 +23,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lading.layout.table import SOURCE
+from lading.parts.digest import digests
+from lading.storage.temporary import temporary_folder
 
-TIE = "__lading_tie"  # a hash of the nested columns, which Arrow can't sort by
-
+_DIGEST = "__lading_digest"
 _SAMPLES = 64  # values a run offers as pivots
 _RUN_BATCH = 65_536
 
 
 def sort_keys(schema: pa.Schema, order_by: str | None) -> list[str]:
-    """The columns to sort by, in order."""
+    """The columns to sort by, in order: all of them, the nested ones last."""
     leading = [name for name in (order_by, SOURCE) if name is not None and name in schema.names]
     rest = sorted(
-        field.name
-        for field in schema
-        if field.name not in (*leading, TIE) and not pa.types.is_nested(field.type)
+        (pa.types.is_nested(field.type), field.name) for field in schema if field.name not in leading
     )
-    return [*leading, *rest, *([TIE] if TIE in schema.names else [])]
+    return [*leading, *(name for _, name in rest)]
 
 
 def in_order(table: pa.Table, keys: Sequence[str]) -> pa.Array:
@@ -44,7 +45,8 @@ def in_order(table: pa.Table, keys: Sequence[str]) -> pa.Array:
 
     Most rows are told apart by the first key; the many-key sort, which is slow, sees only the others.
     """
-    first = table.column(keys[0])
+    plain = _plain(table.schema, keys)
+    first = table.column(plain[0])
     order = pc.sort_indices(first)
     if len(keys) == 1 or table.num_rows < 2:
         return order
@@ -56,10 +58,53 @@ def in_order(table: pa.Table, keys: Sequence[str]) -> pa.Array:
         return order
     numbers = order.to_numpy(zero_copy_only=False).copy()
     tied = numbers[places]
-    subset = table.select(list(keys)).take(tied).combine_chunks()
-    among = pc.sort_indices(subset, sort_keys=[(key, "ascending") for key in keys])
-    numbers[places] = tied[among.to_numpy()]
+    subset = table.select(plain).take(tied).combine_chunks()
+    among = pc.sort_indices(subset, sort_keys=[(key, "ascending") for key in plain])
+    tied = tied[among.to_numpy()]
+    numbers[places] = _settled(table, keys, tied, subset.take(among))
     return pa.array(numbers)
+
+
+def _plain(schema: pa.Schema, keys: Sequence[str]) -> list[str]:
+    """Those of the keys that Arrow can sort by."""
+    return [key for key in keys if not pa.types.is_nested(schema.field(key).type)]
+
+
+def _settling(schema: pa.Schema, keys: Sequence[str]) -> list[str]:
+    """Those in which rows may differ that are equal to Arrow: zero has a sign. A single key leaves the
+    order of equal rows to whoever asks for it."""
+    kinds = [(key, schema.field(key).type) for key in keys if len(keys) > 1]
+    return [key for key, kind in kinds if pa.types.is_nested(kind) or pa.types.is_floating(kind)]
+
+
+def _settled(table: pa.Table, keys: Sequence[str], rows: np.ndarray, values: pa.Table) -> np.ndarray:
+    """Rows in the order of their plain keys, which are `values`, in the order of all keys."""
+    settling = _settling(table.schema, keys)
+    if not settling:
+        return rows
+    same = np.ones(len(rows) - 1, bool)
+    for column in values.columns:
+        same &= _as_before(column)
+    places = np.flatnonzero(np.concatenate([[False], same]) | np.concatenate([same, [False]]))
+    if not len(places):
+        return rows
+    tied = rows[places]
+    group = np.concatenate([[0], np.cumsum(~same)])[places]
+    settled = rows.copy()
+    settled[places] = tied[np.lexsort((digests(table, settling, tied), group))]
+    return settled
+
+
+def _as_before(column: pa.ChunkedArray) -> np.ndarray:
+    """For each row but the first, whether Arrow sorts it as the one before."""
+    less_one = len(column) - 1
+    same = np.asarray(pc.fill_null(pc.equal(column.slice(0, less_one), column.slice(1)), False))
+    alike = [pc.is_null(column)]
+    if pa.types.is_floating(column.type):
+        alike.append(pc.fill_null(pc.is_nan(column), False))
+    for one in map(np.asarray, alike):
+        same = same | (one[:-1] & one[1:])
+    return same
 
 
 def value_starts(column: pa.ChunkedArray) -> np.ndarray:
@@ -86,8 +131,11 @@ def value_ends(column: pa.ChunkedArray, rows: int) -> Iterator[int]:
 
 def merged(runs: Sequence[pa.Table], keys: Sequence[str], limit: int) -> Iterator[pa.Table]:
     """The rows of sorted runs as sorted tables of about `limit` rows, ascending from one to the next."""
-    for slices in _ranges([run for run in runs if run.num_rows], list(keys), 0, limit):
-        together = pa.concat_tables(slices).combine_chunks()
+    if not runs:
+        return
+    schema = runs[0].schema
+    for slices in _ranges(_filled(runs), _plain(schema, keys), _settling(schema, keys), 0, limit):
+        together = pa.concat_tables(slices).select(schema.names).combine_chunks()
         yield together if len(slices) == 1 else together.take(in_order(together, keys))
 
 
@@ -95,9 +143,7 @@ class SortedRuns:
     """Sorted runs in a temporary folder, memory-mapped when they are read back."""
 
     def __init__(self) -> None:
-        # Where Spark keeps its own: inside the cache, and big enough for a shuffle.
-        spark_folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
-        self._folder = tempfile.TemporaryDirectory(prefix="lading-runs-", dir=spark_folder)
+        self._folder = tempfile.TemporaryDirectory(prefix="lading-runs-", dir=temporary_folder())
         self._paths: list[Path] = []
 
     def __len__(self) -> int:
@@ -121,13 +167,18 @@ class SortedRuns:
         self._folder.cleanup()
 
 
-def _ranges(slices: list[pa.Table], keys: list[str], level: int, limit: int) -> Iterator[list[pa.Table]]:
+def _ranges(
+    slices: list[pa.Table], keys: list[str], settling: list[str], level: int, limit: int
+) -> Iterator[list[pa.Table]]:
     rows = sum(part.num_rows for part in slices)
     if rows == 0:
         return
     if rows <= limit:
         yield slices
         return
+    if level == len(keys) and settling:
+        slices = [part.append_column(_DIGEST, pa.array(digests(part, settling))) for part in slices]
+        keys, settling = [*keys, _DIGEST], []
     if level == len(keys):  # equal in every key: any order is the order
         yield from ([part] for part in slices)
         return
@@ -140,12 +191,12 @@ def _ranges(slices: list[pa.Table], keys: list[str], level: int, limit: int) -> 
         below.append(part.slice(0, start))
         equal.append(part.slice(start, end - start))
         above.append(part.slice(end))
-    yield from _ranges(_filled(below), keys, level, limit)
-    yield from _ranges(_filled(equal), keys, level + 1, limit)
-    yield from _ranges(_filled(above), keys, level, limit)
+    yield from _ranges(_filled(below), keys, settling, level, limit)
+    yield from _ranges(_filled(equal), keys, settling, level + 1, limit)
+    yield from _ranges(_filled(above), keys, settling, level, limit)
 
 
-def _filled(slices: list[pa.Table]) -> list[pa.Table]:
+def _filled(slices: Sequence[pa.Table]) -> list[pa.Table]:
     return [part for part in slices if part.num_rows]
 
 

@@ -1,8 +1,7 @@
-"""What one Spark task does with its rows: hold them, sort them, write them as parts.
+"""What a task does with its rows: hold them, sort them, write them as parts.
 
-SortedRuns in Spark's Python workers, on Arrow batches. Nothing but one small row a part goes back to the
-driver. A task that Spark runs twice writes other files the second time; only the winner's rows are
-collected, and the loser's parts are recognised by the run's token in their names.
+Mostly in Spark's Python workers, on Arrow batches. A task that Spark runs twice writes other files the second
+time; only the winner's are spoken of, and the loser's parts are recognised by the run's token in their names.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import msgspec
 import pyarrow as pa
 
 from lading.errors import TransformError
@@ -18,9 +16,7 @@ from lading.layout.table import SOURCE
 from lading.model import Member, Place
 from lading.parts.cut import Cutter, Limits
 from lading.parts.footer import Origin
-from lading.parts.sort import TIE, SortedRuns, in_order, merged, sort_keys, value_ends
-
-RESULT = "member binary"  # the schema of what a task returns, as Spark DDL
+from lading.parts.sort import SortedRuns, in_order, merged, sort_keys, value_ends
 
 _SLICE = 1 << 20  # rows gathered at a time: bounds the copy that sorting needs
 
@@ -32,16 +28,16 @@ class TaskSpec:
     table_dir: Place
     origin: Origin
     schema: bytes  # Arrow IPC schema of the parts
-    tie: bool  # whether rows carry a hash of their nested columns behind the data columns
     bucket_size: int | None  # ticks; None: everything in bucket 0
     memory: int  # bytes of rows held before a sorted run goes to disk
     limits: Limits
     bucket: int = 0  # where everything goes without a bucket_size
     replaces: tuple[str, ...] = ()  # members whose rows these are, when parts are made from parts
+    passing: bool = False  # whether the parts are folded by the same run: by the key alone, then, and quickly
 
 
-def write_parts(batches: Iterator[pa.RecordBatch], spec: TaskSpec) -> Iterator[pa.RecordBatch]:
-    """Turn a task's rows into parts; yields their members, encoded."""
+def written(batches: Iterator[pa.RecordBatch], spec: TaskSpec) -> list[Member]:
+    """Turn a task's rows into parts."""
     cutter = Cutter(
         spec.table_dir,
         _schema(spec),
@@ -50,17 +46,15 @@ def write_parts(batches: Iterator[pa.RecordBatch], spec: TaskSpec) -> Iterator[p
         spec.limits,
         bucket=spec.bucket,
         replaces=spec.replaces,
+        passing=spec.passing,
     )
     try:
         for table in _sorted_rows(with_sources(batches, _schema(spec)), spec):
             cutter.add(table)
-        members = cutter.finish()
+        return cutter.finish()
     except BaseException:
         cutter.abort()
         raise
-    if members:
-        encoded = [msgspec.msgpack.encode(member) for member in members]
-        yield pa.RecordBatch.from_arrays([pa.array(encoded, pa.binary())], names=["member"])
 
 
 def with_sources(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -75,22 +69,15 @@ def with_sources(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterat
         yield batch
 
 
-def decoded(row: bytes) -> Member:
-    """The member that a task returned."""
-    return msgspec.msgpack.decode(row, type=Member)
-
-
 def _sorted_rows(batches: Iterator[pa.RecordBatch], spec: TaskSpec) -> Iterator[pa.Table]:
-    """The task's rows in order, a table at a time, without the hash column."""
-    rows_schema = _schema(spec)
-    if spec.tie:
-        rows_schema = rows_schema.append(pa.field(TIE, pa.int64()))
-    keys = sort_keys(rows_schema, spec.origin.order_by)
-    plain = _schema(spec).names
+    """The task's rows in order, a table at a time."""
+    schema = _schema(spec)
+    keys = sort_keys(schema, spec.origin.order_by)
+    if spec.passing:
+        keys = keys[:1]
     # Parts of an unordered table may overlap: no merging.
     merge = spec.origin.order_by is not None
-    for table in sorted_tables(batches, rows_schema, keys, spec.memory, merge=merge):
-        yield table.select(plain)
+    return sorted_tables(batches, schema, keys, spec.memory, merge=merge)
 
 
 def sorted_tables(

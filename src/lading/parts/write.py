@@ -25,6 +25,7 @@ from lading.storage.place import Where, storage_of
 from lading.zones.bounds import merge_zones, tick_of, to_bound, zone_of
 
 ROW_GROUP = 131_072  # rows: what a lookup has to decode at most
+_FIRST = 16_384  # rows that tell whether values repeat
 
 
 class PartWriter:
@@ -39,10 +40,13 @@ class PartWriter:
         *,
         path: str | None = None,
         replaces: Sequence[str] = (),
+        passing: bool = False,
     ) -> None:
         """`path`, relative to the table, is for who wants a name of their own: FileExistsError from `close`
-        if somebody else was quicker to take it; `replaces` are the members
-        whose rows it holds, for who has nothing left but the files."""
+        if somebody else was quicker to take it; `replaces` are the members whose rows it holds, for who has
+        nothing left but the files. A `passing` one is read once, by a fold of the same run: quick to write,
+        neither small nor durable, and described by its keys only."""
+        self._passing = passing
         self._origin = origin
         self._replaces = replaces
         self._schema = schema
@@ -51,7 +55,7 @@ class PartWriter:
         self._storage = storage_of(table_dir)
         self._draft = self._storage.draft(self._path)
         self._order_type = schema.field(origin.order_by).type if origin.order_by else None
-        self._zones = {field.name: _ZoneSum() for field in schema}
+        self._zones = {field.name: _ZoneSum() for field in schema if not passing}
         self._keys: list[Bound] = []  # least and greatest of the rows so far
         self.rows = 0
         self.sources: Counter[int] = Counter()
@@ -89,7 +93,7 @@ class PartWriter:
             writer.close()
             self._sink.close()
             size = self._draft.stat().st_size
-            self._storage.keep(self._draft, self._path)
+            self._storage.keep(self._draft, self._path, durable=not self._passing)
         except BaseException:
             self.abort()
             raise
@@ -105,6 +109,15 @@ class PartWriter:
             self._draft.unlink(missing_ok=True)
 
     def _started(self, first: pa.Table) -> pq.ParquetWriter:
+        if self._passing:
+            key = self._origin.order_by
+            return pq.ParquetWriter(
+                self._sink,
+                self._schema,
+                compression="lz4",
+                use_dictionary=[SOURCE],
+                write_statistics=[key] if key else False,
+            )
         return pq.ParquetWriter(
             self._sink,
             self._schema,
@@ -168,10 +181,10 @@ def _sorting(schema: pa.Schema, order_by: str | None) -> list[pq.SortingColumn] 
 
 def _worth_a_dictionary(rows: pa.Table) -> list[str] | bool:
     """`_source`, and the columns whose values repeat. A dictionary of values that hardly do takes twice the
-    time to write and a third more room. It goes by the first row group: equal rows still give equal files."""
+    time to write and a third more room. It goes by the first rows: equal rows still give equal files."""
     if any(pa.types.is_nested(field.type) for field in rows.schema):
         return True  # Parquet's names for what is inside aren't ours to guess
-    few = rows.slice(0, ROW_GROUP)
+    few = rows.slice(0, _FIRST)
     return [name for name in few.schema.names if name == SOURCE or _repeats(few.column(name))]
 
 

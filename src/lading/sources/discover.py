@@ -10,8 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
@@ -19,11 +18,10 @@ from stat import S_ISDIR, S_ISREG
 from lading.config.project import Config, TableConfig
 from lading.errors import ConfigError, SourceError
 from lading.formats.opening import bound_below
-from lading.model import Digest, FoundFile
-from lading.sources.fingerprint import FIRST_NS, Spots, digest, digest_all, time_ns
+from lading.model import FoundFile, Place
+from lading.sources.fingerprint import FIRST_NS, Spots, time_ns
 from lading.sources.glob import ANY_FOLDERS, compile_segment, glob_segments, plain_suffix
 from lading.sources.objects import Objects
-from lading.storage.bucket import ObjectStorage
 
 # A file whose mtime is younger than this may change again within its clock tick.
 RACY_NS = 2_000_000_000
@@ -243,7 +241,9 @@ def _check_name(path: str) -> None:
 
 def objects_of(config: Config, cfg: TableConfig) -> Objects | None:
     """The bucket that a table's files are in; None when they are in a folder."""
-    return None if cfg.url is None else Objects(ObjectStorage(cfg.url, config.s3), cfg.root)
+    if cfg.url is None:
+        return None
+    return Objects(Place(cfg.url, tuple(sorted(config.s3.items()))), cfg.root)
 
 
 def discover_files(config: Config, cfg: TableConfig, objects: Objects | None) -> list[FoundFile]:
@@ -274,25 +274,3 @@ def _refuse_own_files(config: Config, found: Iterable[tuple[str, str]]) -> None:
                 hint="set `root` to the folder of the raw files, or narrow `path`, in lading.yaml",
                 file=key,
             )
-
-
-def digests_of(
-    cfg: TableConfig, files: Sequence[FoundFile], tick: Callable[[int], None] | None = None
-) -> dict[str, Digest]:
-    text = cfg.format != "parquet"
-    encoding = str(cfg.read_options.get("encoding") or "utf-8").lower()
-    utf8 = text and encoding in ("utf-8", "utf8", "utf_8")
-    try:
-        return digest_all(files, utf8=utf8, text=text, tick=tick)
-    except SourceError:
-        if cfg.on_bad != "quarantine":
-            raise
-    return {file.key: _tolerant_digest(file, utf8, text) for file in files}
-
-
-def _tolerant_digest(file: FoundFile, utf8: bool, text: bool) -> Digest:
-    """A file that can't be decompressed still has bytes, and so a fingerprint to be set aside under."""
-    try:
-        return digest(file.path, utf8=utf8, text=text)
-    except SourceError as error:
-        return replace(digest(file.path, utf8=False, text=False), unreadable=error.message)

@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from lading.errors import SourceError
-from lading.formats.heads import RESERVED, Dialect, parquet_columns
+from lading.formats.dialect import Dialect
+from lading.formats.drift import RESERVED
 from lading.formats.infer.columns import THREADS, infer, tried
-from lading.formats.infer.delimited import DelimitedLook
+from lading.formats.infer.delimited import DelimitedFile, DelimitedLook
+from lading.formats.infer.excel import ExcelFile, ExcelLook
 from lading.formats.infer.json import JsonSeen, json_look
 from lading.formats.infer.parquet import exact_as_double
+from lading.formats.infer.typed import columns_of_file
 from lading.formats.types import VOID, inner_types, is_nested, joined, nested_type, settled
-from lading.model import Column, Format, FoundFile
+from lading.model import TYPED, Column, Format, FoundFile
 
 _NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double"})
 
@@ -83,9 +86,9 @@ class _Look:
 
     def differing(self, files: Sequence[FoundFile]) -> dict[str, str]:
         """The columns that are new or whose values don't fit, with where that shows."""
-        if self.format == "parquet":
-            return self._parquet(files)
-        return self._json(files) if self.format == "json" else self._delimited(files)
+        if self.format in TYPED:
+            return self._typed(files)
+        return self._json(files) if self.format == "json" else self._cells(files)
 
     def types_of(
         self, files: Sequence[FoundFile], names: Mapping[str, str]
@@ -119,11 +122,19 @@ class _Look:
     def _headless(self) -> tuple[str, ...] | None:
         return None if Dialect.of(self.read_options, self.format).header else tuple(self.columns)
 
-    def _delimited(self, files: Sequence[FoundFile]) -> dict[str, str]:
-        look = DelimitedLook(self.read_options, self.format, self._headless, self.pinned)
+    def _cells(self, files: Sequence[FoundFile]) -> dict[str, str]:
+        look: ExcelLook | DelimitedLook = (
+            ExcelLook(self.read_options, self._headless, self.pinned)
+            if self.format == "excel"
+            else DelimitedLook(self.read_options, self.format, self._headless, self.pinned)
+        )
+
+        def at(found: FoundFile) -> ExcelFile | DelimitedFile | SourceError:
+            return tried(look.at, found)
+
         differing: dict[str, str] = {}
         with ThreadPoolExecutor(THREADS) as pool:
-            for found, one in zip(files, pool.map(lambda f: tried(look.at, f), files), strict=True):
+            for found, one in zip(files, pool.map(at, files), strict=True):
                 if isinstance(one, SourceError):
                     continue  # it is refused, or set aside, when it is read
                 for name, step in one.misfits.items():
@@ -153,13 +164,15 @@ class _Look:
                 types[name] = grown(column.type, raw[name])
         return types
 
-    def _parquet(self, files: Sequence[FoundFile]) -> dict[str, str]:
+    def _typed(self, files: Sequence[FoundFile]) -> dict[str, str]:
         differing: dict[str, str] = {}
         for found in files:
-            columns = tried(lambda one: parquet_columns(one.path), found)
+            columns = tried(lambda one: columns_of_file(self.format, one), found)
             for name, kind in () if isinstance(columns, SourceError) else columns.items():
                 old = self.columns[name].type if name in self.columns else None
-                too_long = (old, kind) == ("double", "bigint") and not exact_as_double([found], name)
+                too_long = (old, kind) == ("double", "bigint") and not (
+                    self.format == "parquet" and exact_as_double([found], name)
+                )
                 if old is None or joined(old, kind) != old or too_long:
                     differing.setdefault(name, f"{kind} in {found.key}")
         return differing

@@ -1,27 +1,25 @@
 """Telling whether a file changed: by its metadata, which is free, or by its bytes, which is certain.
 
 The fast fingerprint is the seed's: `mtime:<st_mtime>_size:<bytes>` exactly as `os.stat` gives them.
-The digest is taken of every file that is read, in one pass that also finds bytes which are not
-UTF-8: Spark would quietly read those as replacement characters.
+The digest is taken of every file that is read, by the task that reads it; here only of files whose content
+decides whether they have to be.
 """
 
 from __future__ import annotations
 
-import codecs
 import hashlib
 import os
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import IO
 
 import xxhash
 
 from lading.errors import SourceError
-from lading.formats.opening import READ_ERRORS, compression, open_plain, unreadable
+from lading.formats.opening import unreadable
 from lading.model import Digest, FoundFile
 
-CHUNK = 1 << 20
+EMPTY_SHA256 = hashlib.sha256().hexdigest()  # of a file without a byte
 
 # Futures are made for so many files at a time, so that memory doesn't grow with the table.
 _BATCH = 2_048
@@ -37,49 +35,24 @@ def time_ns(st: os.stat_result) -> int:
     return min(max(st.st_mtime_ns, FIRST_NS), LAST_NS)
 
 
-def fast_fingerprint(st: os.stat_result) -> str:
-    return f"mtime:{st.st_mtime}_size:{st.st_size}"
-
-
-def digest(path: str, *, utf8: bool, text: bool = False) -> Digest:
-    """SHA-256 of the file's bytes and, on request, the line of the first byte that isn't UTF-8.
-
-    A compressed file is hashed as it lies there and, if it is `text`, read to its end: whether it can be,
-    and within bounds, is known before Spark tries.
-    """
+def digest(path: str) -> Digest:
+    """SHA-256 of the file's bytes."""
     try:
-        packed = compression(path) is not None
         with open(path, "rb", buffering=0) as file:
-            sha256, size, bad = _hashed(file, utf8=utf8 and not packed)
-        if packed and (utf8 or text):
-            with open_plain(path) as plain:
-                bad = _first_bad_byte(plain) if utf8 else None
-                while plain.read(CHUNK):
-                    pass
-        line = None if bad is None else _line_of(path, bad)
-    except READ_ERRORS as error:
+            found = hashlib.file_digest(file, "sha256")
+            return Digest(found.hexdigest(), file.tell())
+    except OSError as error:
         raise unreadable(path, error) from error
-    return Digest(sha256=sha256, size=size, bad_utf8_line=line)
 
 
-def digest_all(
-    files: Sequence[FoundFile],
-    *,
-    utf8: bool,
-    text: bool = False,
-    threads: int = 4,
-    tick: Callable[[int], None] | None = None,
-) -> dict[str, Digest]:
-    """Digests by key. `tick` gets the bytes of each finished file, in the caller's thread."""
+def digest_all(files: Sequence[FoundFile], *, threads: int = 4) -> dict[str, Digest]:
+    """Digests by key."""
     digests: dict[str, Digest] = {}
     with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="lading-digest") as pool:
         for start in range(0, len(files), _BATCH):
             batch = files[start : start + _BATCH]
-            values = pool.map(lambda f: digest(f.path, utf8=utf8, text=text), batch)
-            for found, value in zip(batch, values, strict=True):
+            for found, value in zip(batch, pool.map(lambda file: digest(file.path), batch), strict=True):
                 digests[found.key] = value
-                if tick is not None:
-                    tick(value.size)
     return digests
 
 
@@ -96,67 +69,6 @@ def unmoved(found: FoundFile) -> bool:
             file=found.key,
         ) from error
     return stat.st_size == found.size and time_ns(stat) == found.mtime_ns
-
-
-def _hashed(file: IO[bytes], *, utf8: bool) -> tuple[str, int, int | None]:
-    """SHA-256, size and offset of the first byte that isn't UTF-8."""
-    sha = hashlib.sha256()
-    check = _Utf8Check() if utf8 else None
-    size = 0
-    buffer = bytearray(CHUNK)
-    view = memoryview(buffer)
-    while count := file.readinto(buffer):  # type: ignore[attr-defined]
-        sha.update(view[:count])
-        size += count
-        if check is not None and check.bad is None:
-            check.feed(bytes(view[:count]))
-    return sha.hexdigest(), size, check.finish() if check is not None else None
-
-
-def _first_bad_byte(plain: IO[bytes]) -> int | None:
-    check = _Utf8Check()
-    while check.bad is None and (chunk := plain.read(CHUNK)):
-        check.feed(chunk)
-    return check.finish()
-
-
-class _Utf8Check:
-    """Incremental validation; `bad` is the offset of the first byte that doesn't decode."""
-
-    def __init__(self) -> None:
-        self.bad: int | None = None
-        self._seen = 0
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
-
-    def feed(self, chunk: bytes) -> None:
-        pending: bytes = self._decoder.getstate()[0]
-        if pending or not chunk.isascii():
-            self._decode(chunk, pending, final=False)
-        self._seen += len(chunk)
-
-    def finish(self) -> int | None:
-        if self.bad is None:
-            self._decode(b"", self._decoder.getstate()[0], final=True)
-        return self.bad
-
-    def _decode(self, chunk: bytes, pending: bytes, *, final: bool) -> None:
-        try:
-            self._decoder.decode(chunk, final)
-        except UnicodeDecodeError as error:
-            self.bad = self._seen - len(pending) + error.start
-
-
-def _line_of(path: str, offset: int) -> int:
-    """1-based line of a byte; a line ends with LF, CR LF or CR, as in Spark's reader."""
-    lines, left, last = 1, offset, b""
-    with open_plain(path) as plain:
-        while left > 0 and (chunk := plain.read(min(CHUNK, left))):
-            lines += chunk.count(b"\n") + chunk.count(b"\r") - chunk.count(b"\r\n")
-            if last == b"\r" and chunk[:1] == b"\n":
-                lines -= 1
-            last = chunk[-1:]
-            left -= len(chunk)
-    return lines
 
 
 # By what /proc/self/mountinfo calls them.

@@ -15,12 +15,15 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
+from lading.config.archives import ArchiveLimits
 from lading.errors import SourceError
-from lading.model import FoundFile
+from lading.formats.source_file import SourceFile
+from lading.model import FoundFile, Place
 from lading.sources.fingerprint import FIRST_NS, LAST_NS, place_spot
 from lading.sources.glob import compile_glob
 from lading.storage.folder import make_dirs
-from lading.storage.protocol import Named, Storage
+from lading.storage.place import storage_of
+from lading.storage.protocol import Named
 
 _THREADS = 4
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,10}")
@@ -30,9 +33,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Objects:
     """The objects of one table. `folder` is where their copies go."""
 
-    def __init__(self, storage: Storage, folder: Path) -> None:
-        self._storage = storage
+    def __init__(self, place: Place, folder: Path) -> None:
+        self._place = place
+        self._storage = storage_of(place)
         self._folder = folder
+        self._etags: dict[str, str] = {}  # by key, as they were listed
 
     @property
     def url(self) -> str:
@@ -47,6 +52,7 @@ class Objects:
             if not matches(one.name):
                 continue
             modified = (one.modified - _EPOCH).total_seconds()
+            self._etags[one.name] = one.etag
             mark = f"etag:{one.etag.strip(chr(34))}_size:{one.size}"
             found.append(
                 FoundFile(
@@ -81,6 +87,10 @@ class Objects:
             for file, _ in zip(wanted, pool.map(self._fetch, wanted), strict=True):
                 if tick is not None:
                     tick(file.size)
+
+    def source_file(self, found: FoundFile, limits: ArchiveLimits) -> SourceFile:
+        """An object as a task opens it: by ranges, and only if it is still the one that was found."""
+        return SourceFile(found.key, found.key, found.size, self._place, self._etags[found.key], limits)
 
     def unmoved(self, found: FoundFile) -> bool:
         """Whether the object still is what discovery saw."""

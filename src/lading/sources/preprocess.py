@@ -13,8 +13,9 @@ import json
 import os
 import shutil
 import traceback
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any
@@ -23,12 +24,22 @@ import msgspec
 
 from lading.config.archives import Preprocess
 from lading.errors import LadingError, PreprocessError
+from lading.formats.source_file import SourceFile
 from lading.layout.beside import inputs_beside, lock_of
-from lading.layout.project import PREPROCESSED, made_folder
+from lading.layout.project import INDEXES, PREPROCESSED, made_folder
 from lading.sources.archives.extract import ExtractedFile
-from lading.sources.archives.index import Index, fill_fresh, is_whole, put_in_place, read_index, sweep
+from lading.sources.archives.index import (
+    Index,
+    fill_fresh,
+    is_whole,
+    put_in_place,
+    put_index,
+    read_index,
+    sweep,
+)
 from lading.sources.archives.input import Input, Proof, proof_of
 from lading.sources.archives.names import BadName, safe_name
+from lading.sources.archives.scratch import Apart, Making
 from lading.sources.fingerprint import digest, time_ns, unmoved
 from lading.sources.recipe import project_code
 
@@ -71,6 +82,7 @@ class Made:
     folder: Path
     index: Index
     proof: Proof
+    apart: bool  # whether only tasks have the outputs: the folder holds nothing but their index
 
 
 def load_script(project: Path, spec: Preprocess) -> Script:
@@ -86,10 +98,14 @@ def load_script(project: Path, spec: Preprocess) -> Script:
 
 
 class Preprocessed:
-    """The outputs of one table's script."""
+    """The outputs of one table's script. Those `apart` are made by tasks, each for itself on its own machine:
+    then only their indexes are kept."""
 
-    def __init__(self, project: Path, cache: Path, table: str, script: Script) -> None:
-        self.folder = cache / PREPROCESSED / table
+    def __init__(
+        self, project: Path, cache: Path, table: str, script: Script, *, apart: bool = False
+    ) -> None:
+        self.folder = (cache / INDEXES if apart else cache) / PREPROCESSED / table
+        self._apart = apart
         self._project = project
         self._script = script
 
@@ -108,9 +124,9 @@ class Preprocessed:
             return None
         if (index.sha256, index.made_by) != (proof.sha256, self._script.made_by):
             return None
-        if not is_whole(folder, index) or not given.is_still(proof, full=full):
+        if not (self._apart or is_whole(folder, index)) or not given.is_still(proof, full=full):
             return None
-        return Made(given, folder, index, given.renewed(proof))
+        return Made(given, folder, index, given.renewed(proof), self._apart)
 
     def task(self, given: Input, relative: str) -> ScriptTask:
         """The caller holds the folder's lock, from here to `finish`."""
@@ -118,6 +134,18 @@ class Preprocessed:
         sweep(folder)
         files = tuple((file.key, file.path) for file in given.files)
         return ScriptTask(self._script, files, given.key, str(folder), relative, given.sha256)
+
+    def apart(self, given: Input, relative: str, files: Sequence[SourceFile]) -> Apart:
+        """How tasks run the script on files in a bucket."""
+        task = ScriptTask(self._script, tuple((file.key, "") for file in files), given.key, "", relative, "")
+        names = tuple(os.path.basename(file.path) for file in given.files)
+        making = Making(tuple(files), names, partial(_run_on_copies, task))
+        return Apart(lambda: making, given.key)
+
+    def finish_apart(self, given: Input, relative: str, index: Index, *, full: bool) -> Made:
+        folder = self.folder_of(given, relative)
+        put_index(folder, index)
+        return Made(given, folder, index, given.proof(full=full, sha256=index.sha256), self._apart)
 
     def finish(self, given: Input, relative: str, fresh: str, *, full: bool) -> Made:
         folder = self.folder_of(given, relative)
@@ -129,7 +157,8 @@ class Preprocessed:
                 hint="run again when the file is complete; nothing was committed",
                 file=moved.key,
             )
-        return Made(given, folder, put_in_place(Path(fresh), folder), given.proof(full=full))
+        proof = given.proof(full=full)
+        return Made(given, folder, put_in_place(Path(fresh), folder), proof, self._apart)
 
     def entry(self, made: Made) -> dict[str, Any]:
         """Its place in the section `preprocessing` of manifest/<table>.json."""
@@ -169,6 +198,11 @@ def run_script(task: ScriptTask) -> str:
             sha256=task.sha256,
         )
     )
+
+
+def _run_on_copies(task: ScriptTask, copies: Sequence[str], folder: str, sha256: str) -> str:
+    files = tuple((key, copy) for (key, _), copy in zip(task.files, copies, strict=True))
+    return run_script(replace(task, files=files, folder=folder, sha256=sha256))
 
 
 def _call(task: ScriptTask, fresh: Path) -> None:
@@ -217,9 +251,7 @@ def _outputs(task: ScriptTask, fresh: Path) -> list[ExtractedFile]:
                 safe_name(relative)
             except BadName as problem:
                 raise _failed(task, f"it wrote a file whose name {relative!r} {problem}") from None
-            found.append(
-                ExtractedFile(relative, stat.st_size, time_ns(stat), digest(path, utf8=False).sha256)
-            )
+            found.append(ExtractedFile(relative, stat.st_size, time_ns(stat), digest(path).sha256))
     return found
 
 

@@ -17,7 +17,7 @@ from lading.errors import ConfigError, TransformError
 from lading.model import Column, Drift, Format, Layout
 
 # Raised when lading itself starts to read the same files differently.
-_READING = 3
+_READING = 4
 
 
 def recipe(

@@ -18,7 +18,7 @@ import yaml
 
 from lading.config.yaml import BoundedLoader
 from lading.errors import ConfigError
-from lading.formats.heads import RESERVED
+from lading.formats.drift import RESERVED
 from lading.formats.types import NO_VALUE, canonical_type
 from lading.model import Column
 from lading.storage.folder import write_atomic

@@ -1,7 +1,8 @@
-"""Spark's part of a run: staged files in, parts out, nothing committed.
+"""Rows that go through Spark on their way into parts, since a transform or SQL of the user's wants them.
 
-Read, let bad rows be counted, transform, send rows to tasks by bucket, and have each task write its
-parts (parts/task.py). The driver gets one small record a part and never a row.
+Tasks read the files and hand the rows over; Spark transforms and checks them and sends them to tasks by
+bucket, which write the parts. What those tasks do is said elsewhere (ingest/task.py); what they tell the
+driver rides along as an observation, so nothing is read twice and nothing is collected.
 """
 
 from __future__ import annotations
@@ -9,143 +10,151 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
+import pyarrow as pa
 from pyspark.errors import ArithmeticException, DateTimeException, NumberFormatException, PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
-from pyspark.sql import types as st
 
-from lading.errors import ConfigError, LadingError, PipelineError, TransformError
+from lading.errors import LadingError, TransformError
 from lading.layout.table import SOURCE
-from lading.model import BadRow, CheckTally, Ingested, IngestJob, Member
-from lading.parts.cut import Limits
-from lading.parts.footer import Origin
-from lading.parts.sort import TIE
-from lading.parts.task import RESULT, TaskSpec, decoded, write_parts
-from lading.spark.arrow_types import arrow_schema, is_nested
-from lading.spark.buckets import bucket_column, bucket_ticks
+from lading.model import Check, IngestJob
+from lading.parts.buckets import bucket_width
+from lading.spark.arrow_types import arrow_schema
+from lading.spark.buckets import bucket_column
 from lading.spark.failures import Py4JError, failure_of, raise_interrupt, worker_failure
 from lading.spark.job_settings import held_settings, ingest_settings, reported
-from lading.spark.read.badrows import BadRowProbe, RowCount, Seen
-from lading.spark.read.blame import misfit, missing_key
-from lading.spark.read.frame import read
-from lading.spark.read.json import NEW_KEYS
-from lading.spark.read.values import RAW, quoted
-from lading.spark.row_checks import failed_checks
 from lading.spark.session import quiet_pandas
-from lading.spark.tally import CHECKED, FAILED, CheckSpec, rejecting, summed, write_checked
-from lading.spark.transform import refuse_foreign, transformed
+from lading.spark.sql import quoted
+from lading.spark.sql_checks import spark_bits
+from lading.spark.transform import lies_below, transformed
 
-MEMORY_SETTING = "spark.lading.task.memory"  # bytes of rows a task holds before it sorts on disk
-_MEMORY = 512 << 20
 _PER_TASK = 64 << 20  # input bytes a task that writes parts of its own
 _PER_SHARE = 16 << 20  # of one that writes whole buckets: many small ones keep all cores busy to the end
 _NO_SHUFFLE = 8 << 20  # input bytes below which one task does everything
+_PATIENCE = 60.0  # seconds that the figures of a finished job may take to arrive
 
-_STAGED_LINK = re.compile(r"/[^\s'\"]*/s-?\d+(?:\.\w+)+")
+Batches = Iterator[pa.RecordBatch]
 
 
-def ingest(spark: SparkSession, job: IngestJob, tick: Callable[[str], None] | None = None) -> Ingested:
-    """Write the job's rows as parts that nobody sees yet, and say which rows didn't fit."""
-    ignoring = job.ignore_new and job.format == "json" and bool(job.groups)
-    rows = read(spark, job, flag_new_keys=ignoring)
-    ignored = RowCount(rows, NEW_KEYS) if ignoring else None
-    readable = BadRowProbe(ignored.passed if ignored else rows, F.col(RAW), sources=job.quarantine)
-    frame = _with_source(transformed(spark, job, readable.passed.drop(RAW)), job)
-    schema = arrow_schema(frame.schema)
-    width = _bucket_width(job, frame)
-    keyed = None
-    if job.order_by:
-        keyed = _keyed(frame, job.order_by, sources=job.quarantine)
-    failed = failed_checks(spark, frame, job)
-    tied = _with_tie(keyed.passed if keyed else frame)
-    spec = TaskSpec(
-        table_dir=job.table_dir,
-        origin=Origin(job.table_id, job.run_id, job.commit_id, job.order_by),
-        schema=schema.serialize().to_pybytes(),
-        tie=TIE in tied.schema.names,
-        bucket_size=width,
-        memory=int(job.spark.get(MEMORY_SETTING, _MEMORY)),
-        limits=Limits(),
-    )
-    if not job.groups and job.per == "file":
-        return Ingested((), spec.schema, 0, ())
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The rows that tasks read, and what came of them: a frame with the table's columns and `_source`, behind
+    them what else the rows bring, and a column for the tasks' notes."""
+
+    read: Callable[[int], Batches]  # of each task, by its number
+    schema: str  # of what it gives, as Spark DDL, under names of ours
+    names: tuple[str, ...]  # of its columns
+    tasks: int
+    note: str
+    whole: Callable[[list[bytes]], bool]  # whether these are the notes of all tasks
+    places: tuple[str, ...] = ()  # what a row brings along that isn't the table's
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What the rows are when they are to be written."""
+
+    schema: bytes  # Arrow IPC schema of the parts
+    width: int | None  # of a bucket, in ticks
+    bits: bool  # whether the last column has the checks that Spark made
+
+
+def ingest(
+    spark: SparkSession,
+    job: IngestJob,
+    frame: Frame,
+    write: Callable[[Batches, Output], bytes],
+    checks: Callable[[pa.Schema], Mapping[int, Check]],
+    tick: Callable[[str], None] | None = None,
+) -> tuple[Output, list[bytes], list[bytes]]:
+    """Read, transform, check, spread and write; what the reading and the writing tasks have to tell. `checks`
+    are those that only Spark can make, by their bits."""
+    notes = _Notes(_read(spark, frame), frame.note)
+    rows = notes.rows
+    if job.transform is not None:
+        rows = _with_source(transformed(spark, job, rows.drop(*frame.places)))
+    data = rows.drop(*frame.places)
+    schema = arrow_schema(data.schema)
+    of = "the transform's result" if job.transform else "the schema"
+    width = bucket_width(_without_source(schema), job.order_by, job.bucket_size, table=job.table, of=of)
+    failed = spark_bits(spark, data, checks(schema), job.table)
+    out = Output(schema.serialize().to_pybytes(), width, failed is not None)
+    if failed is not None:
+        rows = rows.withColumn(f"__lading_bits_{uuid4().hex}", failed)
     try:
-        with reported(spark, tick):
-            rows = tied if failed is None else tied.withColumn(FAILED, failed)
-            with held_settings(spark, ingest_settings(job, spec.memory)):
-                members, tally = _written(_spread(spark, job, rows, width), spec, job)
-            unread, unkeyed = readable.seen(), keyed.seen() if keyed else Seen(0, ())
-            ignored_rows = ignored.seen() if ignored else 0
-        held = (source for member in members for source, _ in member.sources)
-        refuse_foreign(job, held, tally.rows, unkeyed.sources, (source for source, _ in unkeyed.sample))
-        bad = _blamed(spark, job, unread, unkeyed)
+        with reported(spark, tick), held_settings(spark, ingest_settings(job)):
+            told = _written(_spread(spark, job, rows, width), write, out)
+            return out, notes.arrived(frame.whole), told
     except (PySparkException, Py4JError) as error:
         raise_interrupt(error)
         raise explained(error, job) from error
-    count = unread.count + unkeyed.count
-    sources = unread.sources | unkeyed.sources
-    return Ingested(members, spec.schema, count, bad, tally, sources, ignored_rows)
 
 
-def _blamed(spark: SparkSession, job: IngestJob, unread: Seen, unkeyed: Seen) -> tuple[BadRow, ...]:
-    """A sample of the rows that fail the run. A row that no file gave can't be set aside with one."""
-    bad = [] if job.quarantine else [misfit(spark, job, source, text) for source, text in unread.sample]
-    if not job.quarantine or job.per == "table":
-        bad += [missing_key(spark, job, source, text) for source, text in unkeyed.sample]
-    return _distinct(bad)
+def _read(spark: SparkSession, frame: Frame) -> DataFrame:
+    read = frame.read
+    names = [f"c{number}" for number in range(len(frame.names))]  # of frame.schema
+
+    def run(batches: Batches) -> Batches:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for rows in read(number):
+                    yield pa.RecordBatch.from_arrays(rows.columns, names=names)
+
+    count = max(1, frame.tasks)
+    numbers = spark.range(0, frame.tasks, 1, count)
+    with quiet_pandas():
+        return numbers.mapInArrow(run, frame.schema).toDF(*frame.names)
 
 
-def _with_source(frame: DataFrame, job: IngestJob) -> DataFrame:
+class _Notes:
+    """Takes the notes of the reading tasks out of the rows, while they go by for the first time."""
+
+    def __init__(self, frame: DataFrame, note: str) -> None:
+        self._frame = frame
+        self._notes = F.collect_list(F.col(note)).alias("notes")  # nulls don't count
+        self._observation = Observation(f"lading-{uuid4().hex}")
+        self.rows = frame.observe(self._observation, self._notes).where(F.col(note).isNull()).drop(note)
+
+    def arrived(self, whole: Callable[[list[bytes]], bool]) -> list[bytes]:
+        """Call it when the job that read the rows is done. Spark may have left some of them unread (a
+        transform that keeps nothing, a limit, a join with an empty side): only then they are asked for by a
+        job of its own."""
+        found = self._observed()
+        if not whole(found):
+            found = [bytes(note) for note in self._frame.agg(self._notes).collect()[0]["notes"]]
+        return found
+
+    def _observed(self) -> list[bytes]:
+        found: list[dict[str, Any]] = []
+
+        def ask() -> None:
+            try:
+                found.append(self._observation.get)
+            except Exception:  # 4.3 fails an assertion in the JVM when the observed part was optimised away
+                return
+
+        asking = threading.Thread(target=ask, daemon=True)  # older Sparks wait forever in that case
+        asking.start()
+        asking.join(_PATIENCE)
+        return [bytes(note) for note in found[0].get("notes") or ()] if found else []
+
+
+def _with_source(frame: DataFrame) -> DataFrame:
     """Data columns first, `_source` last; rows that no file gave have the source 0."""
     names = frame.schema.names
-    if job.transform is None and names[-1] == SOURCE:
-        return frame
     nobody = F.lit(0).cast("bigint")
     source = F.coalesce(F.col(SOURCE), nobody) if SOURCE in names else nobody
     return frame.select(*(F.col(quoted(name)) for name in names if name != SOURCE), source.alias(SOURCE))
 
 
-def _bucket_width(job: IngestJob, frame: DataFrame) -> int | None:
-    if job.order_by is None:
-        return None
-    if job.order_by not in frame.schema.names:
-        where = "the transform's result" if job.transform else "the schema"
-        raise ConfigError(
-            f"{job.table} is ordered by {job.order_by!r}, but {where} does not have it",
-            hint=f"tables.{job.table}.order_by: one of {', '.join(frame.columns)}",
-            table=job.table,
-        )
-    dtype = frame.schema[job.order_by].dataType
-    if is_nested(dtype):
-        raise ConfigError(
-            f"{job.table} can't be ordered by {job.order_by!r}, which is {dtype.simpleString()}",
-            hint=f"tables.{job.table}.order_by: choose a column of a plain type",
-            table=job.table,
-        )
-    return bucket_ticks(job.bucket_size, dtype, job.order_by, job.table)
-
-
-def _keyed(frame: DataFrame, order_by: str, *, sources: bool) -> BadRowProbe:
-    """Rows without an order value are bad; their text is the row as JSON."""
-    names = ", ".join(quoted(name) for name in frame.schema.names if name != SOURCE)
-    missing = F.col(quoted(order_by)).isNull()
-    return BadRowProbe(frame, F.expr(f"to_json(struct({names}))"), missing, sources=sources)
-
-
-def _with_tie(frame: DataFrame) -> DataFrame:
-    """Nested columns can't be sorted by, so a hash of them settles the order of otherwise equal rows."""
-    nested = [field for field in frame.schema if is_nested(field.dataType)]
-    if not nested:
-        return frame
-    hashed = [F.to_json(quoted(f.name)) if _has_map(f.dataType) else F.col(quoted(f.name)) for f in nested]
-    return frame.withColumn(TIE, F.xxhash64(*hashed))
-
-
-def _has_map(dtype: st.DataType) -> bool:
-    return "map<" in dtype.simpleString()  # Spark hashes no maps
+def _without_source(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field for field in schema if field.name != SOURCE])
 
 
 def _spread(spark: SparkSession, job: IngestJob, frame: DataFrame, width: int | None) -> DataFrame:
@@ -163,30 +172,15 @@ def _spread(spark: SparkSession, job: IngestJob, frame: DataFrame, width: int | 
     return frame.repartition(tasks, bucket)
 
 
-def _written(frame: DataFrame, spec: TaskSpec, job: IngestJob) -> tuple[tuple[Member, ...], CheckTally]:
+def _written(frame: DataFrame, write: Callable[[Batches, Output], bytes], out: Output) -> list[bytes]:
     # mapInArrow looks columns up by their names as they are, and trips over dots and backticks.
     frame = frame.toDF(*(f"c{number}" for number in range(len(frame.schema.names))))
-    checks = CheckSpec(
-        tuple(check.name for check in job.row_checks),
-        rejecting(job.row_checks) if job.quarantine else 0,
-        job.reject,
-    )
+
+    def run(batches: Batches) -> Batches:
+        yield pa.RecordBatch.from_arrays([pa.array([write(batches, out)], pa.binary())], names=["told"])
+
     with quiet_pandas():
-        if checks.names:
-            found = frame.mapInArrow(lambda batches: write_checked(batches, spec, checks), CHECKED).collect()
-        else:
-            found = frame.mapInArrow(lambda batches: write_parts(batches, spec), RESULT).collect()
-    members = [decoded(bytes(row["member"])) for row in found if row["member"] is not None]
-    tally = summed(bytes(row["tally"]) for row in found if checks.names and row["tally"] is not None)
-    return tuple(sorted(members, key=_by_key)), tally
-
-
-def _by_key(member: Member) -> tuple[int, Any, str]:
-    return (member.bucket, 0 if member.key_min is None else member.key_min, member.path)
-
-
-def _distinct(bad: list[BadRow]) -> tuple[BadRow, ...]:
-    return tuple(dict.fromkeys(bad))
+        return [bytes(row["told"]) for row in frame.mapInArrow(run, "told binary").collect()]
 
 
 def explained(error: Exception, job: IngestJob) -> LadingError:
@@ -196,25 +190,20 @@ def explained(error: Exception, job: IngestJob) -> LadingError:
     path = job.transform.rpartition(":")[0] if job.transform else None
     in_values = isinstance(error, (ArithmeticException, DateTimeException, NumberFormatException))
     known = worker_failure(text)
-    if path and (f'"{path}"' in text or in_values) and known is None:
-        line = re.search(rf'"{re.escape(path)}", line (\d+)', text)
+    at = _line_of_theirs(text, path, job.project) if path else None
+    if path and (at is not None or in_values) and known is None:
         return TransformError(
-            f"{path}, line {line[1]}: {lines[-1]}" if line else f"{path}: {lines[0]}",
+            f"{at[0]}, line {at[1]}: {lines[-1]}" if at else f"{path}: {lines[0]}",
             hint="the transform failed on a row; fix it at this line",
             table=job.table,
             file=path,
         )
-    link = _STAGED_LINK.search(text)
-    if link and "FAILED_READ_FILE" in text:
-        real = os.path.realpath(link[0])
-        causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-        return PipelineError(
-            f"{real} can't be read: {causes[-1] if causes else lines[0]}",
-            hint="restore the file, or exclude it from the table's `path`, then run again",
-            table=job.table,
-            file=real,
-        )
-    failure = failure_of(error, f"build {job.table}", table=job.table)
-    if isinstance(failure, PipelineError) and link:
-        failure.file = os.path.realpath(link[0])
-    return failure
+    return failure_of(error, f"build {job.table}", table=job.table)
+
+
+def _line_of_theirs(text: str, path: str, project: str | None) -> tuple[str, str] | None:
+    """File and line of the transform that a traceback goes through, else of a module that it imports."""
+    found = re.findall(r'File "([^"]+)", line (\d+)', text)
+    roots = (os.path.dirname(path), project or os.path.dirname(path))
+    theirs = [(file, line) for file, line in found if lies_below(file, roots)]
+    return next((one for one in theirs if one[0] == path), theirs[0] if theirs else None)

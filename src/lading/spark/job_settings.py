@@ -1,9 +1,8 @@
 """Settings of Spark for one job, which are back as they were when it is done.
 
-Spark plans shares of 128 MB of files for a task: three of them for 300 MB, and with two cores one idles for
-a third of the time. And Spark 4.3 asks for the size of the batch that it makes for Python after every row,
-so that none grows beyond all bounds, which takes more time than making it. Where all rows together are no
-more than a task may hold, no batch can grow too great, and the question is left out.
+Spark 4.3 asks for the size of the batch that it makes for Python after every row, so that none grows beyond
+all bounds, which takes more time than making it. Where all rows together are no more than a task may hold, no
+batch can grow too great, and the question is left out.
 
 For a few rows of many columns Spark spends most of its time on compiling programs that then hardly run:
 they are worked out without, as Spark itself does where it fails to compile one.
@@ -11,7 +10,6 @@ they are worked out without, as Spark itself does where it fails to compile one.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,22 +21,18 @@ from lading.model import IngestJob
 from lading.spark.failures import hides_interrupt
 
 BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
-SHARE_BYTES = "spark.sql.files.maxPartitionBytes"
 COMPILING = "spark.sql.codegen.factoryMode"
 
 _NO_LIMIT = str(2**31 - 1)  # of a batch, in Spark's words
-_SHARES = 64  # that are enough for any small machine
-_SHARE = (16 << 20, 128 << 20)  # bytes: smaller ones don't pay, greater ones are not Spark's way
+_FEW_ROWS = 64 << 20  # bytes of input that no batch can outgrow, unless a transform makes more of them
 _MANY_COLUMNS = 100  # beyond which Spark makes no program of a whole stage anyway
 _FEW_BYTES = 8 << 20  # of input
-_COMPRESSED = (".gz", ".bz2", ".zst")
 
 
-def ingest_settings(job: IngestJob, memory: int) -> dict[str, str]:
-    """What suits the job, of whose rows a task holds `memory` bytes; a user's own settings win."""
-    least, most = _SHARE
-    settings = {SHARE_BYTES: str(max(least, min(most, job.input_bytes // _SHARES)))}
-    if _fits(job, memory):
+def ingest_settings(job: IngestJob) -> dict[str, str]:
+    """What suits the job; a user's own settings win."""
+    settings = {}
+    if job.transform is None and job.input_bytes <= _FEW_ROWS:
         settings[BATCH_BYTES] = _NO_LIMIT
     if len(job.columns) > _MANY_COLUMNS and job.input_bytes < _FEW_BYTES:
         settings[COMPILING] = "NO_CODEGEN"
@@ -61,14 +55,6 @@ def held_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[
     finally:
         for name, old in before.items():
             spark.conf.set(name, old) if old is not None else spark.conf.unset(name)
-
-
-def _fits(job: IngestJob, memory: int) -> bool:
-    """Whether it is known. What is packed may become any size, and so may what a transform makes."""
-    if job.format == "parquet" or job.transform or job.input_bytes > memory:
-        return False
-    names = (name for group in job.groups for _, _, names in os.walk(group.folder) for name in names)
-    return not any(name.lower().endswith(_COMPRESSED) for name in names)
 
 
 _INTERVAL = 1.0  # seconds

@@ -90,6 +90,17 @@ def is_started() -> bool:
     return _session is not None
 
 
+def runs_here(master: str) -> bool:
+    """Whether tasks run on this machine: the session says so, or before there is one, its master."""
+    existing = _session
+    if existing is None and "pyspark.sql" in sys.modules:
+        existing = sys.modules["pyspark.sql"].SparkSession.getActiveSession()
+    if existing is None:
+        return master.startswith("local")
+    context = getattr(existing, "_sc", None)  # a Spark Connect client has none
+    return context is not None and str(context.master).startswith("local")
+
+
 def stop_session() -> None:
     """End the session and its JVM's jobs; the next `spark_session` starts a new one."""
     global _session

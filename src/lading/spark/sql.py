@@ -24,6 +24,11 @@ _TIMES = (st.DateType, st.TimestampType, st.TimestampNTZType)
 _OWN = "use only columns of the row"
 
 
+def quoted(name: str) -> str:
+    """A column's name as Spark's parser takes it, dots and all."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def condition(
     bare: DataFrame, text: str, wrong: Callable[[str, str], ConfigError], *, aggregates: bool = False
 ) -> tuple[Column, bool]:

@@ -1,13 +1,14 @@
-"""Work handed out by Spark, one row a task: scripts on files that all machines share, and folds of parts.
+"""Work handed out by Spark, one answer a task: reading and writing, folds of parts, scripts on files.
 
-What travels is pickled on the way there and back. An error of lading's own comes back as itself, so that
-it names the file and the line just as it does on the driver.
+What travels is pickled with the function, so nothing of it (a key to a bucket, say) shows in a plan or a log.
+An error of lading's own comes back as itself, so that it names the file and the line just as on the driver.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -23,80 +24,104 @@ from lading.spark.session import quiet_pandas
 
 _Task = TypeVar("_Task")
 
+_ANSWERS = "number bigint, answer binary"
+_PACK = 8 << 20  # bytes of parts that a task is worth
+
+
+def spread(
+    spark: SparkSession,
+    work: Callable[[int], bytes],
+    count: int,
+    what: str,
+    *,
+    table: str | None = None,
+    hint: str = "",
+) -> list[bytes]:
+    """`work` of 0, 1, … in a task each; the answers in that order. `what` is what could not be done, should
+    it fail, such as "build ships"."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                answer = pa.array([work(number)], pa.binary())
+                yield pa.RecordBatch.from_arrays([pa.array([number]), answer], names=["number", "answer"])
+
+    if not count:
+        return []
+    try:
+        with quiet_pandas():
+            found = spark.range(0, count, 1, count).mapInArrow(run, _ANSWERS).collect()
+    except (PySparkException, Py4JError) as error:
+        raise_interrupt(error)
+        raise failure_of(error, what, table=table, hint=hint) from error
+    return [bytes(row["answer"]) for row in sorted(found, key=lambda row: int(row["number"]))]
+
+
+def cores(spark: SparkSession) -> int:
+    """How many tasks may run at once, as far as can be told."""
+    try:
+        return max(1, int(spark.sparkContext.defaultParallelism))
+    except PySparkException:  # Spark Connect has no such thing
+        return max(1, int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200))
+
 
 def on_cluster(
     spark: SparkSession, work: Callable[[_Task], str], tasks: Sequence[_Task]
 ) -> list[str | LadingError]:
     """`work` of each task, in order: its answer or its error. `work` is a function of a module."""
-    rows = [(number, pickle.dumps(task)) for number, task in enumerate(tasks)]
-    frame = spark.createDataFrame(rows, "number bigint, task binary").repartition(len(rows), "number")
+    answers = spread(
+        spark,
+        partial(_answered, work, [pickle.dumps(task) for task in tasks]),
+        len(tasks),
+        "run the script in its tasks",
+        hint="try `where: driver`; Spark's own log has details",
+    )
+    return [_answer(answer) for answer in answers]
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield _worked(batch, work)
 
+def _answered(work: Callable[[Any], str], tasks: Sequence[bytes], number: int) -> bytes:
     try:
-        answers = frame.mapInArrow(run, "number bigint, ok boolean, answer binary").collect()
-    except (PySparkException, Py4JError) as error:
-        raise_interrupt(error)
-        raise failure_of(
-            error,
-            "run the script in its tasks",
-            hint="try `where: driver`; Spark's own log has details",
-        ) from error
-    ordered = sorted(answers, key=lambda one: one.number)
-    return [bytes(one.answer).decode() if one.ok else _error(bytes(one.answer)) for one in ordered]
+        return pickle.dumps(work(pickle.loads(tasks[number])))
+    except LadingError as error:
+        return pickle.dumps((type(error), error.message, error.hint, error.file))
 
 
-def _worked(batch: pa.RecordBatch, work: Callable[[Any], str]) -> pa.RecordBatch:
-    ok: list[bool] = []
-    answers: list[bytes] = []
-    for task in batch.column("task").to_pylist():
-        try:
-            answers.append(work(pickle.loads(task)).encode())
-            ok.append(True)
-        except LadingError as error:
-            answers.append(pickle.dumps((type(error), error.message, error.hint, error.file)))
-            ok.append(False)
-    columns = [batch.column("number"), pa.array(ok), pa.array(answers, pa.binary())]
-    return pa.RecordBatch.from_arrays(columns, names=["number", "ok", "answer"])
-
-
-def _error(answer: bytes) -> LadingError:
-    kind, message, hint, file = pickle.loads(answer)
+def _answer(pickled: bytes) -> str | LadingError:
+    answer = pickle.loads(pickled)
+    if isinstance(answer, str):
+        return answer
+    kind, message, hint, file = answer
     error: LadingError = kind(message, hint=hint, file=file)
     return error
 
 
-_RESULT = "number int, member binary"
-
-
 def fold_on_spark(spark: SparkSession, folds: Sequence[Fold], spec: FoldSpec) -> list[list[Member]]:
-    """What replaces each fold, in their order."""
-    rows = [(number, bytearray(msgspec.msgpack.encode(fold))) for number, fold in enumerate(folds)]
-    found: list[list[Member]] = [[] for _ in folds]
-    try:
-        frame = spark.createDataFrame(rows, "number int, fold binary").repartition(len(rows))
-        with quiet_pandas():
-            written = frame.mapInArrow(lambda batches: _folded(batches, spec), _RESULT).collect()
-    except (PySparkException, Py4JError) as error:
-        raise_interrupt(error)
-        raise failure_of(
-            error,
-            "merge the parts",
-            hint="nothing was merged; Spark's own messages are in spark/spark.log in the cache folder",
-        ) from error
-    for row in written:
-        found[row["number"]].append(msgspec.msgpack.decode(bytes(row["member"]), type=Member))
-    return found
+    """What replaces each fold, in their order. Small ones share a task."""
+    packs = [tuple(pack) for pack in _packed(folds)]
+    answers = spread(
+        spark,
+        partial(_folded, packs, spec),
+        len(packs),
+        "merge the parts",
+        hint="nothing was merged; Spark's own messages are in spark/spark.log in the cache folder",
+    )
+    return [
+        members for answer in answers for members in msgspec.msgpack.decode(answer, type=list[list[Member]])
+    ]
 
 
-def _folded(batches: Iterator[pa.RecordBatch], spec: FoldSpec) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for number, fold in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            members = fold_parts(msgspec.msgpack.decode(fold, type=Fold), spec)
-            encoded = [msgspec.msgpack.encode(member) for member in members]
-            numbers = pa.array([number] * len(members), pa.int32())
-            yield pa.RecordBatch.from_arrays(
-                [numbers, pa.array(encoded, pa.binary())], names=["number", "member"]
-            )
+def _packed(folds: Sequence[Fold]) -> Iterator[list[Fold]]:
+    pack: list[Fold] = []
+    held = 0
+    for fold in folds:
+        if pack and held + fold.bytes > _PACK:
+            yield pack
+            pack, held = [], 0
+        pack.append(fold)
+        held += fold.bytes
+    if pack:
+        yield pack
+
+
+def _folded(packs: Sequence[Sequence[Fold]], spec: FoldSpec, number: int) -> bytes:
+    return msgspec.msgpack.encode([fold_parts(fold, spec) for fold in packs[number]])

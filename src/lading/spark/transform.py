@@ -32,6 +32,7 @@ from lading.spark.determinism import nondeterministic
 from lading.spark.session import quiet_pandas
 
 _PREFIX = "lading_transform_"  # of the names that transforms have as modules
+_LADING = str(Path(__file__).resolve().parents[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +71,7 @@ def refuse_foreign(job: IngestJob, *seen: Iterable[int]) -> None:
     is no file's, which only a table that is always built as a whole can have."""
     if job.transform is None:
         return
-    reading = {source for group in job.groups for source in group.sources}
-    if job.per == "table":
-        reading.add(0)
+    reading = job.sources | {0} if job.per == "table" else job.sources
     foreign = sorted({source for some in seen for source in some if source not in reading})
     if not foreign:
         return
@@ -102,7 +101,7 @@ def _own_modules(path: str, project: str | None) -> Iterator[Callable[[], list[M
 
     def imported() -> list[ModuleType]:
         return [
-            sys.modules[name] for name in set(sys.modules) - before if _lies_below(sys.modules[name], roots)
+            sys.modules[name] for name in set(sys.modules) - before if _is_theirs(sys.modules[name], roots)
         ]
 
     try:
@@ -116,10 +115,15 @@ def _own_modules(path: str, project: str | None) -> Iterator[Callable[[], list[M
             del sys.modules[module.__name__]  # what isn't there is pickled by value
 
 
-def _lies_below(module: ModuleType, roots: list[str]) -> bool:
+def _is_theirs(module: ModuleType, roots: list[str]) -> bool:
     file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), "")
-    inside = any(str(file).startswith(f"{root}{os.sep}") for root in roots)
-    return inside and "site-packages" not in str(file) and not module.__name__.startswith(_PREFIX)
+    return lies_below(str(file), roots) and not module.__name__.startswith(_PREFIX)
+
+
+def lies_below(file: str, roots: Iterable[str]) -> bool:
+    """Whether a file of Python's is the project's own: below one of its folders, and not installed there."""
+    inside = any(file.startswith(f"{root}{os.sep}") for root in roots)
+    return inside and "site-packages" not in file and not file.startswith(f"{_LADING}{os.sep}")
 
 
 def _load(path: str, name: str, table: str) -> Callable[..., Any]:

@@ -23,7 +23,8 @@ from lading.errors import ConfigError, MissingExtra, StorageError
 from lading.layout.beside import fresh_temporary
 from lading.secrets import bare
 from lading.storage.aws_files import from_files
-from lading.storage.protocol import Named, SwapLost, TooLarge, in_folders, utf8_name
+from lading.storage.protocol import Named, Replaced, SwapLost, TooLarge, in_folders, utf8_name
+from lading.storage.temporary import temporary_folder
 
 _CHUNK = 8 << 20
 # A cut connection is tried again at once, a server that is gone is given up on after some seconds.
@@ -77,11 +78,18 @@ class ObjectStorage:
         with self._translated(name):
             if etag is None:
                 return bytes(self._obstore.get_range(self._store, name, start=start, length=length))
-            options: Any = {"range": (start, start + length), "if_match": etag}
-            result = self._obstore.get(self._store, name, options=options)
-            if str(result.meta["e_tag"] or "") == etag:
-                return bytes(result.bytes())
-        raise StorageError(
+            options: Any = {"range": (start, start + length)}
+            try:
+                result = self._obstore.get(self._store, name, options=options)
+                found, data = result.meta["e_tag"], bytes(result.bytes())
+            except self._obstore.exceptions.BaseError:
+                # A range behind the end of an object: which may be a shorter one by now.
+                found, data = self._obstore.head(self._store, name)["e_tag"], None
+                if _bare_tag(found) == _bare_tag(etag):
+                    raise
+            if data is not None and _bare_tag(found) == _bare_tag(etag):
+                return data
+        raise Replaced(
             f"{self.url}/{name} was replaced while it was being read",
             hint="someone else wrote it: check the bucket",
         )
@@ -154,13 +162,13 @@ class ObjectStorage:
             beside.unlink(missing_ok=True)
 
     def draft(self, name: str) -> Path:
-        # Where Spark keeps its own: big enough for a shuffle.
-        folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
-        handle, file = tempfile.mkstemp(prefix="lading-", suffix=f"-{name.rpartition('/')[2]}", dir=folder)
+        handle, file = tempfile.mkstemp(
+            prefix="lading-", suffix=f"-{name.rpartition('/')[2]}", dir=temporary_folder()
+        )
         os.close(handle)
         return Path(file)
 
-    def keep(self, draft: Path, name: str) -> None:
+    def keep(self, draft: Path, name: str, *, durable: bool = True) -> None:
         self.upload(name, draft)
         draft.unlink()
 
@@ -325,6 +333,11 @@ def _with_files(options: Mapping[str, str]) -> dict[str, str]:
     if "access_key_id" in options:
         found = {name: text for name, text in found.items() if name == "region"}
     return {**found, **options}
+
+
+def _bare_tag(etag: str | None) -> str:
+    """In a header it is quoted, in a listing not always."""
+    return (etag or "").strip('"')
 
 
 def _code(error: BaseException) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from lading.errors import ConfigError, StorageError
 from lading.layout.beside import fresh_temporary, lock_of, temporary_of
-from lading.storage.protocol import Named, NotPlain, SwapLost, TooLarge, utf8_name
+from lading.storage.protocol import Named, NotPlain, Replaced, SwapLost, TooLarge, utf8_name
 
 # What a disk says when it is full, broken, or not ours to write to; anything else is the program's mistake.
 _NOT_OURS = {
@@ -191,9 +191,7 @@ class FolderStorage:
     def get_range(self, name: str, start: int, length: int, *, etag: str | None = None) -> bytes:
         with open(self.path(name), "rb") as file:
             if etag is not None and _identity(os.fstat(file.fileno())) != etag:
-                raise StorageError(
-                    f"{self.path(name)} was replaced while it was being read", hint="run again"
-                )
+                raise Replaced(f"{self.path(name)} was replaced while it was being read", hint="run again")
             file.seek(start)
             return file.read(length)
 
@@ -249,11 +247,13 @@ class FolderStorage:
         make_dirs(final.parent)
         return final.with_name(temporary_of(final.name))
 
-    def keep(self, draft: Path, name: str) -> None:
-        _fsync(draft)
+    def keep(self, draft: Path, name: str, *, durable: bool = True) -> None:
+        if durable:
+            _fsync(draft)
         os.link(draft, self.path(name))  # unlike a rename, a link refuses to replace
         draft.unlink()
-        fsync_dir(draft.parent)
+        if durable:
+            fsync_dir(draft.parent)
 
     def list(
         self,

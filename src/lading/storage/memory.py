@@ -12,9 +12,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lading.errors import StorageError
 from lading.layout.beside import fresh_temporary
-from lading.storage.protocol import Named, SwapLost, TooLarge, in_folders, utf8_name
+from lading.storage.protocol import Named, Replaced, SwapLost, TooLarge, in_folders, utf8_name
 
 
 class MemoryStorage:
@@ -45,7 +44,7 @@ class MemoryStorage:
     def get_range(self, name: str, start: int, length: int, *, etag: str | None = None) -> bytes:
         data, found = self._find(name)
         if etag not in (None, found.etag):
-            raise StorageError(f"{name} was replaced while it was being read", hint="run again")
+            raise Replaced(f"{name} was replaced while it was being read", hint="run again")
         return data[start : start + length]
 
     def head(self, name: str) -> Named:
@@ -96,7 +95,7 @@ class MemoryStorage:
         os.close(handle)
         return Path(file)
 
-    def keep(self, draft: Path, name: str) -> None:
+    def keep(self, draft: Path, name: str, *, durable: bool = True) -> None:
         self.upload(name, draft)
         draft.unlink()
 

@@ -43,6 +43,10 @@ class TooLarge(StorageError):
     etag = ""  # to hand to `swap` for something better
 
 
+class Replaced(StorageError):
+    """Another object lies there by now than the one that was asked for."""
+
+
 class NotPlain(OSError):
     """A link, a folder or a device where a file of ours should be."""
 
@@ -76,7 +80,7 @@ class Storage(Protocol):
         ...
 
     def get_range(self, name: str, start: int, length: int, *, etag: str | None = None) -> bytes:
-        """With `etag`, only of that very object: StorageError when another lies there by now."""
+        """With `etag`, only of that very object: Replaced when another lies there by now."""
         ...
 
     def head(self, name: str) -> Named: ...
@@ -118,8 +122,9 @@ class Storage(Protocol):
         """A local file to write what will be `name`; nobody sees it before `keep`."""
         ...
 
-    def keep(self, draft: Path, name: str) -> None:
-        """Give a complete draft its name, durably; the draft is gone. FileExistsError if it is taken."""
+    def keep(self, draft: Path, name: str, *, durable: bool = True) -> None:
+        """Give a complete draft its name, durably unless that doesn't matter; the draft is gone.
+        FileExistsError if it is taken."""
         ...
 
     def list(

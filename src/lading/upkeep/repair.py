@@ -14,10 +14,9 @@ from datetime import UTC, datetime
 from lading.config.project import Config
 from lading.errors import LadingError, LogCorrupt, ManifestParseError, ManifestStoreError, NotFound
 from lading.ingest.look import look
-from lading.ingest.prepare import sweep_staging
 from lading.ingest.record import record_sources, write_table_manifest
 from lading.ingest.table_run import new_run_id
-from lading.layout.project import STAGING, VERIFY, source_manifest
+from lading.layout.project import VERIFY, source_manifest
 from lading.layout.table import BUCKET
 from lading.log.checkpoint import newest_name
 from lading.log.table import Table
@@ -58,7 +57,7 @@ def repair(config: Config, name: str, *, watch: Watch) -> Repaired:
     if table is None:
         return found
     try:
-        _staging(config, found)
+        _leftovers(config)
         _table_manifest(table, found)
         _pointer(config, name, table, found)
         _members(config, name, table, found)
@@ -101,13 +100,9 @@ def _opened(where: Place) -> Table:
     return table
 
 
-def _staging(config: Config, found: Repaired) -> None:
-    swept = sweep_staging(config.cache / STAGING)
-    verify = config.cache / VERIFY
-    if verify.is_dir():
-        shutil.rmtree(verify, ignore_errors=True)
-    if swept:
-        found.done.append(f"removed {count_words(swept, 'folder')} that killed runs left in the cache")
+def _leftovers(config: Config) -> None:
+    """What a killed `verify` left in the cache."""
+    shutil.rmtree(config.cache / VERIFY, ignore_errors=True)
 
 
 def _table_manifest(table: Table, found: Repaired) -> None:

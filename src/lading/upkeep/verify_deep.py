@@ -1,4 +1,4 @@
-"""Going deeper: the bytes of every source and part, and sampled sources read again alone on Spark.
+"""Going deeper: the bytes of every source and part, and sampled sources read again alone.
 
 A source read alone has to give exactly the rows that the table has of it: what differs was read under
 another recipe, by a transform that isn't deterministic, or changed since without anybody noticing.
@@ -6,33 +6,34 @@ another recipe, by a transform that isn't deterministic, or changed since withou
 
 from __future__ import annotations
 
-import dataclasses
 import random
 import shutil
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from lading.errors import LadingError, PartError
-from lading.formats.heads import Dialect
-from lading.formats.records import records
-from lading.ingest.prepare import ingest_job, prepare, staging
-from lading.ingest.schema import layout_of
+from lading.ingest.apart import is_apart
+from lading.ingest.execute import execute
+from lading.ingest.outcome import Ingested
+from lading.ingest.prepare import ingest_job, ingest_of, prepare, read_spec
+from lading.ingest.splits import FilePiece, ReadTask, make_tasks
 from lading.ingest.table_run import TableRun
 from lading.layout.project import VERIFY, work_folder
 from lading.layout.table import SOURCE
 from lading.log.table import Table
-from lading.model import DELIMITERS, FoundFile, Member, Place, StartSpark
+from lading.model import FoundFile, Member, Place, StartSpark
 from lading.parts.intake import in_parallel
 from lading.parts.rows import WantedRows, read_part
 from lading.read.scan import table_schema
-from lading.sources.discover import digests_of
+from lading.sources.archives.scratch import scratch
 from lading.sources.fingerprint import source_id
 from lading.upkeep.verify import Verified
-from lading.words import count_words
 
 SAMPLE = 3
 _ROWS = 200_000  # of one sampled source: its rows are compared in memory
@@ -47,14 +48,12 @@ def verify_deep(seen: TableRun, found: Verified, session: StartSpark) -> None:
         return
     watch.phase(found.table, "verify content")
     unchanged = _unchanged(seen)
-    seen.fetch(unchanged)
-    _source_bytes(seen, unchanged, found)
+    _source_bytes(seen, unchanged, found, session)
     _part_rows(table, found)
     if seen.cfg.per == "table":
         found.note("source", "rows depend on other files (per: table): no file can be read on its own", "")
         return
     sample = _sample(table, unchanged)
-    _count_records(seen, table, sample, found)
     if sample:
         watch.phase(found.table, "read again")
         _compare(seen, table, sample, found, session)
@@ -66,19 +65,42 @@ def _unchanged(seen: TableRun) -> list[FoundFile]:
     return [file for file in seen.found if file.key in keys]
 
 
-def _source_bytes(seen: TableRun, files: list[FoundFile], found: Verified) -> None:
-    digests = digests_of(seen.cfg, files)
+def _source_bytes(seen: TableRun, files: list[FoundFile], found: Verified, session: StartSpark) -> None:
+    digests = _digests(seen, files, session)
     found.count("sources read", len(digests))
     for file in files:
         known = seen.ledger.known.get(file.key)
         source = known.source if known is not None else None
-        if source is not None and source.sha256 and digests[file.key].sha256 != source.sha256:
+        if source is not None and source.sha256 and digests[file.key] != source.sha256:
             found.wrong(
                 "source",
                 f"{file.key} has different content than was read, but the same size and time",
                 f"touch the file, then lading run {found.table}; `fingerprint: full` notices this by itself",
                 file.key,
             )
+
+
+def _digests(seen: TableRun, files: list[FoundFile], session: StartSpark) -> dict[str, str]:
+    """The SHA-256 of each, by key. On a cluster that reads a bucket by itself, tasks work them out."""
+    if sum(file.size for file in files) < seen.config.spark.in_process_below or not is_apart(seen):
+        with scratch():
+            return dict(in_parallel(lambda file: (file.key, seen.source_file(file).digest()), files))
+    from lading.spark.tasks import cores, spread
+
+    if not files:
+        return {}
+    spark = session()
+    spec = read_spec(seen, ())
+    pieces = [FilePiece(seen.source_file(file), 0, None, together=seen.together(file)) for file in files]
+    tasks = make_tasks(pieces, spec, cores(spark))
+    answers = spread(spark, partial(_digested, tasks), len(tasks), f"verify {seen.name}", table=seen.name)
+    return {key: sha256 for answer in answers for key, sha256 in msgspec.msgpack.decode(answer).items()}
+
+
+def _digested(tasks: Sequence[ReadTask], number: int) -> bytes:
+    with scratch():
+        pieces = tasks[number].pieces
+        return msgspec.msgpack.encode({one.file.key: one.file.digest() for one in pieces})
 
 
 def _part_rows(table: Table, found: Verified) -> None:
@@ -113,42 +135,20 @@ def _sample(table: Table, files: list[FoundFile]) -> list[FoundFile]:
     return random.Random(table.state.sequence).sample(small, min(SAMPLE, len(small)))
 
 
-def _count_records(seen: TableRun, table: Table, sample: list[FoundFile], found: Verified) -> None:
-    """Records of a file counted without Spark: what its reader drops unseen, it drops again."""
-    cfg = seen.cfg
-    spanning = cfg.format in DELIMITERS and Dialect.of(cfg.read_options, cfg.format).reads_whole
-    if cfg.transform is not None or cfg.format == "parquet" or spanning:
-        return
-    sources, layout = table.state.sources(), layout_of(seen.config, cfg)
-    for file in sample:
-        source = sources[file.key][0]
-        try:
-            counted = sum(1 for _ in records(file.path, cfg.format, cfg.read_options, layout=layout))
-        except LadingError as error:
-            found.failed("source", error)
-            continue
-        if counted != source.rows + source.rejected:
-            found.wrong(
-                "source",
-                f"{file.key} has {count_words(counted, 'record')}, the table has "
-                f"{count_words(source.rows, 'row')} of it and {source.rejected:,} set aside",
-                f"lading run {found.table} --full",
-                file.key,
-            )
-
-
 def _compare(
     seen: TableRun, table: Table, sample: list[FoundFile], found: Verified, session: StartSpark
 ) -> None:
     aside = seen.config.cache / VERIFY / work_folder(seen.run_id, seen.name)
     try:
-        members = _read_again(seen, sample, aside, session)
+        again = _read_again(seen, sample, aside, session)
         for file in sample:
             number = source_id(file.key)
             held = _rows(table.place, table.state.members_of([number]), number, table)
-            fresh = _rows(Place(str(aside)), members, number, table)
+            fresh = _rows(Place(str(aside)), again.members, number, table)
             if held != fresh:
                 _report(file, held, fresh, found)
+        if seen.cfg.transform is None:
+            _count_records(table, sample, again, found)
         found.count("sources read again", len(sample))
     except LadingError as error:
         found.failed("source", error)
@@ -156,15 +156,28 @@ def _compare(
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _read_again(seen: TableRun, sample: list[FoundFile], aside: Path, session: StartSpark) -> list[Member]:
-    with staging(seen):
-        prepared = prepare(seen, sample)
-        if not prepared.groups:
-            return []  # empty files have no rows
-        from lading.spark.ingest import ingest  # pyspark: only when something is read
+def _count_records(table: Table, sample: list[FoundFile], again: Ingested, found: Verified) -> None:
+    """Every record of a file has to be a row of it, or one that was set aside."""
+    sources = table.state.sources()
+    for file in sample:
+        source, read = sources[file.key][0], again.files.get(source_id(file.key))
+        records = read.records if read is not None else 0
+        if records != source.rows + source.rejected:
+            found.wrong(
+                "source",
+                f"{file.key} has {records:,} records, the table has {source.rows:,} rows of it and "
+                f"{source.rejected:,} set aside",
+                f"lading run {found.table} --full",
+                file.key,
+            )
 
-        job = dataclasses.replace(ingest_job(seen, prepared), table_dir=Place(str(aside)))
-        return list(ingest(session(), job, None).members)
+
+def _read_again(seen: TableRun, sample: list[FoundFile], aside: Path, session: StartSpark) -> Ingested:
+    """Tasks of this process: no Spark is started where no transform needs one."""
+    prepared = prepare(seen, sample)
+    job = ingest_job(seen, prepared, Place(str(aside)))
+    ingest = ingest_of(seen, prepared, job, 0, keep_aside=False)
+    return execute(job, ingest, session, in_process=True, bring=True)
 
 
 def _rows(root: Place, members: Iterable[Member], source: int, table: Table) -> Counter[Row]:

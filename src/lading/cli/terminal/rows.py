@@ -32,7 +32,7 @@ def write_jsonl(scan: Scan, out: IO[bytes]) -> int:
     """One object a row; gives back how many."""
     rows = 0
     for batch in scan:
-        records = _with_text_times(batch).to_pylist()
+        records = with_text_times(batch).to_pylist()
         out.write(b"".join(row_json(record) + b"\n" for record in records))
         rows += batch.num_rows
     return rows
@@ -41,9 +41,9 @@ def write_jsonl(scan: Scan, out: IO[bytes]) -> int:
 def write_csv(scan: Scan, out: IO[bytes]) -> int:
     """Null is nothing at all, an empty text is "" in quotes; lists and structs are JSON."""
     rows = 0
-    with pacsv.CSVWriter(out, _flat(_no_rows(scan.schema)).schema) as writer:
+    with pacsv.CSVWriter(out, flat(_no_rows(scan.schema)).schema) as writer:
         for batch in scan:
-            writer.write_batch(_flat(batch))
+            writer.write_batch(flat(batch))
             rows += batch.num_rows
     return rows
 
@@ -61,7 +61,7 @@ def print_table(scan: Scan, limit: int | None) -> int:
     """Print at most `limit` rows; gives back how many."""
     records: list[tuple[Any, ...]] = []
     for batch in scan:
-        columns = [column.to_pylist() for column in _flat(batch).columns]
+        columns = [column.to_pylist() for column in flat(batch).columns]
         records.extend(zip(*columns, strict=True))
     shown = records[:limit]
     numbers = [field.name for field in scan.schema if pt.is_integer(field.type) or pt.is_floating(field.type)]
@@ -84,7 +84,7 @@ def _speakable(value: Any) -> Any:
     return value
 
 
-def _with_text_times(batch: pa.RecordBatch) -> pa.RecordBatch:
+def with_text_times(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Arrow spells out dates and times of any unit and year; Python's own stop at year 9999."""
     columns = [_text_times(column) if pt.is_temporal(column.type) else column for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
@@ -103,9 +103,9 @@ def _text_times(column: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(text, "Z", "") if zoned else text
 
 
-def _flat(batch: pa.RecordBatch) -> pa.RecordBatch:
+def flat(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Columns that fit into one cell each."""
-    timed = _with_text_times(batch)
+    timed = with_text_times(batch)
     return pa.RecordBatch.from_arrays([_flat_column(one) for one in timed.columns], names=timed.schema.names)
 
 

@@ -13,14 +13,17 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from lading.errors import ConfigError, SourceError
-from lading.formats.heads import RESERVED, Dialect, parquet_columns
-from lading.formats.infer.delimited import DelimitedLook
+from lading.formats.drift import RESERVED
+from lading.formats.infer.delimited import DelimitedFile, DelimitedLook
+from lading.formats.infer.excel import ExcelFile, ExcelLook
 from lading.formats.infer.json import json_look
 from lading.formats.infer.kinds import Kinds, spark_type
-from lading.formats.infer.parquet import parquet_look
 from lading.formats.infer.trail import Evidence
+from lading.formats.infer.typed import columns_of_file, types_look
 from lading.formats.magic import refuse_what_is_no_text
-from lading.model import Column, Format, FoundFile
+from lading.formats.registry import row_count
+from lading.formats.source_file import SourceFile
+from lading.model import BINARY, TYPED, Column, Format, FoundFile
 
 T = TypeVar("T")
 
@@ -53,15 +56,15 @@ def infer(
 ) -> Inferred:
     """The columns of all files, in order of first appearance; those from file names come last, as strings.
 
-    `names` are the columns of delimited files without a header. `join_types` lets Parquet files differ.
+    `names` are the columns of files without a header. `join_types` lets files differ that have types.
     `tolerant` passes over files that can't be read, which are refused or set aside when they are.
     """
     limit = None if full_scan else limit_of(files)
     odd: SourceError | None = None
-    if fmt != "parquet":
+    if fmt not in BINARY:
         files, odd = _texts(files, fmt, read_options, tolerant)
-    if fmt == "parquet":
-        inferred = _parquet(files, join_types, tolerant)
+    if fmt in TYPED:
+        inferred = _typed(files, fmt, join_types, tolerant)
     elif fmt == "json":
         seen = json_look(files, read_options, limit=limit, tolerant=tolerant)
         looked = len(files) - seen.unread
@@ -106,14 +109,17 @@ def _no_columns(files: Sequence[FoundFile]) -> SourceError:
     )
 
 
-def _parquet(files: Sequence[FoundFile], join_types: bool, tolerant: bool) -> Inferred:
+def _typed(files: Sequence[FoundFile], fmt: Format, join_types: bool, tolerant: bool) -> Inferred:
     problem = None
     if tolerant:
-        tries = [(found, tried(lambda one: parquet_columns(one.path), found)) for found in files]
+        tries = [(found, tried(lambda one: columns_of_file(fmt, one), found)) for found in files]
         files = [found for found, got in tries if not isinstance(got, SourceError)]
         problem = next((got for _, got in tries if isinstance(got, SourceError)), None)
-    seen = parquet_look(files, join_types=join_types)
-    return Inferred(_columns(seen.types), seen.because, len(files), seen.rows, problem=problem)
+    seen = types_look(files, fmt, join_types=join_types)
+    counts = [row_count(fmt, SourceFile(found.key, found.path, found.size)) for found in files]
+    known = [count for count in counts if count is not None]
+    rows = sum(known) if len(known) == len(counts) else None
+    return Inferred(_columns(seen.types), seen.because, len(files), rows, problem=problem)
 
 
 def tried(look: Callable[[FoundFile], T], found: FoundFile) -> T | SourceError:
@@ -159,17 +165,25 @@ def _delimited(
     limit: int | None,
     tolerant: bool,
 ) -> Inferred:
-    if not Dialect.of(read_options, fmt).header and names is None:
+    if read_options.get("header") is False and names is None:
         raise ConfigError(
             "columns can't be inferred from files without a header",
             hint="write the table's schema file, with one `- {name: …, type: …}` per column under `columns:`",
         )
     kinds = Kinds.of(read_options)
-    look = DelimitedLook(read_options, fmt, names=names, limit=limit)
+    look: ExcelLook | DelimitedLook = (
+        ExcelLook(read_options, names)
+        if fmt == "excel"
+        else DelimitedLook(read_options, fmt, names=names, limit=limit)
+    )
+
+    def at(found: FoundFile) -> ExcelFile | DelimitedFile | SourceError:
+        return tried(look.at, found)
+
     seen: dict[str, Evidence] = {}
     rows, looked, problem = 0, 0, None
     with ThreadPoolExecutor(THREADS) as pool:
-        for found, one in zip(files, pool.map(lambda file: tried(look.at, file), files), strict=True):
+        for found, one in zip(files, pool.map(at, files), strict=True):
             if isinstance(one, SourceError):
                 if not tolerant:
                     raise one
@@ -181,4 +195,4 @@ def _delimited(
                 seen.setdefault(name, Evidence()).add(kinds, found.key, trail)
     types = {name: spark_type(one.kind) for name, one in seen.items()}
     because = {name: one.because() for name, one in seen.items()}
-    return Inferred(_columns(types), because, looked, rows, limit is None, problem)
+    return Inferred(_columns(types), because, looked, rows, limit is None or fmt == "excel", problem)

@@ -6,7 +6,6 @@ that looks at delimited text; JSON has numbers and booleans of its own, so '5' i
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,10 @@ import pyarrow as pa
 
 from lading.errors import SourceError
 from lading.formats.infer.kinds import LONG, NULL, Kinds, spark_type
-from lading.formats.opening import READ_ERRORS, open_plain, unreadable
+from lading.formats.json.records import records_of
+from lading.formats.opening import READ_ERRORS, limits_of, unreadable
+from lading.formats.reader import WHOLE, Piece
+from lading.formats.source_file import SourceFile
 from lading.formats.types import NO_VALUE, VOID, inner_types, struct_type
 from lading.model import FoundFile
 
@@ -68,7 +70,7 @@ def json_look(
         seen.root.know(name, dtype)
     for found in files:
         place.key, place.row = found.key, 0
-        records = _documents(found) if read_options.get("multiline") else _lines(found, limit)
+        records = _records(found, bool(read_options.get("multiline")), limit)
         try:
             for record in records:
                 place.row += 1
@@ -245,56 +247,30 @@ def _scalar(value: bool | int | float) -> str:
     return LONG if -(1 << 63) <= value < 1 << 63 else "string"
 
 
-def _lines(found: FoundFile, limit: int | None) -> Iterator[dict[str, Any] | SourceError]:
+def _records(found: FoundFile, multiline: bool, limit: int | None) -> Iterator[dict[str, Any] | SourceError]:
     """The objects of a file; what is none is a bad row when it is read, and says nothing of the types."""
     decode = msgspec.json.Decoder().decode
-    seen = 0
+    piece = WHOLE if multiline else Piece(0, limit)
+    file = SourceFile(found.key, found.path, found.size, limits=limits_of(found.path))
     try:
-        with open_plain(found.path) as plain:
-            for number, line in enumerate(plain, start=1):
-                seen += len(line)
-                if limit is not None and seen > limit and number > 1:
-                    return
-                text = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
-                if text.isspace() or not text:
+        for records in records_of(file, multiline=multiline, piece=piece):
+            last = len(records.texts) - 1
+            for at, text in enumerate(records.texts):
+                line = int(records.lines[at])
+                if records.broken is not None and at == last:
+                    yield _not_json(found, line, records.broken)
                     continue
                 try:
                     record = decode(text)
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                    yield _not_json(found, number, _why(error))
+                    yield _not_json(found, line, f"is not a JSON object: {_why(error)}")
                     continue
-                yield record if isinstance(record, dict) else _not_json(found, number, _what(record))
+                if isinstance(record, dict):
+                    yield record
+                else:
+                    yield _not_json(found, line, f"is not a JSON object: {_what(record)}")
     except READ_ERRORS as error:
         raise unreadable(found.path, error) from error
-
-
-def _documents(found: FoundFile) -> Iterator[dict[str, Any] | SourceError]:
-    """One document a file: an object, or an array of them."""
-    try:
-        with open_plain(found.path) as plain:
-            data = plain.read().removeprefix(codecs.BOM_UTF8)
-    except READ_ERRORS as error:
-        raise unreadable(found.path, error) from error
-    if not data.strip():
-        return
-    try:
-        document = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        yield SourceError(
-            f"{found.key} is not JSON: {_why(error)}",
-            hint="fix the file; without `multiline`, each line must be a JSON document of its own",
-            file=found.key,
-        )
-        return
-    for position, record in enumerate(document if isinstance(document, list) else [document], start=1):
-        if isinstance(record, dict):
-            yield record
-        else:
-            yield SourceError(
-                f"{found.key}: element {position} is not an object",
-                hint="each record must be an object with the columns as keys",
-                file=found.key,
-            )
 
 
 def _why(error: Exception) -> str:
@@ -307,7 +283,8 @@ def _what(value: Any) -> str:
 
 def _not_json(found: FoundFile, line: int, why: str) -> SourceError:
     return SourceError(
-        f"{found.key}, line {line}, is not a JSON object: {why}",
-        hint="each line must be one object; fix the line, or set read_options: {multiline: true}",
+        f"{found.key}, line {line}, {why}",
+        hint="each record must be one object; fix the file, or set read_options: {multiline: true} if it is "
+        "one array, or has objects that span lines",
         file=found.key,
     )

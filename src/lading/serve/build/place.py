@@ -26,6 +26,7 @@ from lading.layout.table import (
 from lading.snapshots.manifest import ShardMeta
 from lading.storage.bucket import ObjectStorage
 from lading.storage.folder import fsync_dir, make_dirs
+from lading.storage.temporary import temporary_folder
 
 _ASKING = 16  # questions to a bucket at a time
 
@@ -55,7 +56,7 @@ class ShardPlace:
         while True:
             name = attempt_folder(f"{self._run}/{self.template.format(db_id=db_id)}", attempt)
             if self.url is not None:
-                folder = Path(tempfile.mkdtemp(prefix="lading-shard-"))
+                folder = Path(tempfile.mkdtemp(prefix="lading-shard-", dir=temporary_folder()))
                 return Claim(name, attempt, folder / SHARD)
             folder = Path(self.table_dir, name)
             make_dirs(folder.parent)

@@ -18,13 +18,13 @@ from lading.config.archives import UNZIP
 from lading.config.project import Config, TableConfig
 from lading.errors import LadingError
 from lading.layout.beside import leftover_of, lock_of
-from lading.layout.project import ARCHIVES, OBJECTS, PREPROCESSED, STAGING, made_folder, work_folder
+from lading.layout.project import ARCHIVES, AT_WORK, INDEXES, OBJECTS, PREPROCESSED, made_folder, work_folder
 from lading.sources.archives.extractions import Archives, is_archive, relative_path
 from lading.sources.archives.index import read_index
 from lading.sources.discover import discover
 from lading.storage.folder import is_locked, locked
 
-Kind = Literal["extraction", "preprocessed", "objects", "staging", "leftover"]
+Kind = Literal["extraction", "preprocessed", "index", "objects", "leftover"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +57,8 @@ def clear_cache(config: Config) -> list[Cached]:
             continue
         with locked(one.lock):
             shutil.rmtree(one.path)
-        if one.kind == "staging":
-            one.lock.unlink(missing_ok=True)
         removed.append(one)
-    _forget(config, {one.path for one in removed if one.kind == "extraction"})
+    _forget(config, {one.path for one in removed if one.kind in ("extraction", "index")})
     return removed
 
 
@@ -69,8 +67,8 @@ def _expected(config: Config, table: TableConfig) -> set[Path] | None:
     script = table.preprocess is not None and table.preprocess.action != UNZIP
     parent = config.cache / PREPROCESSED / table.name if script else config.cache / ARCHIVES
     if script and table.preprocess is not None and table.preprocess.scope == "global":
-        where = relative_path(config.project, table.root, table.path, table.url)
-        return {parent / made_folder("all", where)}
+        name = made_folder("all", relative_path(config.project, table.root, table.path, table.url))
+        return {parent / name, config.cache / INDEXES / PREPROCESSED / table.name / name}
     if table.url is not None:
         return None  # a bucket isn't asked for the sake of a cache
     try:
@@ -87,12 +85,17 @@ def _extractions(config: Config, expected: dict[str, set[Path] | None]) -> Itera
     users = {config.project / one.extracted_dir: one.used_by_tables for one in archives.load().values()}
     for folder in _folders(archives.folder):
         yield _made("extraction", folder, users.get(folder, ()), expected)
+    for folder in _folders(config.cache / INDEXES / ARCHIVES):
+        yield _made("index", folder, users.get(folder, ()), expected)
 
 
 def _preprocessed(config: Config, expected: dict[str, set[Path] | None]) -> Iterator[Cached]:
     for parent in _folders(config.cache / PREPROCESSED):
         for folder in _folders(parent):
             yield _made("preprocessed", folder, (parent.name,), expected)
+    for parent in _folders(config.cache / INDEXES / PREPROCESSED):
+        for folder in _folders(parent):
+            yield _made("index", folder, (parent.name,), expected)
 
 
 def _made(kind: Kind, folder: Path, users: tuple[str, ...], expected: dict[str, set[Path] | None]) -> Cached:
@@ -113,10 +116,6 @@ def _made(kind: Kind, folder: Path, users: tuple[str, ...], expected: dict[str, 
 
 def _passing(config: Config) -> Iterator[Cached]:
     """What only a run at work needs."""
-    for folder in _folders(config.cache / STAGING):
-        lock = folder.with_name(lock_of(folder.name))
-        needed = is_locked(lock)
-        yield _cached("staging", folder, (), needed, "a run uses it" if needed else "its run is over", lock)
     for folder in _folders(config.cache / OBJECTS):
         busy = _at_work(config, folder.name)
         why = "a run uses them" if busy else "copies that have been read"
@@ -124,8 +123,8 @@ def _passing(config: Config) -> Iterator[Cached]:
 
 
 def _at_work(config: Config, table: str) -> bool:
-    staging = config.cache / STAGING
-    return any(is_locked(lock) for lock in staging.glob(lock_of(work_folder("*", table))))
+    locks = (config.cache / AT_WORK).glob(lock_of(work_folder("*", table)))
+    return any(is_locked(lock) for lock in locks)
 
 
 def _cached(kind: Kind, folder: Path, tables: tuple[str, ...], needed: bool, why: str, lock: Path) -> Cached:

@@ -9,19 +9,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cache, partial
 from pathlib import Path
 
 import msgspec
 
 from lading.config.archives import ArchiveLimits
 from lading.errors import ArchiveRefused, ConfigError, SourceError
+from lading.formats.source_file import SourceFile
 from lading.layout.beside import lock_of
-from lading.layout.project import ARCHIVES, GLOBAL_LOCK, GLOBAL_MANIFEST, made_folder
+from lading.layout.project import ARCHIVES, GLOBAL_LOCK, GLOBAL_MANIFEST, INDEXES, made_folder
 from lading.sources.archives.extract import archive_kind, extract
-from lading.sources.archives.index import Index, fill_fresh, is_whole, put_in_place, read_index, sweep
-from lading.sources.archives.input import Input
+from lading.sources.archives.index import (
+    Index,
+    fill_fresh,
+    is_whole,
+    put_in_place,
+    put_index,
+    read_index,
+    sweep,
+)
+from lading.sources.archives.input import Input, Proof
+from lading.sources.archives.scratch import Apart, Making
+from lading.sources.archives.zip_members import ZipMembers
 from lading.sources.fingerprint import unmoved
 from lading.sources.global_manifest import (
     ExtractionEntry,
@@ -52,6 +64,8 @@ class Extracted:
     archive: Archive
     index: Index
     entry: ExtractionEntry  # as `_global.json` has it or should have it
+    folder: Path
+    apart: bool  # whether only tasks have its members: the folder holds nothing but their index
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +76,7 @@ class ExtractTask:
     folder: str
     shown: str
     limits: ArchiveLimits
-    password: bytes | None
+    password: bytes | None = field(repr=False)
     made_from: str
     made_by: str
     sha256: str
@@ -113,11 +127,22 @@ def unpack(task: ExtractTask) -> str:
     )
 
 
-class Archives:
-    """The extractions of one project."""
+def _unpack_copy(task: ExtractTask, copies: Sequence[str], folder: str, sha256: str) -> str:
+    (path,) = copies
+    return unpack(replace(task, path=path, folder=folder, sha256=sha256))
 
-    def __init__(self, project: Path, cache: Path, limits: ArchiveLimits) -> None:
-        self.folder = cache / ARCHIVES
+
+def _zip_members(task: ExtractTask, file: SourceFile) -> ZipMembers:
+    return ZipMembers(file, task.password)
+
+
+class Archives:
+    """The extractions of one project. Those `apart` are made by tasks, each for itself on its own machine:
+    then only their indexes are kept."""
+
+    def __init__(self, project: Path, cache: Path, limits: ArchiveLimits, *, apart: bool = False) -> None:
+        self.folder = cache / INDEXES / ARCHIVES if apart else cache / ARCHIVES
+        self._apart = apart
         self.manifest = project / GLOBAL_MANIFEST
         self._project = project
         self._lock = cache / GLOBAL_LOCK
@@ -153,25 +178,45 @@ class Archives:
         index = read_index(folder)
         if index is None or (index.sha256, index.made_by) != (proof.sha256, self._how(archive)):
             return None
-        if not is_whole(folder, index) or not archive.input.is_still(proof, full=full):
+        if not (self._apart or is_whole(folder, index)) or not archive.input.is_still(proof, full=full):
             return None
-        return Extracted(archive, index, entry.proven(archive.input.renewed(proof)))
+        return Extracted(archive, index, entry.proven(archive.input.renewed(proof)), folder, self._apart)
 
     def task(self, archive: Archive, password: bytes | None) -> ExtractTask:
         """The caller holds the archive's lock, from here to `finish`."""
         folder = self.folder_of(archive)
         sweep(folder)
         (found,) = archive.input.files
+        sha256 = archive.input.sha256
+        return replace(self._task(archive, password), path=found.path, folder=str(folder), sha256=sha256)
+
+    def _task(self, archive: Archive, password: bytes | None) -> ExtractTask:
+        """Without what only the machine knows that does it."""
         return ExtractTask(
-            path=found.path,
-            folder=str(folder),
+            path="",
+            folder="",
             shown=archive.input.key,
             limits=self._limits,
             password=password,
             made_from=archive.relative,
             made_by=self._how(archive),
-            sha256=archive.input.sha256,
+            sha256="",
         )
+
+    def apart(self, archive: Archive, file: SourceFile, password_file: Path | None) -> Apart:
+        """How tasks make the members of an archive in a bucket. The members of a zip can be had one by one,
+        unless archives inside it are unpacked too."""
+        (found,) = archive.input.files
+        zipped = archive_kind(archive.input.key) == "zip"
+
+        @cache
+        def making() -> Making:
+            task = self._task(archive, password_of(password_file))
+            members = partial(_zip_members, task) if zipped else None
+            return Making((file,), (os.path.basename(found.path),), partial(_unpack_copy, task), members)
+
+        single = zipped and self._limits.max_nesting == 1
+        return Apart(making, None if single else archive.input.key)
 
     def finish(self, archive: Archive, fresh: str, *, full: bool) -> Extracted:
         """Put a fresh extraction in place and say so in `_global.json`."""
@@ -184,14 +229,21 @@ class Archives:
                 hint="run again when the archive is complete; nothing was committed",
                 file=found.key,
             )
-        index = put_in_place(Path(fresh), folder)
+        return self._finished(archive, put_in_place(Path(fresh), folder), archive.input.proof(full=full))
+
+    def finish_apart(self, archive: Archive, index: Index, *, full: bool) -> Extracted:
+        """Note what tasks would make of it, here and in `_global.json`."""
+        put_index(self.folder_of(archive), index)
+        return self._finished(archive, index, archive.input.proof(full=full, sha256=index.sha256))
+
+    def _finished(self, archive: Archive, index: Index, proof: Proof) -> Extracted:
         entry = ExtractionEntry(
-            extracted_dir=os.path.relpath(folder, self._project).replace(os.sep, "/"),
+            extracted_dir=os.path.relpath(self.folder_of(archive), self._project).replace(os.sep, "/"),
             archive_hash="",
             extracted_at=datetime.now(UTC).isoformat(),
-        ).proven(archive.input.proof(full=full))
+        ).proven(proof)
         self._record(entry_key(archive.identity), entry)
-        return Extracted(archive, index, entry)
+        return Extracted(archive, index, entry, self.folder_of(archive), self._apart)
 
     def use(self, table: str, used: Sequence[Extracted]) -> None:
         """Note in `_global.json` who uses what; nothing is written when it is all there already."""

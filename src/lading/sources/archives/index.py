@@ -89,13 +89,22 @@ def put_in_place(fresh: Path, folder: Path) -> Index:
     return index
 
 
-def found_in(folder: Path, index: Index, made_from: str, pattern: str | None) -> list[FoundFile]:
+def put_index(folder: Path, index: Index) -> None:
+    """For files that only tasks make: a folder that says what they are."""
+    make_dirs(folder)
+    write_atomic(folder / INDEX, msgspec.json.encode(index))
+
+
+def found_in(
+    folder: Path, index: Index, made_from: str, pattern: str | None, shown: str | None = None
+) -> list[FoundFile]:
     """The files as source files: their keys start with the folder's name, their content is their
-    fingerprint."""
+    fingerprint. `shown` is what stands for the folder in their paths when they aren't there."""
+    below = str(folder) if shown is None else shown
     matches = compile_glob(pattern).match if pattern is not None else lambda _: True
     return [
         FoundFile(
-            f"{folder.name}/{one.path}", f"{folder}/{one.path}", one.size, one.mtime_ns, False,
+            f"{folder.name}/{one.path}", f"{below}/{one.path}", one.size, one.mtime_ns, False,
             archive=made_from, fingerprint=one.sha256,
         )
         for one in index.outputs

@@ -54,16 +54,15 @@ class Input:
     @cached_property
     def sha256(self) -> str:
         if len(self.files) == 1:
-            return digest(self.files[0].path, utf8=False).sha256
-        digests = digest_all(self.files, utf8=False)
-        text = "\n".join(f"{digests[key].sha256} {key}" for key in sorted(digests))
-        return hashlib.sha256(text.encode()).hexdigest()
+            return digest(self.files[0].path).sha256
+        return joined_sha256({key: one.sha256 for key, one in digest_all(self.files).items()})
 
-    def proof(self, *, full: bool) -> Proof:
+    def proof(self, *, full: bool, sha256: str | None = None) -> Proof:
+        """`sha256` is that of the input, where somebody else has worked it out."""
         digest = self.sha256 if full and not self.remote else self.hash
         return Proof(
             hash=digest,
-            sha256=self.sha256,
+            sha256=self.sha256 if sha256 is None else sha256,
             size=self.size,
             mtime_ns=self.mtime_ns,
             racy=self.racy,
@@ -89,6 +88,14 @@ class Input:
         return msgspec.structs.replace(
             proof, hash=digest, size=self.size, mtime_ns=self.mtime_ns, racy=self.racy, spot=self.spot
         )
+
+
+def joined_sha256(digests: Mapping[str, str]) -> str:
+    """Of an input, from those of its files by key."""
+    if len(digests) == 1:
+        return next(iter(digests.values()))
+    text = "\n".join(f"{digests[key]} {key}" for key in sorted(digests))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def one_file(found: FoundFile) -> Input:

@@ -1,0 +1,1 @@
+"""Avro: lading finds the blocks, fastavro decodes them."""

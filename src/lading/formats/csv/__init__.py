@@ -1,0 +1,1 @@
+"""Delimited text: csv and tsv."""

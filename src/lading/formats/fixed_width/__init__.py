@@ -1,0 +1,1 @@
+"""Lines whose columns stand at fixed places; a spec says which."""

@@ -1,0 +1,1 @@
+"""JSON: one object a line, or with `multiline` one document a file, an object or an array of objects."""

@@ -1,0 +1,88 @@
+"""One table or several: files belong together if one set of read options and columns does for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lading.formats.infer.columns import infer
+from lading.ingest.add.look import FileLook
+from lading.model import DELIMITERS
+
+_TOGETHER = 0.5  # share of JSON's keys that two files have in common
+_PART = ("header", "delimiter", "escape", "skip")  # options that part files; others can be joined
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Files of one shape, and the options that all of them are read with."""
+
+    files: tuple[FileLook, ...]
+    options: dict[str, Any]
+    because: dict[str, str]
+
+    @property
+    def first(self) -> FileLook:
+        return self.files[0]
+
+
+def groups_of(looks: Sequence[FileLook]) -> list[Group]:
+    """In the order of their first files."""
+    groups: list[list[FileLook]] = []
+    for look in looks:
+        look = with_names(look)
+        group = next((one for one in groups if belongs(look, one)), None)
+        if group is None:
+            groups.append([look])
+        else:
+            group.append(look)
+    return [_joined(group) for group in groups]
+
+
+def with_names(look: FileLook) -> FileLook:
+    """With its columns; those of delimited text are known already."""
+    if look.format in DELIMITERS:
+        return look
+    inferred = infer([look.found], fmt=look.format, read_options=look.options)
+    return replace(look, names=tuple(column.name for column in inferred.columns))
+
+
+def belongs(look: FileLook, group: Sequence[FileLook]) -> bool:
+    """Whether one set of options does for the file as well."""
+    first = group[0]
+    if look.format != first.format:
+        return False
+    mine, theirs = set(look.names), set(first.names)
+    if look.format == "json":
+        if look.options.get("multiline") != first.options.get("multiline"):
+            return False
+        return len(mine & theirs) >= _TOGETHER * min(len(mine), len(theirs))
+    if look.format not in DELIMITERS:
+        return mine == theirs
+    if any(look.options.get(name) != first.options.get(name) for name in _PART):
+        return False
+    if sorted(look.names) != sorted(first.names) and (look.options["header"] or len(mine) != len(theirs)):
+        return False
+    quotes = {one.options.get("quote") for one in (look, *group) if one.quoted}
+    encodings = {one.options.get("encoding") for one in (look, *group) if not one.ascii}
+    comments = {one.options["comment"] for one in (look, *group) if "comment" in one.options}
+    return len(quotes) <= 1 and len(encodings) <= 1 and len(comments) <= 1
+
+
+def _joined(group: Sequence[FileLook]) -> Group:
+    """Whatever one of the files needs, all are read with."""
+    options: dict[str, Any] = {}
+    because: dict[str, str] = {}
+    several = len(group) > 1
+    for look in group:
+        for name, value in look.options.items():
+            if name not in options:
+                options[name] = value
+                why = look.because.get(name)
+                if why:
+                    because[name] = f"{look.found.key}: {why}" if several and look is not group[0] else why
+    for name in ("encoding", "format", "delimiter"):
+        if name in group[0].because:
+            because.setdefault(name, group[0].because[name])
+    return Group(tuple(group), options, because)

@@ -1,0 +1,131 @@
+"""One file that was never read before: what it holds, and the read options it needs, with the evidence."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from lading.errors import SourceError
+from lading.formats.opening import READ_ERRORS, open_plain, unreadable
+from lading.formats.sniff.content import HEAD, content_of
+from lading.formats.sniff.dialect import NO_QUOTE, DelimitedText, Undecided, dialect_of
+from lading.formats.sniff.encoding import Encoding, encoding_of
+from lading.model import DELIMITERS, Format, FoundFile
+
+_BLOCK = 1 << 20
+_SAMPLE = 1 << 20
+_LARGEST = 64 << 20  # of a sample: a file of a million columns has long lines
+_LINES = 20  # that a sample should have
+_BUDGET = 512 << 20  # bytes of a file whose encoding is looked at
+
+
+@dataclass(frozen=True, slots=True)
+class FileLook:
+    """What one file says. Options that are the default are there only if the file decides them."""
+
+    found: FoundFile
+    format: Format
+    options: dict[str, Any] = field(default_factory=dict)
+    names: tuple[str, ...] = ()  # of its columns as they stand there; made up if `options` has no header
+    because: dict[str, str] = field(default_factory=dict)
+    ascii: bool = False  # reads the same in other encodings
+    quoted: bool = False  # whether `quote` makes a difference to it
+
+
+def look_at(found: FoundFile) -> FileLook | None:
+    """None for a file that holds nothing. SourceError for one that can't be told what it is."""
+    try:
+        with open_plain(found.path) as plain:
+            head = plain.read(HEAD)
+        if not head.strip(b"\xef\xbb\xbf \t\r\n"):
+            return None
+        content = content_of(head)
+        if isinstance(content, Undecided):
+            raise _refused(found, content)
+        if content.format is not None:
+            return FileLook(found, cast(Format, content.format), content.options, because=content.because)
+        return _delimited(found)
+    except READ_ERRORS as error:
+        raise unreadable(found.key, error) from error
+
+
+def _delimited(found: FoundFile) -> FileLook:
+    encoding = encoding_of(_blocks(found))
+    if encoding.name is None:
+        raise _refused(
+            found,
+            Undecided(
+                f"its encoding can't be told: {encoding.because}",
+                "convert it to UTF-8, or write the table by hand with the `encoding` that is right",
+            ),
+        )
+    text, cut = _sample(found, encoding.name)
+    dialect = dialect_of(text, cut=cut)
+    if isinstance(dialect, Undecided):
+        raise _refused(found, dialect)
+    return _written_down(found, encoding, dialect, text)
+
+
+def _written_down(found: FoundFile, encoding: Encoding, dialect: DelimitedText, text: str) -> FileLook:
+    way = dialect.way
+    fmt: Format = "tsv" if way.delimiter == DELIMITERS["tsv"] else "csv"
+    options: dict[str, Any] = {"header": dialect.header}
+    because = dict(dialect.because)
+    if encoding.name != "utf-8":
+        options["encoding"] = encoding.name
+    because["encoding"] = encoding.because
+    if fmt == "csv":
+        options["delimiter"] = way.delimiter
+    if way.quote != '"':
+        options["quote"] = NO_QUOTE if way.quote is None else way.quote
+    if way.escape is not None:
+        options["escape"] = way.escape
+    if way.multiline:
+        options["multiline"] = True
+    if dialect.skip:
+        options["skip"] = dialect.skip
+    if dialect.comment is not None:
+        options["comment"] = dialect.comment
+    if dialect.header:
+        _name_all(dialect.names, options, because)
+    return FileLook(found, fmt, options, dialect.names, because, encoding.ascii, (way.quote or '"') in text)
+
+
+def _name_all(names: tuple[str, ...], options: dict[str, Any], because: dict[str, str]) -> None:
+    """Columns without a name of their own get one."""
+    bare = [name.strip() for name in names]
+    blank = [at for at, name in enumerate(bare, start=1) if not name]
+    if blank:
+        options["unnamed"] = "name"
+        because["unnamed"] = f"column {blank[0]} of the header has no name: it becomes column_{blank[0]}"
+    twice = [name for at, name in enumerate(bare) if name and name in bare[:at]]
+    if twice:
+        options["duplicates"] = "rename"
+        because["duplicates"] = f"{twice[0]!r} is there twice: the second becomes {twice[0]}_2"
+
+
+def _blocks(found: FoundFile) -> Iterator[bytes]:
+    seen = 0
+    with open_plain(found.path) as plain:
+        while seen < _BUDGET and (block := plain.read(_BLOCK)):
+            seen += len(block)
+            yield block
+
+
+def _sample(found: FoundFile, encoding: str) -> tuple[str, bool]:
+    """The beginning of the text, and whether it goes on."""
+    size = _SAMPLE
+    while True:
+        with open_plain(found.path) as plain:
+            data = plain.read(size + 1)
+        cut = len(data) > size
+        text = codecs.getincrementaldecoder(encoding)(errors="replace").decode(data[:size], final=not cut)
+        if not cut or size >= _LARGEST or text.count("\n") + text.count("\r") >= _LINES:
+            return text, cut
+        size *= 8
+
+
+def _refused(found: FoundFile, why: Undecided) -> SourceError:
+    return SourceError(f"{found.key}: {why.message}", hint=why.hint, file=found.key)
