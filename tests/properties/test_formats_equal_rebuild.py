@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 
 import lading
 from lading.config.file import load
-from lading.ingest import prepare, splits
+from lading.ingest import prepare
+from lading.ingest.tasks import splits
 from lading.run import run
 
 Row = tuple[int, str | None]
