@@ -28,10 +28,10 @@ from bench.jobs.ingest import COLUMNS, table_lines
 from bench.jobs.publish import payload_of
 from bench.served import SHARDS, STRIDE
 from lading.ingest import prepare
-from lading.ingest.execute import execute
 from lading.ingest.look import look
 from lading.ingest.record import record_sources
-from lading.ingest.splits import make_tasks
+from lading.ingest.tasks.execute import execute
+from lading.ingest.tasks.splits import make_tasks
 from lading.log.table import Table
 from lading.model import Check
 from lading.run import run

@@ -107,7 +107,7 @@ def fee(tonnes):
 # as it is asked to.
 HOOKS = """\
 import os, time
-import lading.ingest.task as task
+import lading.ingest.tasks.task as task
 
 
 def hesitating(batches, spec):
@@ -123,8 +123,8 @@ written, task.written = task.written, hesitating
 """
 # On the driver, so that a few rows are many tasks and all folds are Spark's.
 SETTINGS = {
-    "lading.ingest.splits.SHARE": [2048, 2048],
-    "lading.ingest.settle._HERE": 0,
+    "lading.ingest.tasks.splits.SHARE": [2048, 2048],
+    "lading.ingest.tasks.settle._HERE": 0,
     "lading.upkeep.merge.ON_SPARK": 0,
     "lading.spark.ingest._NO_SHUFFLE": 0,
     "lading.spark.ingest._PER_TASK": 2048,

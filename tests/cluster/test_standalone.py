@@ -40,7 +40,7 @@ spark:
 # hesitate. Killed there, it leaves files behind that nobody will ever list.
 HOOKS = """\
 import os, tempfile, time
-import lading.ingest.task as parts
+import lading.ingest.tasks.task as parts
 import lading.serve.build.task as shards
 
 
@@ -63,7 +63,7 @@ shards.build_shards = hesitating(shards.build_shards, "shards")
 # Tasks are cut for gigabytes; these few rows are to be several tasks too.
 DRIVER = """\
 import sys
-import lading.ingest.splits as splits
+import lading.ingest.tasks.splits as splits
 import lading.serve.shard as shard
 from lading.cli.main import invoke
 

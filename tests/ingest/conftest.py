@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.workshop import Workshop
 
-from lading.ingest.outcome import Ingested
+from lading.ingest.tasks.outcome import Ingested
 
 
 @pytest.fixture

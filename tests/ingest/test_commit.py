@@ -18,12 +18,12 @@ from support.world import SCHEMA, World
 from lading.errors import Conflict, PartError, SourceError, TransformError
 from lading.ingest.commit import commit_notes, commit_rows, noted, without_moved
 from lading.ingest.ledger import Ledger
-from lading.ingest.outcome import Ingested
 from lading.ingest.plan import Known, TablePlan, make_plan
 from lading.ingest.prepare import Prepared
 from lading.ingest.quarantine import Rejected
 from lading.ingest.read import FilesRead
 from lading.ingest.table_run import TableRun
+from lading.ingest.tasks.outcome import Ingested
 from lading.model import Commit, Digest, FoundFile, Member, Source
 from lading.parts.footer import Origin
 from lading.parts.write import PartWriter

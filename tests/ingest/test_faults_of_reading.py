@@ -20,11 +20,12 @@ from lading.formats.csv.rows import CsvReader
 from lading.formats.opening import unreadable
 from lading.formats.reader import WHOLE, Piece, Rows
 from lading.formats.source_file import SourceFile
-from lading.ingest import prepare, splits
+from lading.ingest import prepare
 from lading.ingest import read as reading
-from lading.ingest.outcome import ingested
 from lading.ingest.quarantine import list_aside
-from lading.ingest.task import Refusal, SourceRead, TaskDone
+from lading.ingest.tasks import splits
+from lading.ingest.tasks.outcome import ingested
+from lading.ingest.tasks.task import Refusal, SourceRead, TaskDone
 
 HERE = "spark:\n  in_process_below: 100MB\n"
 THRESHOLD = "on_bad: quarantine\nchecks:\n  - {not_null: port, threshold: 1}"

@@ -11,8 +11,8 @@ from support.tables import Tables
 
 from lading.config.file import load as load_config
 from lading.errors import BadRows, SourceError
-from lading.ingest.judge import Judge
 from lading.ingest.quarantine import list_aside
+from lading.ingest.tasks.judge import Judge
 
 # A table's first file, and a second with a value that makes its column another type: the column, that type.
 LATE = {

@@ -314,7 +314,7 @@ def test_a_password_travels_with_the_function_alone(apart: Apart, tmp_path: Path
 def test_what_travels_shows_no_password(
     apart: Apart, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lading.ingest import execute
+    from lading.ingest.tasks import execute
 
     packed = zip_with_password(tmp_path / "p.zip", "x.csv", b"id\n1\n", b"sentinel-pass")
     apart.raw.put("p.zip", packed.read_bytes())
@@ -335,7 +335,7 @@ def test_what_travels_shows_no_password(
 def test_an_archive_that_changes_between_looking_and_reading_commits_nothing(
     apart: Apart, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lading.ingest import execute
+    from lading.ingest.tasks import execute
 
     apart.zip("a.zip", {"x.csv": "id\n1\n"})
     apart.run()

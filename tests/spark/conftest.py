@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from support.workshop import Workshop
 
-from lading.ingest.outcome import Ingested
+from lading.ingest.tasks.outcome import Ingested
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lading.errors import ConfigError, TransformError
-from lading.ingest.execute import execute
+from lading.ingest.tasks.execute import execute
 
 MB = 1 << 20
 

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 from lading.checks.tally import CheckSpec
 from lading.formats.reader import ReadSpec
 from lading.formats.source_file import SourceFile
-from lading.ingest.execute import execute
-from lading.ingest.outcome import Ingested
-from lading.ingest.splits import FilePiece, make_tasks
-from lading.ingest.task import Ingest
+from lading.ingest.tasks.execute import execute
+from lading.ingest.tasks.outcome import Ingested
+from lading.ingest.tasks.splits import FilePiece, make_tasks
+from lading.ingest.tasks.task import Ingest
 from lading.model import Column, IngestJob, Place
 from lading.parts.cut import Limits
 from lading.parts.footer import Origin

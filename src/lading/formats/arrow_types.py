@@ -10,7 +10,7 @@ import pyarrow as pa
 from lading.formats.types import inner_types, is_nested
 from lading.model import Column
 
-_PLAIN = {
+PLAIN = {
     "boolean": pa.bool_(),
     "tinyint": pa.int8(),
     "smallint": pa.int16(),
@@ -36,7 +36,7 @@ def arrow_type(ddl: str) -> pa.DataType:
             return pa.map_(inner["0"], inner["1"])
         return pa.struct([pa.field(name, kind) for name, kind in inner.items()])
     decimal = re.fullmatch(r"decimal\((\d+),(\d+)\)", ddl)
-    return pa.decimal128(int(decimal[1]), int(decimal[2])) if decimal else _PLAIN[ddl]
+    return pa.decimal128(int(decimal[1]), int(decimal[2])) if decimal else PLAIN[ddl]
 
 
 def arrow_schema(columns: Iterable[Column]) -> pa.Schema:

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 import msgspec
 
 from lading.errors import CommitUnknown, Conflict, LadingError, PartError, SourceError, TransformError
-from lading.ingest.outcome import Ingested
 from lading.ingest.plan import parts_to_change, recorded_hash
 from lading.ingest.prepare import Prepared
 from lading.ingest.read import FilesRead
 from lading.ingest.table_run import TableRun, now_text
+from lading.ingest.tasks.outcome import Ingested
 from lading.log.table import Table
 from lading.model import Commit, FoundFile, Member, Source
 from lading.parts.rewrite import rewrite_members

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from lading.checks.tally import CheckSpec
 from lading.errors import SourceError
 from lading.formats.reader import ReadSpec
-from lading.ingest.outcome import Ingested
 from lading.ingest.quarantine import Aside
 from lading.ingest.recipe import recipe_of
 from lading.ingest.schema import layout_of, one_column_note, pin, repin
-from lading.ingest.splits import FilePiece, make_tasks
 from lading.ingest.table_run import TableRun, now_text
-from lading.ingest.task import Ingest
+from lading.ingest.tasks.outcome import Ingested
+from lading.ingest.tasks.splits import FilePiece, make_tasks
+from lading.ingest.tasks.task import Ingest
 from lading.model import Column, FoundFile, IngestJob, Place
 from lading.parts.cut import Limits
 from lading.parts.footer import Origin

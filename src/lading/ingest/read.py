@@ -17,13 +17,13 @@ import lading.errors as errors
 from lading.checks.table import broken_by_source, row_results
 from lading.errors import BadRows, LadingError, PipelineError, SourceError
 from lading.formats.advice import advice
-from lading.ingest.execute import execute
-from lading.ingest.judge import no_key
-from lading.ingest.outcome import FileRead, Ingested
 from lading.ingest.prepare import Prepared, ingest_job, ingest_of, read_spec
 from lading.ingest.quarantine import Aside, Rejected, keep_files, refuse_too_many
-from lading.ingest.settle import settled
 from lading.ingest.table_run import TableRun
+from lading.ingest.tasks.execute import execute
+from lading.ingest.tasks.judge import no_key
+from lading.ingest.tasks.outcome import FileRead, Ingested
+from lading.ingest.tasks.settle import settled
 from lading.model import BadRow, CheckResult, Digest, FoundFile, IngestJob, Member
 from lading.parts.aside import AsidePiece, joined
 from lading.parts.footer import Origin

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from lading.config.serve import SHARD_LIMIT, Serve
 from lading.errors import ConfigError
+from lading.formats.arrow_types import PLAIN
 from lading.layout.table import SHARD_TEMPLATE, SHARDS, SOURCE
 from lading.model import Column
 from lading.serve.keys import ENCODINGS_OF, Encoding, KeySpec, Kind
@@ -139,7 +140,7 @@ def resolve(serve: Serve, schema_bytes: bytes, rows: int, order_by: str | None, 
 
 def schema_of(columns: Iterable[Column]) -> pa.Schema:
     """Pinned columns as far as `serve:` cares about their types."""
-    return pa.schema([(column.name, _PINNED.get(column.type, _OTHER)) for column in columns])
+    return pa.schema([(column.name, PLAIN.get(column.type, _OTHER)) for column in columns])
 
 
 def refuse_misfits(serve: Serve, schema: pa.Schema, table: str) -> None:
@@ -210,20 +211,6 @@ def _kind(dtype: pa.DataType) -> Kind:
 
 
 _OTHER = pa.list_(pa.null())  # neither a key nor anything that routes
-_PINNED = {
-    "boolean": pa.bool_(),
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-}
 # Where shards go is part of the spec: a changed place builds them there. What was always the default is not
 # said, so that the spec of a table is what it was before this was asked.
 _UNSAID = {"shard_prefix": SHARDS, "db_path_template": SHARD_TEMPLATE}

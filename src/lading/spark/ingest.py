@@ -1,8 +1,9 @@
 """Rows that go through Spark on their way into parts, since a transform or SQL of the user's wants them.
 
 Tasks read the files and hand the rows over; Spark transforms and checks them and sends them to tasks by
-bucket, which write the parts. What those tasks do is said elsewhere (ingest/task.py); what they tell the
-driver rides along as an observation, so nothing is read twice and nothing is collected.
+bucket, which write the parts. What those tasks do is said elsewhere (ingest/tasks/task.py); what they tell
+the driver rides along as an observation, so nothing is collected. Where Spark has to sample the rows to cut
+them into ranges, or a transform uses them twice, they are read twice, and both readings have to agree.
 """
 
 from __future__ import annotations

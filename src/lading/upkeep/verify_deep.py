@@ -19,11 +19,11 @@ import pyarrow as pa
 
 from lading.errors import LadingError, PartError
 from lading.ingest.apart import is_apart
-from lading.ingest.execute import execute
-from lading.ingest.outcome import Ingested
 from lading.ingest.prepare import ingest_job, ingest_of, prepare, read_spec
-from lading.ingest.splits import FilePiece, ReadTask, make_tasks
 from lading.ingest.table_run import TableRun
+from lading.ingest.tasks.execute import execute
+from lading.ingest.tasks.outcome import Ingested
+from lading.ingest.tasks.splits import FilePiece, ReadTask, make_tasks
 from lading.layout.project import VERIFY, work_folder
 from lading.layout.table import SOURCE
 from lading.log.table import Table

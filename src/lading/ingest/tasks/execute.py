@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from lading.checks.rows import RowChecks
 from lading.formats.arrow_types import arrow_type
-from lading.ingest.outcome import Ingested, ingested
-from lading.ingest.task import (
+from lading.ingest.tasks.outcome import Ingested, ingested
+from lading.ingest.tasks.task import (
     NOTE,
     PLACE,
     Ingest,

@@ -8,8 +8,8 @@ import pytest
 
 from lading.formats.reader import ReadSpec
 from lading.formats.source_file import SourceFile
-from lading.ingest import splits
-from lading.ingest.splits import FilePiece, make_tasks
+from lading.ingest.tasks import splits
+from lading.ingest.tasks.splits import FilePiece, make_tasks
 from lading.model import Column
 
 CSV = ReadSpec("csv", {}, (Column("k", "bigint"),))

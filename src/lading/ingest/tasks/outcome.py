@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lading.checks.tally import summed
-from lading.ingest.task import Refusal, SourceRead, TaskDone
+from lading.ingest.tasks.task import Refusal, SourceRead, TaskDone
 from lading.model import BadRow, CheckTally, Member
 from lading.parts.aside import AsidePiece
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lading.ingest.judge import AsideOf, FailingRow
-from lading.ingest.outcome import ingested
-from lading.ingest.task import Refusal, SourceRead, TaskDone
+from lading.ingest.tasks.judge import AsideOf, FailingRow
+from lading.ingest.tasks.outcome import ingested
+from lading.ingest.tasks.task import Refusal, SourceRead, TaskDone
 from lading.model import BadRow, CheckTally
 
 

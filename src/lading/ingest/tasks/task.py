@@ -23,8 +23,8 @@ from lading.formats.reader import Bad, ReadSpec, Rows
 from lading.formats.registry import reader_of
 from lading.formats.source_file import Gone
 from lading.formats.values import Texts
-from lading.ingest.judge import AsideOf, AsideRows, FailingRow, Judge, Places, as_text, shortened
-from lading.ingest.splits import FilePiece, ReadTask
+from lading.ingest.tasks.judge import AsideOf, AsideRows, FailingRow, Judge, Places, as_text, shortened
+from lading.ingest.tasks.splits import FilePiece, ReadTask
 from lading.layout.table import SOURCE
 from lading.model import BadRow, Check, CheckTally, Column, Member
 from lading.parts.task import TaskSpec, with_sources, written
