@@ -524,13 +524,13 @@ def test_a_file_that_does_not_do_is_refused(
         assert says in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["a.csv.gz", "gone.csv"])
-def test_a_file_that_can_not_be_read_is_refused(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(("name", "says"), [("a.csv.gz", "can't be read"), ("gone.csv", "vanished")])
+def test_a_file_that_can_not_be_read_is_refused(tmp_path: Path, name: str, says: str) -> None:
     wanted = columns_of("a bigint")
     file = source(tmp_path, gzip.compress(b"a\n" + b"1\n" * 9999)[:-20], name)
     if name == "gone.csv":
         Path(file.path).unlink()
-    with pytest.raises(SourceError, match=f"{name} (vanished|can't be read)"):
+    with pytest.raises(SourceError, match=f"{name} {says}"):
         list(reader_of(ReadSpec("csv", {}, wanted)).rows(file))
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import errno
-import gzip
 import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.checked import Checked
@@ -107,20 +107,22 @@ def test_a_file_that_was_away_for_a_moment_keeps_the_rows_it_had(
     assert sum(ships.rows().values()) == 101
 
 
-def test_parts_that_only_pass_are_never_committed(
-    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first pass is one task, since little of it is read, and the second several."""
-    text = rf"{THRESHOLD}" + "\norder_by: id\ncolumns_from_name: '(?P<year>\\d+)\\.csv'"
-    ships = Checked(tmp_path / "p", text)
-    with open(ships.folder / "schema" / "ships.yaml", "a") as schema:
-        schema.write("  - {name: year, type: string}\n")
-    monkeypatch.setattr(splits, "SHARE", (600, 8000))
+def test_parts_that_only_pass_are_never_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first pass is one task, the second, over the files that broke a threshold, several."""
+    ships = Checked(tmp_path / "p", f"{THRESHOLD}\norder_by: id", top=HERE)
+    monkeypatch.setattr(splits, "SHARE", (200, 400))
+    real, passes = prepare.make_tasks, []
+
+    def growing(files: Any, spec: Any, cores: int) -> Any:
+        passes.append(real(files, spec, 2 if passes else 0))
+        return passes[-1]
+
+    monkeypatch.setattr(prepare, "make_tasks", growing)
     for number in range(4):
         bad, good = [f"{one},1," for one in range(3)], [f"{one},1,oslo" for one in range(3, 80)]
         ships.put(f"{number}.csv", *bad, *good)
-    ships.put("notes.csv", *[f"{one},1,{'x' * 50}" for one in range(500)])
     ships.good()
+    assert [len(tasks) > 1 for tasks in passes] == [False, True]
     parts = [path for path in ships.table.rglob("*.parquet") if "quarantine" not in str(path)]
     assert parts and all(pq.read_metadata(one).row_group(0).column(0).compression == "ZSTD" for one in parts)
     assert sum(ships.rows().values()) == 4 * 77
@@ -146,17 +148,39 @@ def test_of_two_readings_that_differ_the_file_is_refused() -> None:
 
 
 def test_over_the_whole_table_nothing_stays_of_a_file_that_is_set_aside(tmp_path: Path, spark: Any) -> None:
+    """Its first rows are read, and in the sums, before the damage shows."""
     ships = Checked(tmp_path / "p", "on_bad: quarantine\ntransform: t.py:f\nper: table")
-    (ships.folder / "lading.yaml").write_text(
-        (ships.folder / "lading.yaml").read_text().replace("'*.csv'", "'*.csv*'")
-    )
+    config = ships.folder / "lading.yaml"
+    config.write_text(config.read_text().replace("csv", "parquet"))
     (ships.folder / "t.py").write_text(
         "from pyspark.sql import functions as F\n\n\n"
         "def f(df, context):\n    return df.groupBy('port').agg(F.count('*').alias('ships'))\n"
     )
-    ships.put("a.csv", "1,1,oslo")
-    whole = gzip.compress(b"id,tonnes,port\n" + b"".join(b"%d,1,oslo\n" % one for one in range(200_000)))
-    (ships.data / "cut.csv.gz").write_bytes(whole[: len(whole) // 2])
+    rows = pa.table({"id": range(200_000), "tonnes": [1.0] * 200_000, "port": ["oslo"] * 200_000})
+    pq.write_table(rows.slice(0, 1), ships.data / "a.parquet")
+    damaged = ships.data / "b.parquet"
+    pq.write_table(rows, damaged, row_group_size=100_000, use_dictionary=False)
+    last = pq.read_metadata(damaged).row_group(1).column(0)
+    data = bytearray(damaged.read_bytes())
+    data[last.data_page_offset + 100 : last.data_page_offset + 5_000] = bytes(4_900)
+    damaged.write_bytes(data)
     ships.good()
+    assert [one.file for one in list_aside(ships.config, "ships")] == ["b.parquet"]
     with lading.open(ships.table) as reader:
         assert reader.scan().to_table()["ships"].to_pylist() == [1]
+
+
+def test_a_fault_of_the_machine_while_a_file_is_digested_is_no_fault_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ships = Checked(tmp_path / "p", "on_bad: quarantine", top=HERE)
+    ships.put("a.csv", "1,1,oslo")
+
+    def broken(file: SourceFile) -> str:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SourceFile, "digest", broken)
+        assert isinstance(ships.run().error, StorageError)
+    ships.good()
+    assert sum(ships.rows().values()) == 1

@@ -93,15 +93,21 @@ class Weather:
         self._random = random.Random(seed)
         self._share, self._marker = share, marker
         self._lock = threading.Lock()
+        self._left: dict[str, list[str]] = {}  # by method: dealt like cards, so that none is missing for long
 
     def __call__(self, method: str, path: str) -> str | None:
         with self._lock:
             if self._marker not in path or self._random.random() > self._share:
                 return None
-            kinds = (
-                ("409", "503", "lost", "412", "slow", "cut") if method == "PUT" else ("503", "slow", "cut")
-            )
-            return self._random.choice(kinds)
+            left = self._left.setdefault(method, [])
+            if not left:
+                left += (
+                    ("409", "503", "lost", "412", "slow", "cut")
+                    if method == "PUT"
+                    else ("503", "slow", "cut")
+                )
+                self._random.shuffle(left)
+            return left.pop()
 
 
 def _forwarded(one: BaseHTTPRequestHandler, body: bytes, port: int) -> tuple[int, dict[str, str], bytes]:

@@ -45,9 +45,8 @@ class SourceFile:
     place: Place | None = None
     etag: str | None = None
     limits: ArchiveLimits = field(default_factory=ArchiveLimits)
-    made: Callable[[], str] | None = field(
-        default=None, repr=False
-    )  # makes the file; its path on this machine
+    # Makes the file, and says its path on this machine. May hold a password: never shown.
+    made: Callable[[], str] | None = field(default=None, repr=False)
     sha256: str | None = None  # once a stream has gone through all of its bytes
 
     @property

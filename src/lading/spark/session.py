@@ -35,10 +35,7 @@ if TYPE_CHECKING:
 _FIXED = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.caseSensitive": "true",
-    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # '007' taken from a name stays text
-    "spark.sql.csv.parser.columnPruning.enabled": "false",  # a pruned reader doesn't notice ragged rows
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
-    "spark.sql.legacy.javaCharsets": "true",  # windows-1252 and the like, which Spark 4 otherwise refuses
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
     # It follows every column through every step: minutes for a table of a few hundred columns.
@@ -55,7 +52,6 @@ _DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "2g",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-    "spark.sql.files.openCostInBytes": str(1 << 20),  # local files: opening one costs less than Spark thinks
     "spark.sql.shuffle.partitions": "200",
 }
 

@@ -14,9 +14,9 @@ def bad(source: int, record: int, line: int) -> BadRow:
 
 def test_numbers_of_a_piece_go_on_from_the_pieces_before_it() -> None:
     done = [
-        TaskDone(0, reads=(SourceRead(7, 100, records=5, lines=6),), first=[(100, bad(7, 2, 3))]),
+        TaskDone(0, reads=(SourceRead(7, 100, records=5, lines=6),), first=((100, bad(7, 2, 3)),)),
         TaskDone(1, reads=(SourceRead(7, 0, records=10, lines=12), SourceRead(8, 0, records=3, lines=4))),
-        TaskDone(2, reads=(SourceRead(7, 200, records=1, lines=1),), first=[(200, bad(7, 1, 1))]),
+        TaskDone(2, reads=(SourceRead(7, 200, records=1, lines=1),), first=((200, bad(7, 1, 1)),)),
         TaskDone(3, reads=(SourceRead(7, -1, sha256="d"),)),
     ]
     found = ingested(done, b"")
@@ -37,7 +37,7 @@ def test_kept_rows_are_joined_in_the_order_of_the_file() -> None:
 
 
 def test_a_task_that_ran_twice_counts_once_and_writers_count_all() -> None:
-    reading = TaskDone(0, reads=(SourceRead(7, 0, records=10, bad=2),), first=[(0, bad(7, 1, 2))])
+    reading = TaskDone(0, reads=(SourceRead(7, 0, records=10, bad=2),), first=((0, bad(7, 1, 2)),))
     writing = TaskDone(unkeyed={7: 1}, tally=CheckTally({7: 4}, {"c": {7: 1}}))
     found = ingested([reading, reading, writing, writing], b"")
     assert found.files[7].records == 10
@@ -50,7 +50,7 @@ def test_what_is_told_of_a_refused_file_is_taken_back() -> None:
     done = TaskDone(
         0,
         reads=(refused, SourceRead(8, 0, records=2)),
-        first=[(0, bad(7, 1, 2))],
+        first=((0, bad(7, 1, 2)),),
         unkeyed={7: 1, 8: 2},
         failing=(FailingRow(0, 0, bad(7, 1, 2)), FailingRow(0, 0, bad(8, 1, 2))),
         aside=(AsideOf(7, 0, "a", 1),),

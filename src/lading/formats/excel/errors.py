@@ -10,6 +10,7 @@ import posixpath
 import re
 import struct
 import zipfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import IO
 from xml.parsers import expat
@@ -86,7 +87,7 @@ def _bare(name: str) -> str:
     return name.rpartition(":")[2]
 
 
-class _Walk:
+class _Walk(ABC):
     """Goes through the XML of a sheet, cell by cell."""
 
     def __init__(self) -> None:
@@ -103,11 +104,11 @@ class _Walk:
             parser.ParseFile(file)
         return self.errors
 
-    def start(self, name: str, found: dict[str, str]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def start(self, name: str, found: dict[str, str]) -> None: ...
 
-    def end(self, name: str) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def end(self, name: str) -> None: ...
 
     def more(self, text: str) -> None:
         if self.at is not None:

@@ -59,9 +59,7 @@ class DelimitedLook:
 class DelimitedFile:
     rows: int = 0
     trails: dict[str, ColumnTrail] = field(default_factory=dict)
-    misfits: dict[str, Step] = field(
-        default_factory=dict
-    )  # by pinned column: the first value of another type
+    misfits: dict[str, Step] = field(default_factory=dict)  # by pinned column: the first of another type
 
 
 class _Looker:

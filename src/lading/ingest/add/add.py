@@ -74,7 +74,7 @@ def add(project: Path, files: Sequence[Path], *, table: str | None = None, write
         raise ConfigError(problem, hint="choose another name", table=table)
     if table is not None and table in taken:
         raise ConfigError(
-            f"there already is a table {table!r} in {CONFIG}", hint="choose another name", table=table
+            f"there is already a table {table!r} in {CONFIG}", hint="choose another name", table=table
         )
     tables: list[AddedTable] = []
     for group in groups:

@@ -13,7 +13,6 @@ import msgspec
 import pyarrow as pa
 
 from lading.checks.rows import RowChecks
-from lading.formats.arrow_types import arrow_type
 from lading.ingest.tasks.outcome import Ingested, ingested
 from lading.ingest.tasks.task import (
     NOTE,
@@ -23,6 +22,7 @@ from lading.ingest.tasks.task import (
     frame_schema,
     read_and_write,
     read_rows,
+    table_schema,
     write_rows,
 )
 from lading.layout.table import SOURCE
@@ -50,20 +50,15 @@ def execute(
     `bring` the parts here is for a few files, and a folder that only this machine has."""
     if job.transform is None:
         settled = _settled(job, ingest)
-        if not RowChecks(job.checks, _schema(job), job.table).needs_spark:
+        if not RowChecks(job.checks, table_schema(job.columns), job.table).needs_spark:
             done = _here(settled) if in_process else _on_spark(settled, session(), job, tick)
             return ingested(done, settled.writing.schema, passing=settled.writing.passing)
     return _through_spark(job, ingest, session(), bring, tick)
 
 
-def _schema(job: IngestJob) -> pa.Schema:
-    columns = [pa.field(column.name, arrow_type(column.type)) for column in job.columns]
-    return pa.schema([*columns, pa.field(SOURCE, pa.int64())])
-
-
 def _settled(job: IngestJob, ingest: Ingest) -> Ingest:
     """With what follows from the schema."""
-    schema = _schema(job)
+    schema = table_schema(job.columns)
     data = pa.schema([field for field in schema if field.name != SOURCE])
     width = bucket_width(data, job.order_by, job.bucket_size, table=job.table)
     writing = replace(

@@ -18,7 +18,8 @@ import pyarrow as pa
 from lading.checks.rows import RowChecks
 from lading.checks.tally import CheckSpec
 from lading.errors import LadingError, SourceError
-from lading.formats.arrow_types import arrow_type
+from lading.formats.arrow_types import arrow_schema
+from lading.formats.opening import unreadable
 from lading.formats.reader import Bad, ReadSpec, Rows
 from lading.formats.registry import reader_of
 from lading.formats.source_file import Gone
@@ -56,7 +57,6 @@ class Ingest:
     keys: dict[int, str]  # of the files, by source
     table: str
     tasks: tuple[ReadTask, ...] = ()
-    transformed: bool = False
     keep_aside: bool = True  # or rows that are set aside are only counted
 
 
@@ -95,9 +95,7 @@ class TaskDone(msgspec.Struct):
     task: int = -1
     members: tuple[Member, ...] = ()
     reads: tuple[SourceRead, ...] = ()
-    first: list[tuple[int, BadRow]] = msgspec.field(
-        default_factory=list
-    )  # bad rows, with their piece's start
+    first: tuple[tuple[int, BadRow], ...] = ()  # bad rows, with their piece's start
     unkeyed: dict[int, int] = msgspec.field(default_factory=dict)
     failing: tuple[FailingRow, ...] = ()
     aside: tuple[AsideOf, ...] = ()
@@ -152,9 +150,13 @@ def _rows_and_note(ingest: Ingest, number: int, *, places: bool) -> Iterator[pa.
 
 def frame_schema(ingest: Ingest, *, places: bool) -> pa.Schema:
     """The columns of what `read_rows` gives."""
-    columns = [pa.field(column.name, arrow_type(column.type)) for column in ingest.columns]
     more = list(PLACE) if places else []
-    return pa.schema([*columns, pa.field(SOURCE, pa.int64()), *more, pa.field(NOTE, pa.binary())])
+    return pa.schema([*table_schema(ingest.columns), *more, pa.field(NOTE, pa.binary())])
+
+
+def table_schema(columns: Sequence[Column]) -> pa.Schema:
+    """The columns of a table whose rows nobody transforms, with `_source`."""
+    return arrow_schema(columns).append(pa.field(SOURCE, pa.int64()))
 
 
 def write_rows(batches: Iterator[pa.RecordBatch], ingest: Ingest, *, places: bool, bits: bool) -> TaskDone:
@@ -175,7 +177,7 @@ def write_rows(batches: Iterator[pa.RecordBatch], ingest: Ingest, *, places: boo
         aside.flush()
     return TaskDone(
         members=tuple(members),
-        first=judge.first_unkeyed,
+        first=tuple(judge.first_unkeyed),
         unkeyed=dict(judge.unkeyed),
         failing=tuple(judge.failing.values()),
         aside=tuple(aside.written) if aside is not None else (),
@@ -255,7 +257,7 @@ class _Reading:
             task=self.number,
             members=tuple(members),
             reads=tuple(self.reads),
-            first=[*self.first, *(judge.first_unkeyed if judge else ())],
+            first=(*self.first, *(judge.first_unkeyed if judge else ())),
             unkeyed=dict(judge.unkeyed) if judge else {},
             failing=tuple(judge.failing.values()) if judge else (),
             aside=tuple(self.aside.written) if self.aside is not None else (),
@@ -278,24 +280,18 @@ class _Reading:
         try:
             return one.file.digest()
         except SourceError as error:
-            read.refused = read.refused or Refusal.because(error)
-        except (OSError, LadingError) as error:
-            read.refused = read.refused or _unreadable(one, error)
+            refused: LadingError = error
+        except OSError as error:
+            refused = unreadable(one.file.key, error)
+        if not isinstance(refused, SourceError):
+            raise refused  # the machine's fault: whoever tries again may succeed
+        read.refused = read.refused or Refusal.because(refused)
         return None
 
 
 def _row(bad: Bad, read: SourceRead) -> BadRow:
     """Numbered from the start of the piece, as everything is that a task tells."""
     return BadRow(read.source, bad.record, bad.line, bad.column, bad.reason, bad.text)
-
-
-def _unreadable(one: FilePiece, error: Exception) -> Refusal:
-    said = error.message if isinstance(error, LadingError) else getattr(error, "strerror", None) or str(error)
-    return Refusal(
-        "SourceError",
-        f"{one.file.key} can't be read: {said}",
-        "make the file readable and complete, or exclude it from the table's `path`, then run again",
-    )
 
 
 class _Named:
