@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.checked import Checked
+from support.workshop import Workshop
 
 import lading
 from lading.errors import SourceError, StorageError
@@ -170,17 +171,17 @@ def test_over_the_whole_table_nothing_stays_of_a_file_that_is_set_aside(tmp_path
         assert reader.scan().to_table()["ships"].to_pylist() == [1]
 
 
-def test_a_fault_of_the_machine_while_a_file_is_digested_is_no_fault_of_the_file(
+def test_a_task_that_can_not_digest_a_file_for_the_machines_fault_fails_and_may_be_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ships = Checked(tmp_path / "p", "on_bad: quarantine", top=HERE)
-    ships.put("a.csv", "1,1,oslo")
+    shop = Workshop(tmp_path)
+    files = shop.csv("id\n1\n")
 
     def broken(file: SourceFile) -> str:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     with monkeypatch.context() as patch:
         patch.setattr(SourceFile, "digest", broken)
-        assert isinstance(ships.run().error, StorageError)
-    ships.good()
-    assert sum(ships.rows().values()) == 1
+        with pytest.raises(StorageError, match="just now"):
+            shop.ingest(files, "id bigint", quarantine=True)
+    assert shop.rows(shop.ingest(files, "id bigint", quarantine=True)) == [{"id": 1, "_source": 1}]

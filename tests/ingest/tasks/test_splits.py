@@ -62,6 +62,11 @@ def test_more_cores_get_more_tasks_within_bounds() -> None:
     assert max(sum(piece.bytes for piece in task) for task in tasks_of([90] * 1_000, cores=1)) <= 1_000
 
 
+def test_without_cores_one_task_reads_all_files_whole() -> None:
+    [task] = tasks_of([5_000] * 3, cores=0)
+    assert [(piece.source, piece.is_cut) for piece in task] == [(0, False), (1, False), (2, False)]
+
+
 def test_nothing_gives_no_task() -> None:
     assert tasks_of([]) == []
 
