@@ -124,6 +124,10 @@ class ManifestStoreError(LadingError):
     """A snapshot manifest or the pointer could not be read: check the store."""
 
 
+class ManifestGone(ManifestStoreError, NotFound):
+    """A snapshot's manifest isn't there, or no longer: it was cleaned away. Pick one that is listed now."""
+
+
 class ManifestParseError(LadingError):
     """A manifest or pointer was read but is malformed: roll back or publish again."""
 

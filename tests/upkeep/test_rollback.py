@@ -9,7 +9,7 @@ import pytest
 from support.world import World
 
 import lading
-from lading.errors import ConfigError, Conflict, GateFailed, ManifestParseError, NotFound
+from lading.errors import ConfigError, Conflict, GateFailed, ManifestParseError, ManifestStoreError, NotFound
 from lading.snapshots.diff import diff
 from lading.snapshots.history import Wanted, find, history, parse_time
 from lading.snapshots.opening import open_members
@@ -249,3 +249,20 @@ def test_a_diff_names_sources_parts_and_columns(world: World) -> None:
     assert diff(new, new).same and not told.same
     old.close()
     new.close()
+
+
+def test_a_snapshot_cleaned_away_since_it_was_listed_is_not_found_and_passed_over(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        world.run()
+    listed = world.store.list_manifests()
+    shown, gone, oldest = listed
+    world.store.delete_manifest(gone.ref)
+    monkeypatch.setattr(type(world.store), "list_manifests", lambda self, limit=None: listed[:limit])
+    for wanted in (Wanted(ref=gone.ref), Wanted(run_id=gone.run_id)):
+        with pytest.raises(NotFound) as caught:
+            roll_back(world.config, "t", wanted)
+        assert isinstance(caught.value, ManifestStoreError) and "roll back to one" in caught.value.hint
+    assert current(world) == shown.run_id
+    assert find(world.store, Wanted(offset=1), world.root).run_id == oldest.run_id

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from lading.errors import ConfigError, ManifestParseError, ManifestStoreError, NotFound
+from lading.errors import ConfigError, ManifestGone, ManifestParseError, ManifestStoreError, NotFound
 from lading.model import SnapshotRef
 from lading.snapshots.opening import build_meta
 from lading.snapshots.runs import list_runs
@@ -232,8 +232,8 @@ def _visible(store: ManifestStore, listed: list[SnapshotRef], root: Where) -> It
     for one in listed:
         try:
             custom = build_meta(store, one.ref).custom
-        except ManifestParseError:
-            continue  # malformed: nobody could read it
+        except (ManifestParseError, ManifestGone):
+            continue  # malformed: nobody could read it; or cleaned away since it was listed
         if gate_failures(custom):
             by_hand = published_by_hand(root) if by_hand is None else by_hand
             if one.ref not in by_hand:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lading.config.project import Config
-from lading.errors import Conflict, ManifestParseError, NotFound
+from lading.errors import Conflict, ManifestGone, ManifestParseError, NotFound
 from lading.ingest.release import refusal_of
 from lading.ingest.table_run import new_run_id
 from lading.model import SnapshotRef
@@ -116,7 +116,7 @@ def refused_newer(store: ManifestStore, current: SnapshotRef | None) -> Snapshot
             return None
         try:
             failures = gate_failures(build_meta(store, listed.ref).custom)
-        except ManifestParseError:
+        except (ManifestParseError, ManifestGone):
             return None
         return listed if failures else None
     return None

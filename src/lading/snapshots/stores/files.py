@@ -18,6 +18,7 @@ from pathlib import Path
 
 from lading.errors import (
     LadingError,
+    ManifestGone,
     ManifestParseError,
     ManifestStoreError,
     PublishCurrentError,
@@ -334,7 +335,7 @@ def unreadable(what: str, error: OSError | StorageError, hint: str = HINT) -> La
         return ManifestStoreError(f"{what} can't be read: {error.message}", hint=error.hint, file=what)
     if isinstance(error, FileNotFoundError):
         listed = "the other snapshots are listed beside it: roll back to one"
-        return ManifestStoreError(f"there is no {what}", hint=listed, file=what)
+        return ManifestGone(f"there is no {what}", hint=listed, file=what)
     return ManifestStoreError(
         f"{what} can't be read: {_said(error)}", hint="check what it is, and its permissions", file=what
     )

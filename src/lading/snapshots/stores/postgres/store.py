@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import xxhash
 
 from lading.config.stores import PostgresNames
-from lading.errors import ManifestParseError, ManifestStoreError, PublishCurrentError, PublishManifestError
+from lading.errors import (
+    ManifestGone,
+    ManifestParseError,
+    ManifestStoreError,
+    PublishCurrentError,
+    PublishManifestError,
+)
 from lading.layout.table import is_run_id
 from lading.model import SnapshotRef
 from lading.snapshots.pointer import new_swap_id
@@ -258,8 +264,8 @@ class PostgresStore:
             reason = self._connections.reason(error)
         raise ManifestStoreError(f"{self.url} can't be read: {reason}", hint=_HINT)
 
-    def _absent(self, ref: str) -> ManifestStoreError:
-        return ManifestStoreError(
+    def _absent(self, ref: str) -> ManifestGone:
+        return ManifestGone(
             f"there is no manifest {ref!r} in {self.url}", hint="pick one of the listed snapshots"
         )
 
