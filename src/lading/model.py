@@ -123,6 +123,14 @@ class Source(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return bool(self.rejected or self.aside is not None)
 
 
+class Looked(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What a look at one source file found, as the log keeps it (formats/evidence.py)."""
+
+    source: int
+    mark: int  # of the bytes that were looked at, and how: evidence of anything else counts for nothing
+    evidence: bytes
+
+
 class Commit(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One atomic frame of the log. `sequence` is set by the log when it is appended."""
 
@@ -140,6 +148,8 @@ class Commit(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     order_by: str | None = None  # with `schema`: the order column
     sequence: int = 0
     expire: tuple[str, ...] = ()  # runs given up for dead: what they planned before this may not be committed
+    facts: bytes | None = None  # what `recipe` is the hash of (sources/recipe.py), when it changes
+    evidence: tuple[Looked, ...] = ()
 
     @property
     def changes_rows(self) -> bool:

@@ -8,13 +8,13 @@ somebody wrote it down so (state/overlay.py), and decoded when a question asks f
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 import numpy as np
 
 from lading.errors import LogCorrupt
-from lading.model import Bound, Commit, Member, Place, Source
+from lading.model import Bound, Commit, Looked, Member, Place, Source
 from lading.state.key_index import KeyIndex
 from lading.state.members import MemberStore, zone_loader
 from lading.state.overlay import Added, Covered, Overlay, Read
@@ -38,13 +38,15 @@ class TableState:
     # may ask.
     _members: tuple[Overlay | None, Added] = field(default_factory=lambda: (None, {}))
     _sources: tuple[Overlay | None, Read] = field(default_factory=lambda: (None, {}))
+    _looked: dict[int, Looked] = field(default_factory=dict)  # since the base
     _by_key: KeyIndex | None = None  # of `added`, from the first question on
 
     @staticmethod
     def over(root: Place, base: MemberStore | None, overlay: Overlay) -> TableState:
         """The state that an overlay of this very base describes."""
         removed, gone = set(overlay.removed), set(overlay.gone)
-        return TableState(root, overlay.meta, base, removed, gone, (overlay, {}), (overlay, {}))
+        looked = {one.source: one for one in overlay.looked}
+        return TableState(root, overlay.meta, base, removed, gone, (overlay, {}), (overlay, {}), looked)
 
     @property
     def added(self) -> Added:
@@ -88,10 +90,12 @@ class TableState:
                 serial += 1
             if commit.sources:
                 self._sources[1].update((source.id, (source, commit.sequence)) for source in commit.sources)
+            self._looked.update((one.source, one) for one in commit.evidence)
             if commit.gone:
                 self.gone.update(commit.gone)
                 for number in commit.gone:
                     self.read.pop(number, None)
+                    self._looked.pop(number, None)
         if commits:
             self.meta = _meta_after(self.meta, commits, serial)
 
@@ -109,7 +113,8 @@ class TableState:
 
     def overlay(self, covered: Covered) -> Overlay:
         """What is laid over the base, to be written."""
-        return Overlay.of(covered, self.meta, self.added, self.removed, self.read, self.gone)
+        looked = tuple(self._looked.values())
+        return Overlay.of(covered, self.meta, self.added, self.removed, self.read, self.gone, looked)
 
     def candidates(self, where: Predicate | None) -> list[Member]:
         base = self.base.candidates(where) if self.base else []
@@ -203,6 +208,11 @@ class TableState:
         found = None if self.base is None or number in self.gone else self.base.source(number)
         return None if found is None else found[0]
 
+    def evidence(self) -> dict[int, Looked]:
+        """What is known of the sources' columns, by source."""
+        base = self.base.evidence() if self.base is not None else []
+        return {one.source: one for one in base if one.source not in self.gone} | self._looked
+
     def source_count(self) -> int:
         if self.base is None:
             return len(self.read)
@@ -210,8 +220,12 @@ class TableState:
             return self.base.source_count()
         return len(self.sources())
 
+    def whole(self) -> StateColumns:
+        """All that a checkpoint has to hold."""
+        return replace(self.columns(), evidence=list(self.evidence().values()))
+
     def columns(self) -> StateColumns:
-        """The whole state, to be written as a checkpoint or a snapshot; vector by vector, not row by row."""
+        """The whole state, to be written as a snapshot; vector by vector, not row by row."""
         members = [member for _, member in self.added.values()]
         rows = [row_of(member, serial) for serial, member in self.added.values()]
         names = {name for member in members for name in member.zones}
@@ -304,5 +318,18 @@ def _meta_after(meta: StateMeta, commits: Sequence[Commit], next_serial: int) ->
         recipe=last.recipe,
         schema=meta.schema if pinning is None else pinning.schema,
         order_by=meta.order_by if pinning is None else pinning.order_by,
+        facts=_facts_after(meta, commits),
         next_serial=next_serial,
     )
+
+
+def _facts_after(meta: StateMeta, commits: Sequence[Commit]) -> bytes:
+    """What the last recipe is the hash of. Whoever changed it without saying so was lading 0.1."""
+    facts, recipe = meta.facts, meta.recipe
+    for commit in commits:
+        if commit.facts is not None:
+            facts = commit.facts
+        elif commit.recipe != recipe:
+            facts = b""
+        recipe = commit.recipe
+    return facts

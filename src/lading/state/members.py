@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from lading.errors import LadingError, ManifestParseError
-from lading.model import Bound, Member, Place, Source
+from lading.model import Bound, Looked, Member, Place, Source
 from lading.state.key_index import may_hold
 from lading.state.sealed import Sealed
 from lading.state.source_lists import SourceLists
@@ -195,6 +195,16 @@ class MemberStore:
             raise self._sealed.damaged(f"source {number} is missing")
         return None
 
+    def evidence(self) -> list[Looked]:
+        """What is known of the sources' columns; nothing where nobody has looked."""
+        if not self._sealed.query("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'evidence'"):
+            return []
+        rows = self._sealed.rows(
+            self._sealed.query("SELECT id, mark, content, crc FROM evidence ORDER BY id")
+        )
+        with self._sealed.sound("evidence"):
+            return [Looked(*row) for row in rows]
+
     def source_count(self) -> int:
         return len(self._vectors.source_ids)
 
@@ -205,6 +215,7 @@ class MemberStore:
         """Read all that there is, against its checksum."""
         self.members(None)
         self.sources()
+        self.evidence()
         self._sealed.check_vectors()
         for column in self.columns_with_zones:
             self.zone(column)
