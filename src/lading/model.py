@@ -34,13 +34,44 @@ TYPED = frozenset({"parquet", "orc", "avro"})  # formats whose files say what ty
 BINARY = TYPED | {
     "excel"
 }  # formats that are no text: they have no encoding, and are never compressed by suffix
-Drift = Literal["strict", "evolve", "ignore_new"]
+ColumnsPolicy = Literal["strict", "add", "ignore"]
+TypesPolicy = Literal["strict", "widen", "quarantine"]
 DELIMITERS = {"csv": ",", "tsv": "\t"}  # of the formats that are delimited text, unless `delimiter` is given
 
 
-def evolves(drift: Drift) -> bool:
-    """Whether the table's columns follow its files: new ones are added, missing ones null, types widen."""
-    return drift == "evolve"
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What becomes of a file whose columns or values are not the schema's.
+
+    Names: refused (`strict`), taken into the table and null where a file lacks them (`add`), or left out
+    (`ignore`). Values that are none of the type: bad rows (`strict`), a wider type (`widen`), or bad rows
+    that are set aside whatever `on_bad` says (`quarantine`).
+    """
+
+    columns: ColumnsPolicy = "strict"
+    types: TypesPolicy = "strict"
+    by_column: tuple[tuple[str, TypesPolicy], ...] = ()  # where a column's is another, sorted by name
+
+    def types_of(self, name: str) -> TypesPolicy:
+        return next((types for column, types in self.by_column if column == name), self.types)
+
+    @property
+    def adds(self) -> bool:
+        return self.columns == "add"
+
+    @property
+    def follows(self) -> bool:
+        """Whether the schema follows the files."""
+        return self.adds or any(types != "strict" for _, types in (("", self.types), *self.by_column))
+
+    @property
+    def drift(self) -> str | None:
+        """The one word for it, if it has one."""
+        return next((word for word, policy in DRIFTS.items() if policy == self), None)
+
+
+STRICT = Policy()
+DRIFTS = {"strict": STRICT, "ignore_new": Policy("ignore"), "evolve": Policy("add", "widen")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lading.errors import ConfigError, TransformError
-from lading.model import Column
+from lading.model import DRIFTS, Column, Policy
 from lading.sources.recipe import recipe, transform_source
 
 
@@ -40,6 +40,9 @@ def _recipe(**changes: Any) -> str:
         {"transform_code": None, "transform_name": None},
         {"transform_name": "other"},
         {"per": "table"},
+        {"policy": Policy("ignore")},
+        {"policy": Policy(types="quarantine")},
+        {"policy": Policy(by_column=(("a", "widen"),))},
     ],
 )
 def test_whatever_decides_the_rows_changes_the_recipe(change: dict[str, Any]) -> None:
@@ -49,6 +52,13 @@ def test_whatever_decides_the_rows_changes_the_recipe(change: dict[str, Any]) ->
 def test_the_order_of_read_options_is_no_change() -> None:
     assert _recipe(read_options={"quote": "'", "header": True}) == _recipe()
     assert len(_recipe()) == 64
+
+
+@pytest.mark.parametrize(
+    ("drift", "known"), [("strict", "898dd767"), ("ignore_new", "2f0d307c"), ("evolve", "14529361")]
+)
+def test_tables_that_are_there_keep_their_recipe(drift: str, known: str) -> None:
+    assert _recipe(policy=DRIFTS[drift]).startswith(known), "every table would be read again"
 
 
 def test_a_transform_is_found_inside_the_project(tmp_path: Path) -> None:

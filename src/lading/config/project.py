@@ -14,7 +14,7 @@ from lading.config.serve import Serve
 from lading.config.stores import PostgresNames
 from lading.errors import NotFound
 from lading.layout.project import schema_file, source_manifest
-from lading.model import Check, Drift, Format, OnBad, Place, Threshold
+from lading.model import STRICT, Check, Format, OnBad, Place, Policy, Threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class TableConfig:
     transform: str | None = None  # "transforms/voyages.py:clean", relative to the project
     per: Literal["file", "table"] = "file"
     on_bad: OnBad = "fail"
-    drift: Drift = "strict"
+    policy: Policy = STRICT
     url: str | None = None  # s3://bucket/prefix: then `root` is where its objects are copied to
     inside: str | None = None  # a glob, relative to the top of each archive
     password_file: Path | None = None

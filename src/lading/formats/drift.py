@@ -1,7 +1,4 @@
-"""`drift:`, the policy: what becomes of a file whose columns are not the schema's.
-
-`strict` refuses it, `ignore_new` leaves new columns out, `evolve` lets it change the schema (evolve.py).
-"""
+"""The policy at work: whether a file whose columns are not the schema's is read (see `Policy`)."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from lading.errors import SchemaDrift
 from lading.formats.types import joined, widens
 from lading.layout.table import SOURCE
-from lading.model import Column, Drift, evolves
+from lading.model import STRICT, Column, Policy, TypesPolicy
 
 # The row's lineage; no source may bring a column of that name.
 RESERVED = frozenset({SOURCE})
@@ -22,27 +19,27 @@ def check_columns(
     columns: Sequence[Column],
     name_columns: Sequence[str] = (),
     *,
-    drift: Drift = "strict",
+    policy: Policy = STRICT,
 ) -> tuple[str, ...]:
     """Refuse a file whose columns (or types, when `have` maps names to them) the policy doesn't allow.
     Returns those that it holds and the table leaves out."""
     _refuse_taken(key, have, name_columns)
     wanted = {column.name: column.type for column in columns if column.name not in name_columns}
-    missing = [name for name in wanted if name not in have] if not evolves(drift) else []
+    missing = [name for name in wanted if name not in have] if not policy.adds else []
     new = tuple(name for name in have if name not in wanted)
-    if missing or (new and drift != "ignore_new"):
+    if missing or (new and policy.columns != "ignore"):
         said = [f"column {name!r} is missing{_nearest(name, have)}" for name in missing]
         said += [f"column {name!r} is new{'' if missing else _nearest(name, wanted)}" for name in new]
         raise _drift(key, "; ".join(said))
     if isinstance(have, Mapping):
         for name in wanted.keys() & have.keys():
-            if not _reads_as(have[name], wanted[name], drift):
+            if not _reads_as(have[name], wanted[name], policy.types_of(name)):
                 raise _drift(key, f"column {name!r} is {have[name]}, but the schema says {wanted[name]}")
     return new
 
 
-def _reads_as(kind: str, wanted: str, drift: Drift) -> bool:
-    return widens(kind, wanted) or (evolves(drift) and joined(wanted, kind) == wanted)
+def _reads_as(kind: str, wanted: str, types: TypesPolicy) -> bool:
+    return widens(kind, wanted) or (types == "widen" and joined(wanted, kind) == wanted)
 
 
 def _refuse_taken(key: str, have: Sequence[str] | Mapping[str, str], name_columns: Sequence[str]) -> None:

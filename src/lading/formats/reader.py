@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from lading.formats.source_file import SourceFile
-from lading.model import Column, Drift, Format, Layout
+from lading.model import STRICT, Column, Format, Layout, Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class ReadSpec:
     format: Format
     options: Mapping[str, Any]  # the table's read_options
     columns: tuple[Column, ...]  # the schema's, without those that come from file names
-    drift: Drift = "strict"
+    policy: Policy = STRICT
     layout: Layout | None = None  # of fixed-width lines
     name_columns: tuple[str, ...] = ()  # that come from file names: no file may hold them too
 

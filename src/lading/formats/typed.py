@@ -49,7 +49,7 @@ def columns_of(key: str, schema: pa.Schema) -> dict[str, str]:
 
 def checked_head(key: str, columns: Mapping[str, str], spec: ReadSpec) -> Head:
     """SchemaDrift for columns or types that the table's policy doesn't allow."""
-    ignored = check_columns(key, columns, spec.columns, spec.name_columns, drift=spec.drift)
+    ignored = check_columns(key, columns, spec.columns, spec.name_columns, policy=spec.policy)
     return Head(columns, ignored)
 
 

@@ -19,7 +19,7 @@ from lading.ingest.table_run import TableRun, new_run_id
 from lading.ingest.unpack import refused_keys
 from lading.layout.project import source_manifest
 from lading.log.table import Table
-from lading.model import Digest, FoundFile, Member, StartSpark, evolves
+from lading.model import Digest, FoundFile, Member, StartSpark
 from lading.sources.archives.scratch import scratch
 from lading.sources.discover import discover_files, objects_of
 from lading.sources.fingerprint import check_collisions, digest_all
@@ -77,7 +77,7 @@ def _planned(run: TableRun, full: bool) -> TableRun:
     digests = digest_all(compare) if compare else {}
     reason = _why_all(full, ledger, run.opened, None if relaxed else current)
     evolution = None
-    if readable and evolves(cfg.drift) and columns is not None:
+    if readable and cfg.policy.follows and columns is not None:
         # What is read again may not have been read under these columns, or only in part.
         fresh = found if reason is not None else _to_read(found, ledger, digests, full=run.full)
         with scratch():
@@ -137,7 +137,7 @@ def _quick_look(run: TableRun) -> TableRun | None:
 def _with_stale(run: TableRun, plan: TablePlan) -> TableRun:
     """The run with its plan, and what that says of a schema that is stale."""
     stale = is_stale_for_good(run.config, run.cfg, run.found, plan, run.manifest)
-    if stale and not evolves(run.cfg.drift):
+    if stale and not run.cfg.policy.follows:
         plan = replace(plan, notes=(stale_note(run.cfg),))
     return replace(run, plan=plan, stale=stale)
 

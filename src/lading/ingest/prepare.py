@@ -129,7 +129,7 @@ def read_spec(run: TableRun, columns: Sequence[Column]) -> ReadSpec:
         cfg.format,
         cfg.read_options,
         tuple(column for column in columns if column.name not in names),
-        cfg.drift,
+        cfg.policy,
         layout_of(run.config, cfg),
         names,
     )

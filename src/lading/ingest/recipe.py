@@ -36,7 +36,7 @@ def recipe_of(
         rules=rules,
         float_checks=compares_floats(rules, columns, transformed=cfg.transform is not None),
         layout=layout_of(config, cfg),
-        drift=cfg.drift,
+        policy=cfg.policy,
     )
 
 

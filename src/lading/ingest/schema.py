@@ -14,7 +14,7 @@ from lading.config.project import Config, TableConfig
 from lading.formats.fixed_width.spec import layout_columns, load_layout
 from lading.ingest.plan import TablePlan
 from lading.layout.project import schema_file
-from lading.model import DELIMITERS, Column, FoundFile, Layout, Source, evolves
+from lading.model import DELIMITERS, Column, FoundFile, Layout, Source
 from lading.sources.manifest import SourceManifest
 from lading.sources.names import name_columns
 from lading.sources.schema import TableSchema, combined_hash, keyed_hash, load_schema, save_schema
@@ -77,8 +77,8 @@ def infer_columns(
         read_options=cfg.read_options,
         name_columns=names,
         names=tuple(c.name for c in old.columns if c.name not in names) if headless and old else None,
-        full_scan=full_scan or evolves(cfg.drift),
-        join_types=evolves(cfg.drift),
+        full_scan=full_scan or cfg.policy.follows,
+        join_types=cfg.policy.follows,
         tolerant=cfg.on_bad == "quarantine",
     )
 
@@ -92,7 +92,7 @@ def evolution_of(
     fetch: Callable[[Sequence[FoundFile]], list[FoundFile]],
 ) -> Evolution | None:
     """What `drift: evolve` makes of the columns when `fresh` files come in."""
-    if not fresh or not evolves(cfg.drift) or cfg.format == "fixed_width":
+    if not fresh or not cfg.policy.follows or cfg.format == "fixed_width":
         return None
     from lading.sources.evolve import evolve
 
@@ -133,7 +133,7 @@ def repin(
         if schema is None or schema.columns != columns:
             save_schema(path, infer_schema(config, cfg, found, now=now))
         return
-    if schema is None or not evolves(cfg.drift) or (not schema.combined_hash and evolution is None):
+    if schema is None or not cfg.policy.follows or (not schema.combined_hash and evolution is None):
         return
     if evolution is not None or is_stale(schema, found):
         current = found_hash(found)

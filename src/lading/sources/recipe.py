@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lading.errors import ConfigError, TransformError
-from lading.model import Column, Drift, Format, Layout
+from lading.model import STRICT, Column, Format, Layout, Policy
 
 # Raised when lading itself starts to read the same files differently.
 _READING = 4
@@ -35,7 +35,7 @@ def recipe(
     rules: str | None = None,
     float_checks: bool = False,
     layout: Layout | None = None,
-    drift: Drift = "strict",
+    policy: Policy = STRICT,
 ) -> str:
     """Hex SHA-256 over a canonical JSON of all of it; the order of read options doesn't count."""
     facts: dict[str, Any] = {
@@ -59,8 +59,10 @@ def recipe(
     if layout is not None:
         facts["layout"] = [[f.name, f.start, f.length, f.type, f.trim] for f in layout.fields]
         facts["record_type_filter"] = layout.filter
-    if drift != "strict":
-        facts["drift"] = drift  # another policy lets other files in
+    if policy.drift is None:
+        facts["policy"] = [policy.columns, policy.types, policy.by_column]
+    elif policy != STRICT:
+        facts["drift"] = policy.drift  # another policy lets other files in
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -69,7 +69,7 @@ class CsvReader:
 
     def _ignored(self, file: SourceFile, names: tuple[str, ...]) -> tuple[str, ...]:
         spec = self._spec
-        return check_columns(file.key, names, spec.columns, spec.name_columns, drift=spec.drift)
+        return check_columns(file.key, names, spec.columns, spec.name_columns, policy=spec.policy)
 
     def _rows(self, file: SourceFile, piece: Piece, top: Top) -> Iterator[Rows]:
         above = sum(piece.start <= start and (piece.end is None or start < piece.end) for start in top.starts)

@@ -74,7 +74,7 @@ class ExcelReader:
 
     def _ignored(self, file: SourceFile, names: Sequence[str]) -> tuple[str, ...]:
         return check_columns(
-            file.key, names, self.spec.columns, self.spec.name_columns, drift=self.spec.drift
+            file.key, names, self.spec.columns, self.spec.name_columns, policy=self.spec.policy
         )
 
     def _block(self, table: Table, names: tuple[str, ...], rows: list[Row], before: int, lines: int) -> Rows:

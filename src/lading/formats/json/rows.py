@@ -53,7 +53,7 @@ class JsonReader:
         self._block = block
         self._columns = {column.name: column for column in spec.columns}
         self._schema = arrow_schema(spec.columns)
-        takes_new = spec.drift == "ignore_new"
+        takes_new = spec.policy.columns == "ignore"
         texts = Texts.of(spec.options)
         fields = {column.name: node_of(column, texts, takes_new=takes_new) for column in spec.columns}
         self._root = Struct(fields, takes_new=takes_new)
