@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
     Bound = Any
 
-Verdict = Literal["new", "changed", "touched", "unchanged", "vanished", "failed", "quarantined"]
+Verdict = Literal["new", "changed", "reread", "touched", "unchanged", "vanished", "failed", "quarantined"]
 
 
 Severity = Literal["error", "warn"]

@@ -284,7 +284,7 @@ def _release(run: TableRun, record: RunHandle | None = None) -> Released:
 def _settle(run: TableRun) -> _Done:
     """No rows change: note new fingerprints, and publish what an earlier run could not."""
     refuse_too_many(run, (), {}, 0, 0)
-    if run.plan.note:
+    if run.plan.note or _is_news(run):
         run.watch.phase(run.name, "commit")
         commit_notes(run)
     unrecorded = _error_of(lambda: _record_notes(run))
@@ -292,6 +292,12 @@ def _settle(run: TableRun) -> _Done:
     if unrecorded is not None:
         raise unrecorded
     return _Done(released=released)
+
+
+def _is_news(run: TableRun) -> bool:
+    """Whether the log lacks evidence of a file, or a recipe that is another and gives the same rows."""
+    looked = run.followed is not None and bool(run.followed.fresh)
+    return looked or (run.recipe is not None and run.recipe != run.table.state.meta.recipe)
 
 
 def _record_notes(run: TableRun) -> None:

@@ -1,7 +1,7 @@
 """The recipe: everything besides the files that decides what a table's rows are.
 
-Each commit stores its hash. Another hash means that the rows in the table were made by other rules,
-so all files are read again.
+Each commit stores its hash, and the log what it is the hash of. Where they differ, the rows in the table were
+made by other rules; which files have to be read again for that, ingest/reread.py says.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lading.model import STRICT, Column, Format, Layout, Policy
 _READING = 4
 
 
-def recipe(
+def facts_of(
     *,
     columns: Sequence[Column],
     fmt: Format,
@@ -36,8 +36,8 @@ def recipe(
     float_checks: bool = False,
     layout: Layout | None = None,
     policy: Policy = STRICT,
-) -> str:
-    """Hex SHA-256 over a canonical JSON of all of it; the order of read options doesn't count."""
+) -> bytes:
+    """All of it as canonical JSON; the order of read options doesn't count."""
     facts: dict[str, Any] = {
         "reading": _READING,
         "columns": [[column.name, column.type, *_how(column, fmt)] for column in columns],
@@ -63,8 +63,12 @@ def recipe(
         facts["policy"] = [policy.columns, policy.types, policy.by_column]
     elif policy != STRICT:
         facts["drift"] = policy.drift  # another policy lets other files in
-    text = json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+
+
+def hashed(facts: bytes) -> str:
+    """The recipe as commits have it."""
+    return hashlib.sha256(facts).hexdigest()
 
 
 def _how(column: Column, fmt: Format) -> list[str]:
