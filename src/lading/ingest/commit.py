@@ -33,8 +33,8 @@ def commit_rows(run: TableRun, prepared: Prepared, read: FilesRead) -> tuple[Com
     if moved:
         replaced -= stay
         drop, rewrite, subtract = parts_to_change((*drop, *rewrite, *subtract), replaced, run.cfg.replace)
-    kept = _rewritten(run, rewrite, replaced)
     schema = _schema_change(run, prepared, ingested)
+    kept = _rewritten(run, rewrite, replaced, schema or run.table.state.schema)
     commit = Commit(
         commit_id=run.commit_id,
         run_id=run.run_id,
@@ -190,7 +190,10 @@ def _sources_read(
     )
 
 
-def _rewritten(run: TableRun, members: Iterable[Member], drop: frozenset[int]) -> list[Member]:
+def _rewritten(
+    run: TableRun, members: Iterable[Member], drop: frozenset[int], schema: bytes = b""
+) -> list[Member]:
+    """`schema`: of the table, for parts that may be older than it."""
     several = list(members)
     try:
         return rewrite_members(
@@ -201,6 +204,7 @@ def _rewritten(run: TableRun, members: Iterable[Member], drop: frozenset[int]) -
             run_id=run.run_id,
             commit_id=run.commit_id,
             order_by=run.cfg.order_by,
+            schema=schema,
         )
     except PartError as error:
         if run.table.holds([member.path for member in several]):

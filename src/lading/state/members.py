@@ -8,7 +8,7 @@ an error and never a wrong answer.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -109,12 +109,12 @@ class MemberStore:
     def zone(self, column: str) -> ZoneVector | None:
         return self._vectors.zones(column)
 
-    def candidates(self, where: Predicate | None) -> list[Member]:
+    def candidates(self, where: Predicate | None, *, unknown: Container[str] = ()) -> list[Member]:
         """Found by a predicate, members are for reading: they have their source lists only where some of the
-        rows don't count."""
+        rows don't count. Of the columns `unknown` no zone is believed: their types have changed since."""
         if where is None:
             return self.members(None)
-        return self._members(self._vectors.may_match(where).tolist(), with_sources=False)
+        return self._members(self._vectors.may_match(where, unknown).tolist(), with_sources=False)
 
     def holding(self, key: Bound) -> list[Member]:
         """The members whose key range contains `key`, in key order; one without a range may hold any."""
