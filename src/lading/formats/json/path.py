@@ -27,11 +27,14 @@ def path_of(read_options: Mapping[str, Any]) -> Path:
     return tuple(written.split(".")) if isinstance(written, str) else tuple(written)
 
 
+def path_option(path: Sequence[str]) -> str | list[str]:
+    """As `records` has it: with dots between keys, or as a list where a key has one itself."""
+    return ".".join(path) if all(key and "." not in key for key in path) else list(path)
+
+
 def path_text(path: Sequence[str]) -> str:
-    """As `records` has it: with dots, or as a list where a key has one itself."""
-    if all(key and "." not in key for key in path):
-        return ".".join(path)
-    return json.dumps(list(path), ensure_ascii=False)
+    option = path_option(path)
+    return option if isinstance(option, str) else json.dumps(option, ensure_ascii=False)
 
 
 def enter(cursor: Cursor, path: Path, file: str) -> None:
