@@ -97,6 +97,18 @@ def test_json_says_what_was_found(project, capsys):
     assert found["written"] is True and load(project).table("a").format == "csv"
 
 
+def test_rows_that_lie_deeper_in_a_document_are_found(project, capsys):
+    rows = ",\n".join(f'{{"id": {number}, "name": "x"}}' for number in range(50))
+    file = put(project, "data/a.json.gz", f'{{"meta": {{"page": 1}}, "data": {{"rows": [{rows}]}}}}')
+    found = added(project, capsys, file)
+    [table] = found["tables"]
+    assert table["read_options"] == {"records": "data.rows"}
+    assert [(one["name"], one["type"]) for one in table["columns"]] == [("id", "bigint"), ("name", "string")]
+    assert table["rows"][0] == {"id": 0, "name": "x"}
+    assert "# the objects at data.rows are" in (project / "lading.yaml").read_text()
+    assert load(project).table("a").read_options == {"records": "data.rows"}
+
+
 def test_files_without_a_header_get_names_in_the_schema_file(project, capsys):
     file = put(project, "data/a.csv", "1,Aurora\n2,Fram\n")
     added(project, capsys, file)

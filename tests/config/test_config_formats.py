@@ -41,6 +41,40 @@ def test_null_texts_and_patterns_may_be_several(tmp_path: Path) -> None:
     assert _table(tmp_path, "format: csv", "read_options: {null: [NA]}").read_options == {"null": "NA"}
 
 
+@pytest.mark.parametrize(
+    ("written", "means"),
+    [
+        ("records: data.rows", "data.rows"),
+        ("records: [data, rows]", "data.rows"),
+        ("records: rows, multiline: true", "rows"),
+        ('records: [data, "a.b"]', ["data", "a.b"]),
+        ('records: [data, ""]', ["data", ""]),
+    ],
+)
+def test_records_are_a_path_in_one_form(tmp_path: Path, written: str, means: Any) -> None:
+    table = _table(tmp_path, "format: json", f"read_options: {{{written}}}")
+    assert table.read_options == {"records": means}
+
+
+@pytest.mark.parametrize(
+    ("fmt", "written", "says"),
+    [
+        ("json", 'records: ""', "must be the keys that lead to the array, such as data.rows"),
+        ("json", "records: data..rows", "a list for keys with dots in them"),
+        ("json", "records: []", "is an empty list; for a file that is one array, set multiline: true"),
+        ("json", "records: [data, 5]", 'must be text; put it in quotes: "5"'),
+        ("json", "records: 5", 'must be text; put it in quotes: "5"'),
+        ("json", "records: {a: b}", "must be text"),
+        ("json", "records: rows, multiline: false", "must be true with `records`"),
+        ("csv", "records: rows", "records: unknown key"),
+    ],
+)
+def test_records_that_are_no_path_are_refused(tmp_path: Path, fmt: str, written: str, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        _table(tmp_path, f"format: {fmt}", f"read_options: {{{written}}}")
+    assert says in str(caught.value)
+
+
 def test_choices_are_options_and_their_defaults_no_other_recipe(tmp_path: Path) -> None:
     chosen = {"decimal": ",", "unnamed": "name", "duplicates": "rename", "ragged": "pad"}
     table = _table(tmp_path, "format: tsv", f"read_options: {json.dumps(chosen)}")

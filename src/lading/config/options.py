@@ -49,7 +49,7 @@ _DELIMITED = (
 READ_OPTIONS: dict[str, tuple[str, ...]] = {
     "csv": _DELIMITED,
     "tsv": _DELIMITED,
-    "json": ("multiline", "date_format", "timestamp_format"),
+    "json": ("multiline", "records", "date_format", "timestamp_format"),
     "parquet": (),
     "orc": (),
     "avro": (),
@@ -93,6 +93,8 @@ def read_options(table: Section, fmt: Format) -> dict[str, Any]:
         value = excel_option(section, name) if own else _option(section, name)
         if value is not None:
             found[name] = value
+    if "records" in found:
+        _report_lines(section, found)
     if fmt in DELIMITERS:
         _report_clashes(section, found, {"delimiter": DELIMITERS[fmt], "quote": '"'})
     return found
@@ -103,6 +105,8 @@ def _option(section: Section, name: str) -> Any:
         return section.flag(name)
     if name in _LISTS:
         return _texts(section, name)
+    if name == "records":
+        return _path(section)
     if name in _CHOICES:
         found = section.choice(name, _CHOICES[name])
         return None if found == _CHOICES[name][0] else found  # the default: no other recipe
@@ -138,6 +142,35 @@ def _texts(section: Section, name: str) -> str | list[str] | None:
     if not listed.value:
         section.complain(name, "is an empty list; remove the key")
     return texts[0] if len(texts) == 1 else texts or None
+
+
+def _path(section: Section) -> str | list[str] | None:
+    """Keys with dots between them, or a list; a list that could be written with dots is: no other recipe."""
+    listed = section.lines.get("records")
+    if listed is None or not isinstance(listed.value, list):
+        return section.checked("records", _path_problem)
+    each = Section(
+        Line(dict(_numbered(listed.value)), listed.line), f"{section.key}.records", None, section.problems
+    )
+    keys = [each.text(number) for number in each.lines]
+    if not keys:
+        section.complain("records", "is an empty list; for a file that is one array, set multiline: true")
+    if not keys or None in keys:
+        return None
+    known = [key for key in keys if key is not None]
+    return known if any(not key or "." in key for key in known) else ".".join(known)
+
+
+def _path_problem(text: str) -> str | None:
+    if all(text.split(".")):
+        return None
+    return "must be the keys that lead to the array, such as data.rows; a list for keys with dots in them"
+
+
+def _report_lines(section: Section, found: dict[str, Any]) -> None:
+    """A document is never read by lines, so that `multiline` says nothing new."""
+    if found.pop("multiline", True) is False:
+        section.complain("multiline", "must be true with `records`, which reads whole documents; remove it")
 
 
 def _numbered(values: list[Line]) -> Iterator[tuple[str, Line]]:

@@ -26,8 +26,12 @@ def advice(spec: ReadSpec, bad: BadRow, table: str) -> str:
             f"fix the row, run `lading discover-schema {table} --full-scan` to infer types from all rows, "
             f"or claim {column.type} as yours by deleting the column's `because` in {schema_file(table)}"
         )
-    if fmt == "json" and not options.get("multiline") and _is_of_an_array(bad.text):
-        return "if the file is one array, or has objects that span lines, set read_options: {multiline: true}"
+    by_line = not options.get("multiline") and "records" not in options
+    if fmt == "json" and by_line and _is_of_an_array(bad.text):
+        return (
+            "if the file is one array, or has objects that span lines, set read_options: {multiline: true}; "
+            "if its rows lie deeper, set read_options.records to the path of their array"
+        )
     if column is not None:
         return f"fix the row, or the type in {schema_file(table) if fmt != 'fixed_width' else 'the spec'}"
     if fmt == "json":

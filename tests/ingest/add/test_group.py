@@ -72,12 +72,28 @@ def test_json_and_parquet_are_recognised_and_kept_apart(tmp_path):
         ('{"id": 1}\n{"id": 2}\n', {}),
         ('[{"id": 1}]', {"multiline": True}),
         ('{\n "id": 1\n}\n', {"multiline": True}),
+        ('{"page": 1, "rows": [{"id": 1}, {"id": 2}]}', {"records": "rows"}),
+        ('{"n": 2,\n "data": {"x.y": [{"id": 1},\n{"id": 2}, {"id": 3}]}}\n', {"records": ["data", "x.y"]}),
+        (json.dumps({"rows": [{"id": 1}] * 9_999, "n": 1}), {"records": "rows"}),
+        ('{"rows": [{"id": 1}, {"id": 2}]}\n{"rows": [{"id": 3}, {"id": 4}]}\n', {}),
+        ('{"id": 1, "text": "' + "x" * 99 + '", "lines": [{"n": 1}, {"n": 2}]}', {}),
+        ('{"id": 1, "lines": [{"n": 1}]}', {}),
+        ('{"a": [{"n": 1}, {"n": 2}], "b": [{"n": 1}, {"n": 2}]}', {}),
+        ('{"a": [1, 2, 3]}', {}),
+        ('{"a": [{"n": 1}, 2, 3]}', {}),
     ],
 )
 def test_json_comes_as_lines_an_array_or_a_document(tmp_path, content, options):
     (tmp_path / "a").write_text(content)
     look = look_at(FoundFile("a", str(tmp_path / "a"), len(content), 0, False))
     assert look is not None and (look.format, look.options) == ("json", options)
+
+
+def test_documents_with_few_rows_go_with_those_whose_rows_lie_at_the_same_path(tmp_path):
+    pages = [[{"id": 1}, {"id": 2}], [{"id": 3}], []]
+    files = {name: json.dumps({"n": 1, "rows": rows}) for name, rows in zip("bac", pages, strict=True)}
+    other = json.dumps({"n": 1, "lines": [{"id": 3}]})
+    assert groups(tmp_path, **files, d=other) == [["b", "a", "c"], ["d"]]
 
 
 KEYS = [

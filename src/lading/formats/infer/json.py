@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from lading.errors import SourceError
 from lading.formats.infer.kinds import LONG, NULL, Kinds, spark_type
+from lading.formats.json.path import path_of
 from lading.formats.json.records import records_of
 from lading.formats.opening import READ_ERRORS, limits_of, unreadable
 from lading.formats.reader import WHOLE, Piece
@@ -70,7 +71,7 @@ def json_look(
         seen.root.know(name, dtype)
     for found in files:
         place.key, place.row = found.key, 0
-        records = _records(found, bool(read_options.get("multiline")), limit)
+        records = _records(found, read_options, limit)
         try:
             for record in records:
                 place.row += 1
@@ -247,13 +248,16 @@ def _scalar(value: bool | int | float) -> str:
     return LONG if -(1 << 63) <= value < 1 << 63 else "string"
 
 
-def _records(found: FoundFile, multiline: bool, limit: int | None) -> Iterator[dict[str, Any] | SourceError]:
+def _records(
+    found: FoundFile, read_options: Mapping[str, Any], limit: int | None
+) -> Iterator[dict[str, Any] | SourceError]:
     """The objects of a file; what is none is a bad row when it is read, and says nothing of the types."""
     decode = msgspec.json.Decoder().decode
-    piece = WHOLE if multiline else Piece(0, limit)
+    multiline, path = bool(read_options.get("multiline")), path_of(read_options)
+    piece = WHOLE if multiline or path else Piece(0, limit)
     file = SourceFile(found.key, found.path, found.size, limits=limits_of(found.path))
     try:
-        for records in records_of(file, multiline=multiline, piece=piece):
+        for records in records_of(file, multiline=multiline, path=path, piece=piece):
             last = len(records.texts) - 1
             for at, text in enumerate(records.texts):
                 line = int(records.lines[at])
@@ -285,6 +289,6 @@ def _not_json(found: FoundFile, line: int, why: str) -> SourceError:
     return SourceError(
         f"{found.key}, line {line}, {why}",
         hint="each record must be one object; fix the file, or set read_options: {multiline: true} if it is "
-        "one array, or has objects that span lines",
+        "one array, or has objects that span lines, or read_options.records if its rows lie deeper",
         file=found.key,
     )

@@ -1,4 +1,5 @@
-"""The records of a JSON file as texts, with their lines: its lines, or the elements of its array.
+"""The records of a JSON file as texts, with their lines: its lines, or the elements of its array, which may
+lie deeper in it.
 
 A file is read in blocks, and only a record that spans some is held longer than one of them. Texts are cut,
 never written anew: each keeps every character.
@@ -6,26 +7,23 @@ never written anew: each keeps every character.
 
 from __future__ import annotations
 
-import codecs
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
 from itertools import chain
-from typing import IO
 
 import numpy as np
 import pyarrow as pa
 
+from lading.formats.json.document import MORE, NEVER_ENDS, SPACE, Broken, Chunks, Cursor
+from lading.formats.json.path import Path, enter, leave
 from lading.formats.json.structure import depths, outside_strings
-from lading.formats.lines import LONGEST, line_blocks, too_long, utf8_chunks
+from lading.formats.lines import line_blocks, utf8_chunks
 from lading.formats.reader import WHOLE, Piece
 from lading.formats.source_file import SourceFile
 
 BLOCK = 4 << 20  # bytes of text that are read at once
 
-_SPACE = b" \t\r\n"
 _SEEN = 1 << 18  # bytes of what is no record
-_NEVER_ENDS = "is not one JSON object: the document never ends"
-_MORE = "is not one JSON object: there is more text behind the document"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +51,14 @@ class Records:
 
 
 def records_of(
-    file: SourceFile, *, multiline: bool, piece: Piece = WHOLE, block: int = BLOCK
+    file: SourceFile, *, multiline: bool, path: Path = (), piece: Piece = WHOLE, block: int = BLOCK
 ) -> Iterator[Records]:
-    """SourceError for a file with a record that is too long to be held."""
-    if multiline:
+    """The lines of a file, with `multiline` those of the document that it is, with a `path` the elements of
+    the array there. SourceError for a record that is too long to be held, and where there is no such array.
+    """
+    if multiline or path:
         with file.open() as stream:
-            yield from _document(_Chunks(stream, block, file.key))
+            yield from _document(Chunks(stream, block, file.key), path, file.key)
         return
     number = 1
     for data in line_blocks(utf8_chunks(file, piece, "utf-8", block), block, file.key):
@@ -85,44 +85,9 @@ def _of_lines(lines: list[bytes], number: int) -> Records:
     return Records([lines[at] for at in there], numbers[there], len(lines))
 
 
-class _Chunks:
-    """A document in pieces that end with no backslash, which would belong to what follows."""
-
-    def __init__(self, stream: IO[bytes], block: int, key: str) -> None:
-        self._stream, self._block, self._key = stream, block, key
-        self._first = True
-        self._newlines, self._ended = 0, True  # whether the last line has its end
-
-    @property
-    def lines(self) -> int:
-        """As many as went by."""
-        return self._newlines + (not self._ended)
-
-    def bound(self, text: bytes) -> None:
-        """Refuse what is too long to be held."""
-        if len(text) > LONGEST:
-            raise too_long(self._key, "record")
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self
-
-    def __next__(self) -> bytes:
-        chunk = self._stream.read(max(self._block, len(codecs.BOM_UTF8)))
-        while chunk.endswith(b"\\") and (more := self._stream.read(self._block)):
-            chunk += more
-            self.bound(chunk)
-        if self._first:
-            chunk, self._first = chunk.removeprefix(codecs.BOM_UTF8), False
-        if not chunk:
-            raise StopIteration
-        self._newlines += chunk.count(b"\n")
-        self._ended = chunk.endswith(b"\n")
-        return chunk
-
-
-def _document(chunks: _Chunks) -> Iterator[Records]:
+def _document(chunks: Chunks, path: Path, file: str) -> Iterator[Records]:
     given = 0
-    for found in _in_document(chunks):
+    for found in _at_path(chunks, path, file) if path else _in_document(chunks):
         given += found.taken_lines
         yield found
     for _ in chunks:
@@ -131,22 +96,64 @@ def _document(chunks: _Chunks) -> Iterator[Records]:
         yield Records([], np.zeros(0, np.int64), chunks.lines - given)
 
 
-def _in_document(chunks: _Chunks) -> Iterator[Records]:
-    newlines = 0
+def _in_document(chunks: Chunks) -> Iterator[Records]:
+    line = 1
     for chunk in chunks:
-        text = chunk.lstrip(_SPACE)
-        newlines += chunk[: len(chunk) - len(text)].count(b"\n")
+        text = chunk.lstrip(SPACE)
+        line += chunk[: len(chunk) - len(text)].count(b"\n")
+        if text[:1] == b"[":
+            behind = yield from _elements(text[1:], chunks, line)
+            if behind is not None:
+                yield from _behind(b"", behind.text, chunks, behind.line)
+            return
         if text:
-            inner = _elements(text[1:], chunks) if text[:1] == b"[" else _only(text, chunks)
-            for found in inner:
-                yield replace(found, lines=found.lines + newlines)
+            yield from _only(text, chunks, line)
             return
 
 
-def _elements(begin: bytes, chunks: _Chunks) -> Iterator[Records]:
-    """Of the array whose bracket stands before `begin`."""
+def _at_path(chunks: Chunks, path: Path, file: str) -> Iterator[Records]:
+    cursor = Cursor(chunks)
+    if not cursor.peek():
+        return  # nothing at all is no rows
+    enter(cursor, path, file)
+    behind = yield from _elements(cursor.rest(), chunks, cursor.line)
+    if behind is None:
+        return
+    shown = _Shown(chain([behind.text], chunks))
+    try:
+        leave(Cursor(shown), path)
+    except Broken as why:
+        yield _broken(shown.text, str(why), behind.line)
+
+
+class _Shown:
+    """Chunks, and the beginning of what went by."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self.text = b""
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        chunk = next(self._chunks)
+        self.text += chunk[: _SEEN - len(self.text)]
+        return chunk
+
+
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """What was read behind the end of an array, and the line where it begins."""
+
+    text: bytes
+    line: int
+
+
+def _elements(begin: bytes, chunks: Chunks, line: int) -> Generator[Records, None, _Behind | None]:
+    """Of the array whose bracket stands before `begin`; None if it never ends, which was said."""
     left = b""  # of an element of which the end has not been seen
-    line, depth, inside, first = 1, 1, False, True
+    depth, inside, first = 1, False, True
     for text in chain([begin], chunks):
         places, inside = outside_strings(text, b"[]{},", inside=inside)
         deep = depths(text, places, depth)
@@ -159,30 +166,34 @@ def _elements(begin: bytes, chunks: _Chunks) -> Iterator[Records]:
         left += text
         if len(cuts):
             end = int(cuts[-1]) + 1
-            empty = first and len(ends) == len(cuts) and not left[: end - 1].strip(_SPACE)
+            empty = first and len(ends) == len(cuts) and not left[: end - 1].strip(SPACE)
             found = _between(left[:end], cuts[:0] if empty else cuts, line)
             yield found
             line, first, left = line + found.taken_lines, False, left[end:]
+        if len(ends) and text[places[-1]] != ord("]"):
+            yield _broken(b"}" + left, "there is '}' where ']' should be", line)
+            return None
         if len(ends):
-            yield from _behind(b"", left, chunks, line)
-            return
+            return _Behind(left, line)
         chunks.bound(left)
-    yield _broken(left, _NEVER_ENDS, line)
+    yield _broken(left, NEVER_ENDS, line)
+    return None
 
 
 def _between(data: bytes, cuts: np.ndarray, line: int) -> Records:
     """The texts before each of the cuts, without the space around them."""
     begins = np.concatenate([[0], cuts[:-1] + 1])[: len(cuts)]
     wide = [data[begin:end] for begin, end in zip(begins.tolist(), cuts.tolist(), strict=True)]
-    bare = [text.lstrip(_SPACE) for text in wide]
+    bare = [text.lstrip(SPACE) for text in wide]
     starts = begins + np.array([len(text) - len(rest) for text, rest in zip(wide, bare, strict=True)], int)
     newlines = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
     lines = line + np.searchsorted(newlines, starts)
-    return Records([text.rstrip(_SPACE) for text in bare], lines, len(newlines))
+    return Records([text.rstrip(SPACE) for text in bare], lines, len(newlines))
 
 
-def _only(begin: bytes, chunks: _Chunks) -> Iterator[Records]:
+def _only(begin: bytes, chunks: Chunks, line: int) -> Iterator[Records]:
     """A document that is no array is the record."""
+    at = np.array([line])
     whole, depth, inside = b"", 0, False
     for text in chain([begin], chunks):
         places, inside = outside_strings(text, b"[]{}", inside=inside)
@@ -192,28 +203,30 @@ def _only(begin: bytes, chunks: _Chunks) -> Iterator[Records]:
         whole += text
         if len(ends):
             end = len(whole) - len(text) + int(places[ends[0]]) + 1
-            behind = list(_behind(whole[:end], whole[end:], chunks, 1))
-            yield from behind or [Records([whole[:end]], np.ones(1, np.int64), 0)]
+            behind = list(_behind(whole[:end], whole[end:], chunks, line))
+            yield from behind or [Records([whole[:end]], at, 0)]
             return
         chunks.bound(whole)
-    yield Records([whole.rstrip(_SPACE)], np.ones(1, np.int64), 0)
+    yield Records([whole.rstrip(SPACE)], at, 0)
 
 
 def _behind(document: bytes, text: bytes, chunks: Iterator[bytes], line: int) -> Iterator[Records]:
     """Whatever stands behind the end of a document, as much of it as anyone wants to see."""
-    found = b""
+    found, space = b"", b""
     for more in chain([text], chunks):
-        if found or more.strip(_SPACE):
-            found += more
+        if found or more.strip(SPACE):
+            found, space = found + space + more, b""
             if len(found) > _SEEN:
                 break
+        elif document:
+            space = (space + more)[:_SEEN]
         else:
             line += more.count(b"\n")
     if found:
-        yield _broken(document + found, _MORE, line)
+        yield _broken(document + found, MORE, line)
 
 
 def _broken(text: bytes, why: str, line: int) -> Records:
-    bare = text.lstrip(_SPACE)
-    line += text[: len(text) - len(bare)].count(b"\n")
-    return Records([bare.rstrip(_SPACE)], np.array([line]), 0, why)
+    bare = text.lstrip(SPACE)
+    line += text[: len(text) - len(bare)].count(b"\n") if bare else 0
+    return Records([bare.rstrip(SPACE)], np.array([line]), 0, f"is not one JSON object: {why}")

@@ -26,6 +26,7 @@ from lading.formats.json.faults import (
     parsed,
 )
 from lading.formats.json.leaves import Values
+from lading.formats.json.path import path_of
 from lading.formats.json.records import BLOCK, Records, records_of
 from lading.formats.json.structure import is_too_deep, keys_in, too_deep
 from lading.formats.magic import HEAD, refuse_no_text
@@ -44,12 +45,13 @@ def reader(spec: ReadSpec, *, block: int = BLOCK) -> JsonReader:
 
 
 def may_be_cut(spec: ReadSpec, path: str) -> bool:
-    return not spec.options.get("multiline") and compression(path) is None
+    return not (spec.options.get("multiline") or path_of(spec.options)) and compression(path) is None
 
 
 class JsonReader:
     def __init__(self, spec: ReadSpec, block: int) -> None:
         self._multiline = bool(spec.options.get("multiline"))
+        self._path = path_of(spec.options)
         self._block = block
         self._columns = {column.name: column for column in spec.columns}
         self._schema = arrow_schema(spec.columns)
@@ -69,7 +71,9 @@ class JsonReader:
             if piece.start == 0:
                 with file.open() as stream:
                     refuse_no_text(file.key, stream.read(HEAD), "json")
-            for found in records_of(file, multiline=self._multiline, piece=piece, block=self._block):
+            for found in records_of(
+                file, multiline=self._multiline, path=self._path, piece=piece, block=self._block
+            ):
                 for part in found.parts():
                     yield self._rows(part, record)
                     record += len(part.texts)

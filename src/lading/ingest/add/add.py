@@ -13,7 +13,7 @@ from lading.config.file import name_problem, parse
 from lading.config.insert import with_tables
 from lading.config.project import Config
 from lading.errors import ConfigError, LadingError, SourceError
-from lading.ingest.add.group import Group, belongs, groups_of, with_names
+from lading.ingest.add.group import Group, belongs, groups_of, with_names, with_rows_of
 from lading.ingest.add.look import look_at
 from lading.ingest.add.paths import globs_of, name_pattern, table_name
 from lading.ingest.add.table import TableLook, table_of
@@ -214,7 +214,7 @@ def _some(matched: Sequence[FoundFile], given: Mapping[str, FoundFile]) -> list[
 def _is_like(found: FoundFile, group: Group) -> bool:
     try:
         look = look_at(found)
-        return look is None or belongs(with_names(look), group.files)
+        return look is None or belongs(with_names(with_rows_of(look, group.files)), group.files)
     except LadingError:
         return False
 

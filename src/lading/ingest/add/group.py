@@ -6,7 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lading.errors import SourceError
 from lading.formats.infer.columns import infer
+from lading.formats.json.path import path_of
+from lading.formats.opening import open_plain
+from lading.formats.sniff.json_rows import has_rows_at
 from lading.ingest.add.look import FileLook
 from lading.model import DELIMITERS
 
@@ -31,7 +35,7 @@ def groups_of(looks: Sequence[FileLook]) -> list[Group]:
     """In the order of their first files."""
     groups: list[list[FileLook]] = []
     for look in looks:
-        look = with_names(look)
+        look = with_names(with_rows_of(look, looks))
         group = next((one for one in groups if belongs(look, one)), None)
         if group is None:
             groups.append([look])
@@ -40,11 +44,28 @@ def groups_of(looks: Sequence[FileLook]) -> list[Group]:
     return [_joined(group) for group in groups]
 
 
+def with_rows_of(look: FileLook, others: Sequence[FileLook]) -> FileLook:
+    """A document with a row or none doesn't tell by itself where its rows lie; others of its kind do."""
+    if look.format != "json" or "records" in look.options:
+        return look
+    known = {path_of(other.options): other for other in others if "records" in other.options}
+    for path, other in known.items():
+        with open_plain(look.found.path) as plain:
+            if has_rows_at(plain, path):
+                return replace(look, options=other.options, because=other.because)
+    return look
+
+
 def with_names(look: FileLook) -> FileLook:
     """With its columns; those of delimited text are known already."""
     if look.format in DELIMITERS:
         return look
-    inferred = infer([look.found], fmt=look.format, read_options=look.options)
+    try:
+        inferred = infer([look.found], fmt=look.format, read_options=look.options)
+    except SourceError:
+        if "records" not in look.options:
+            raise
+        return look  # an array without a row goes with any others at its path
     return replace(look, names=tuple(column.name for column in inferred.columns))
 
 
@@ -55,7 +76,7 @@ def belongs(look: FileLook, group: Sequence[FileLook]) -> bool:
         return False
     mine, theirs = set(look.names), set(first.names)
     if look.format == "json":
-        if look.options.get("multiline") != first.options.get("multiline"):
+        if any(look.options.get(name) != first.options.get(name) for name in ("multiline", "records")):
             return False
         return len(mine & theirs) >= _TOGETHER * min(len(mine), len(theirs))
     if look.format not in DELIMITERS:

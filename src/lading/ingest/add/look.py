@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from lading.errors import SourceError
+from lading.formats.json.path import path_option
 from lading.formats.opening import READ_ERRORS, open_plain, unreadable
-from lading.formats.sniff.content import HEAD, content_of
+from lading.formats.sniff.content import HEAD, Content, content_of
 from lading.formats.sniff.dialect import NO_QUOTE, DelimitedText, Undecided, dialect_of
 from lading.formats.sniff.encoding import Encoding, encoding_of
+from lading.formats.sniff.json_rows import rows_below
 from lading.model import DELIMITERS, Format, FoundFile
 
 _BLOCK = 1 << 20
@@ -44,11 +46,22 @@ def look_at(found: FoundFile) -> FileLook | None:
         content = content_of(head)
         if isinstance(content, Undecided):
             raise _refused(found, content)
+        if content.format == "json":
+            return _json(found, content)
         if content.format is not None:
             return FileLook(found, cast(Format, content.format), content.options, because=content.because)
         return _delimited(found)
     except READ_ERRORS as error:
         raise unreadable(found.key, error) from error
+
+
+def _json(found: FoundFile, content: Content) -> FileLook:
+    with open_plain(found.path) as plain:
+        below = rows_below(plain)
+    if below is None:
+        return FileLook(found, "json", content.options, because=content.because)
+    because = content.because | {"records": below.because}
+    return FileLook(found, "json", {"records": path_option(below.path)}, because=because)
 
 
 def _delimited(found: FoundFile) -> FileLook:

@@ -12,7 +12,7 @@ _LONGEST = 120  # characters of a comment
 # In the order of what is decided first.
 _ORDER = (
     "encoding", "skip", "comment", "header", "unnamed", "duplicates", "delimiter", "quote", "escape",
-    "multiline", "ragged", "trim", "null", "decimal", "date_format", "timestamp_format",
+    "multiline", "records", "ragged", "trim", "null", "decimal", "date_format", "timestamp_format",
 )  # fmt: skip
 
 
