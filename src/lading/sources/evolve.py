@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from lading.config.types import VOID, inner_types
 from lading.errors import SourceError
 from lading.formats.dialect import Dialect
 from lading.formats.drift import RESERVED
@@ -21,7 +22,7 @@ from lading.formats.infer.excel import ExcelFile, ExcelLook
 from lading.formats.infer.json import JsonSeen, json_look
 from lading.formats.infer.parquet import exact_as_double
 from lading.formats.infer.typed import columns_of_file
-from lading.formats.types import VOID, inner_types, is_nested, joined, nested_type, settled
+from lading.formats.types import is_nested, joined, nested_type, settled
 from lading.model import TYPED, Column, Format, FoundFile
 
 _NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double"})
