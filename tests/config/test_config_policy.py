@@ -59,12 +59,12 @@ def test_values_of_fixed_width_fields_may_be_set_aside(tmp_path: Path) -> None:
         (["columns: ignores"], "tables.t.columns: 'ignores' is unknown; did you mean 'ignore'?"),
         (
             ["drift: evolve", "types: quarantine"],
-            "lading.yaml:6: tables.t.types: contradicts drift on line 5 (drift: evolve, which means types: widen); "
-            "write drift: {columns: …, types: …} with both words",
+            "lading.yaml:6: tables.t.types: contradicts drift on line 5 "
+            "(drift: evolve, which means types: widen); write drift: {columns: …, types: …} with both words",
         ),
         (
             ["columns: add", "drift: {columns: ignore}"],
-            "lading.yaml:5: tables.t.columns: contradicts drift on line 6 (columns: ignore); keep one of them",
+            "lading.yaml:5: tables.t.columns: contradicts drift on line 6 (columns: ignore); keep one",
         ),
     ],
 )

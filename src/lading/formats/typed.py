@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lading.config.types import struct_type
 from lading.errors import SourceError
 from lading.formats.arrow_types import arrow_schema
 from lading.formats.drift import check_columns
 from lading.formats.reader import Bad, Head, ReadSpec, Rows
 from lading.formats.reasons import is_not, undecodable
-from lading.formats.types import struct_type
 from lading.model import Column
 
 NOT_UTF8 = undecodable("UTF-8")

@@ -16,10 +16,11 @@ from typing import Any, NoReturn
 
 import yaml
 
+from lading.config.types import canonical_type
 from lading.config.yaml import BoundedLoader
 from lading.errors import ConfigError
 from lading.formats.drift import RESERVED
-from lading.formats.types import NO_VALUE, canonical_type
+from lading.formats.types import NO_VALUE
 from lading.model import Column
 from lading.storage.folder import write_atomic
 

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from lading.config.types import VOID, inner_types, struct_type
 from lading.errors import SourceError
 from lading.formats.infer.kinds import LONG, NULL, Kinds, spark_type
 from lading.formats.json.path import path_of
@@ -20,7 +21,7 @@ from lading.formats.json.records import records_of
 from lading.formats.opening import READ_ERRORS, limits_of, unreadable
 from lading.formats.reader import WHOLE, Piece
 from lading.formats.source_file import SourceFile
-from lading.formats.types import NO_VALUE, VOID, inner_types, struct_type
+from lading.formats.types import NO_VALUE
 from lading.model import FoundFile
 
 _BATCH = 4_096

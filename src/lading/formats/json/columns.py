@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 from msgspec import UNSET, UnsetType
 
+from lading.config.types import inner_types
 from lading.errors import ConfigError
 from lading.formats.arrow_types import arrow_type
 from lading.formats.json.leaves import Leaf, Values, left_out
 from lading.formats.json.structure import keys_in
-from lading.formats.types import inner_types
 from lading.formats.values import Texts
 from lading.model import Column
 
