@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lading.formats.text_shapes import EXACT_DIGITS
+from lading.formats.values import matches
 
 _WHOLE = 10.0**EXACT_DIGITS  # below it, a double without a fraction is surely the integer that it looks like
 # Of numbers with a fraction, those that Arrow writes without an exponent and digit for digit: at most 15 of
@@ -21,7 +22,8 @@ _DOUBLE = "|".join(
         ),
     ]
 )
-PLAIN_FRACTION = rf"\A-?(?:{_DOUBLE})\z"
+_FRACTION = rf"\A-?(?:{_DOUBLE})\z"
+_SAMPLE = 64
 
 
 def as_text(values: pa.Array) -> pa.Array:
@@ -32,3 +34,9 @@ def as_text(values: pa.Array) -> pa.Array:
     whole = pc.and_(pc.less(pc.abs(values), _WHOLE), pc.equal(pc.trunc(values), values))
     integers = pc.cast(pc.if_else(whole, values, pa.scalar(None, values.type)), pa.int64())
     return pc.coalesce(pc.cast(integers, pa.string()), texts)
+
+
+def are_plain_fractions(texts: pa.Array) -> bool:
+    """Whether each of these texts, all of which are doubles and no integers, is written as lading would."""
+    sample = texts.slice(0, _SAMPLE)  # which settles it for most columns where one is not
+    return matches(_FRACTION, sample) and matches(_FRACTION, texts)

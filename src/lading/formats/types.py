@@ -68,6 +68,7 @@ def widens(narrow: str, wide: str) -> bool:
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _NUMBERS = frozenset({*_INTEGERS, "float", "double"})
+_DIGITS = 38  # of the widest decimal
 VOID = "void"  # nothing but nulls: fits every type
 
 
@@ -91,7 +92,7 @@ def joined(one: str, other: str) -> str | None:
         return None
     if one in _NUMBERS and other in _NUMBERS:
         return "double"
-    return "string"
+    return _joined_decimals(one, other) or "string"
 
 
 def _joined_nested(one: str, other: str) -> str | None:
@@ -136,11 +137,17 @@ def inner_types(kind: str) -> dict[str, str]:
 
 
 def _decimal_widens(narrow: str, wide: str) -> bool:
-    sizes = [re.fullmatch(r"decimal\((\d+),(\d+)\)", text) for text in (narrow, wide)]
+    return _joined_decimals(narrow, wide) == wide
+
+
+def _joined_decimals(one: str, other: str) -> str | None:
+    """The narrowest that holds both; None where one is no decimal, or that would have too many digits."""
+    sizes = [re.fullmatch(r"decimal\((\d+),(\d+)\)", text) for text in (one, other)]
     if sizes[0] is None or sizes[1] is None:
-        return False
+        return None
     (p0, s0), (p1, s1) = ((int(size[1]), int(size[2])) for size in sizes if size)
-    return s1 >= s0 and p1 - s1 >= p0 - s0
+    before, after = max(p0 - s0, p1 - s1), max(s0, s1)
+    return f"decimal({before + after},{after})" if before + after <= _DIGITS else None
 
 
 def _quoted(name: str) -> str:
@@ -206,7 +213,7 @@ def _decimal(tokens: list[str]) -> str:
         tokens.pop(0)
         scale = _number(tokens)
     _expect(tokens, ")")
-    if not 1 <= precision <= 38 or scale > precision:
+    if not 1 <= precision <= _DIGITS or scale > precision:
         raise ValueError(f"decimal({precision},{scale}) is outside 1 <= p <= 38, s <= p")
     return f"decimal({precision},{scale})"
 
