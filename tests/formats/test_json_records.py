@@ -111,9 +111,17 @@ def test_compressed_files_have_deep_rows_too(
         ('{"data": {"rows": "x"}}', "data.rows is text, not an array", "exclude the file"),
         ('{"data": {"rows": -1}}', "data.rows is a number, not an array", "exclude the file"),
         ('{"data": {"rows": true}}', "data.rows is true, not an array", "exclude the file"),
-        ('{"data": [{"rows": []}]}', "there is no data.rows: data is an array", "set read_options: {records: data}"),
+        (
+            '{"data": [{"rows": []}]}',
+            "there is no data.rows: data is an array",
+            "set read_options: {records: data}",
+        ),
         ('{"data": 5}', "there is no data.rows: data is a number", "set read_options.records"),
-        ('[{"a": 1}]', "the document is an array", "set read_options: {multiline: true} and remove `records`"),
+        (
+            '[{"a": 1}]',
+            "the document is an array",
+            "set read_options: {multiline: true} and remove `records`",
+        ),
         ('{"data": {"x": [{"rows": 1}', "up to data.rows: the document never ends, in line 1", "complete"),
         ('{"data": {"x": "y', "up to data.rows: the document never ends", "complete"),
         ('{"data"', "up to data.rows: the document never ends", "complete"),
@@ -164,14 +172,14 @@ def test_what_is_wrong_behind_the_rows_is_one_bad_row(
     [bad] = found.bad
     assert (bad.record, bad.line) == (2, line)
     assert bad.reason.startswith("is not one JSON object") and reason in bad.reason
-    assert shown is None or bad.text.startswith(shown[:1]) and shown.startswith(bad.text)
+    assert shown is None or (bad.text.startswith(shown[:1]) and shown.startswith(bad.text))
     assert found.taken_lines == text.count("\n") + (not text.endswith("\n"))
 
 
 def test_a_large_file_is_never_held_whole(tmp_path: Path) -> None:
     """Neither what stands before the rows, nor they, nor what stands behind them."""
     path = tmp_path / "x.json"
-    big = b'{"k": "' + b"x\\\"" * 1_000_000 + b'", "l": [' + b'{"p": [1, 2]},' * 1_200_000 + b"1]}"
+    big = b'{"k": "' + b'x\\"' * 1_000_000 + b'", "l": [' + b'{"p": [1, 2]},' * 1_200_000 + b"1]}"
     with open(path, "wb") as file:
         file.write(b'{"meta": ' + big + b', "data": {"rows": [')
         for number in range(50_000):

@@ -66,7 +66,7 @@ class Project:
         folder.mkdir(parents=True)
         (folder / "lading.yaml").write_text(
             "spark: {in_process_below: 1GB}\n"
-            f"tables:\n  t:\n    root: {data}\n    path: '*.csv'\n    order_by: id\n    {policy}\n"
+            f"tables:\n  t:\n    root: {data}\n    path: '*.csv'\n    format: csv\n    order_by: id\n    {policy}\n"
         )
 
     def run(self) -> str | None:

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lading.formats.text_shapes import EXACT_DIGITS
+from lading.formats.values import matches
 
-# Numbers with a fraction of which that is known by their looks: at most 15 digits from the first that isn't
-# zero on, ten before the point, five zeros behind it, and none at the end.
+# Numbers with a fraction that are plain by their looks: at most 15 digits from the first that isn't zero on,
+# ten before the point, five zeros behind it, and none at the end.
 _FRACTION = "|".join(
     [
         r"0\.0{0,5}[1-9](?:[0-9]{0,13}[1-9])?",
@@ -24,7 +25,8 @@ _FRACTION = "|".join(
         ),
     ]
 )
-PLAIN_FRACTION = rf"\A-?(?:{_FRACTION})\z"
+_PLAIN_FRACTION = rf"\A-?(?:{_FRACTION})\z"
+_SAMPLE = 64
 _LARGE = 1e15  # from here on numbers have an exponent: a double of more than 15 digits is no longer exact
 _SMALL = 1e-20
 
@@ -53,6 +55,12 @@ def all_plain(texts: pa.Array, dtype: pa.DataType) -> bool:
     except pa.ArrowInvalid:
         return False
     return True
+
+
+def are_plain_fractions(texts: pa.Array) -> bool:
+    """Whether each of these texts, all of which are doubles and no integers, is surely plain."""
+    sample = texts.slice(0, _SAMPLE)  # which settles it for most columns where one is not
+    return matches(_PLAIN_FRACTION, sample) and matches(_PLAIN_FRACTION, texts)
 
 
 def _without_exponents(values: pa.Array, texts: pa.Array) -> pa.Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -26,6 +27,15 @@ from lading.model import Column
 
 NOT_UTF8 = undecodable("UTF-8")
 _SHOWN = 64  # characters of a value in a reason
+
+
+@dataclass(frozen=True, slots=True)
+class FileTypes:
+    """What the head of a file says."""
+
+    columns: dict[str, str]  # names and types, in the file's order
+    rows: int | None = None  # None: it doesn't say
+    short: frozenset[str] = frozenset()  # columns of integers that surely have at most 15 digits
 
 
 def columns_of(key: str, schema: pa.Schema) -> dict[str, str]:

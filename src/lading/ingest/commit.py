@@ -12,8 +12,8 @@ from lading.ingest.plan import parts_to_change, recorded_hash
 from lading.ingest.prepare import Prepared
 from lading.ingest.read import FilesRead
 from lading.ingest.recipe import recipe_facts
-from lading.ingest.table_run import TableRun, now_text
 from lading.ingest.schema import look_spec
+from lading.ingest.table_run import TableRun, now_text
 from lading.ingest.tasks.outcome import Ingested
 from lading.ingest.tasks.task import table_schema
 from lading.log.table import Table

@@ -81,7 +81,9 @@ def kept_evidence(
     return found
 
 
-def to_keep(found: Mapping[str, FileEvidence], sha256: Mapping[str, str], spec: LookSpec) -> tuple[Looked, ...]:
+def to_keep(
+    found: Mapping[str, FileEvidence], sha256: Mapping[str, str], spec: LookSpec
+) -> tuple[Looked, ...]:
     """For the log: the evidence of files whose content is known."""
     return tuple(
         Looked(source_id(key), mark_of(sha256[key], spec), encoded(one))

@@ -187,9 +187,7 @@ def _with_stale(run: TableRun, plan: TablePlan) -> TableRun:
     return replace(run, plan=plan, stale=stale)
 
 
-def _again(
-    run: TableRun, full: bool, there: Mapping[str, Source], facts: bytes | None
-) -> Again | None:
+def _again(run: TableRun, full: bool, there: Mapping[str, Source], facts: bytes | None) -> Again | None:
     """What is read again although it is as it was, and why."""
     table, cfg = run.opened, run.cfg
     if table is None or table.state.sequence == 0:

@@ -202,9 +202,7 @@ def make_plan(
     here = {file.key for file in found}
     lost = {key: one.source for key, one in known.items() if one.source is not None and key not in here}
     vanished = tuple(source for _, source in sorted(lost.items()) if source is not None)
-    read = tuple(
-        file for file, one in zip(found, verdicts, strict=True) if one.verdict in READ_VERDICTS
-    )
+    read = tuple(file for file, one in zip(found, verdicts, strict=True) if one.verdict in READ_VERDICTS)
     note = tuple(
         file
         for file, one in zip(found, verdicts, strict=True)

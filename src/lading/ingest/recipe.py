@@ -7,7 +7,7 @@ from lading.config.archives import UNZIP
 from lading.config.project import Config, TableConfig
 from lading.ingest.schema import layout_of
 from lading.log.table import Table
-from lading.model import Column, FoundFile
+from lading.model import Column
 from lading.read.scan import table_schema
 from lading.sources.manifest import SourceManifest
 from lading.sources.preprocess import load_script

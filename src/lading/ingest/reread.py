@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lading.formats.evidence import ColumnEvidence, FileEvidence
-from lading.formats.infer.kinds import LONG
+from lading.formats.infer.settle import misfits
 from lading.formats.types import widens
 from lading.ingest.plan import Again
 from lading.model import TYPED, Check, Column, Source
@@ -32,19 +32,6 @@ _WORDS = {
     "float_checks": "how lading checks floats",
     "layout": "the spec",
     "record_type_filter": "the spec's filter",
-}
-# The kinds of text that lading would write just so for a value of a type, if they are plain.
-_READ_AS = {
-    "bigint": ("bigint", LONG),
-    "double": ("bigint", "double"),
-    "boolean": ("boolean",),
-    "date": ("date",),
-}
-# The kinds of text that are values of an inferred type.
-_VALUES_OF = {
-    **{name: frozenset(kinds) for name, kinds in _READ_AS.items()},
-    "timestamp_ntz": frozenset({"date", "timestamp_ntz"}),
-    "timestamp": frozenset({"timestamp"}),
 }
 
 
@@ -80,7 +67,7 @@ def files_to_reread(stored: Stored, wanted: Wanted) -> Again | None:
     others = _differences(old, new)
     if others:
         return Again(f"{_listed(others)} changed")
-    changes = changes_between(_columns(old), _columns(new), has_types=new.get("format") in TYPED)
+    changes = changes_between(_columns(old), _columns(new), new["format"], new["read_options"])
     loosened = any(old.get(name) != new.get(name) for name in _POLICY)
     if loosened and any(name in old for name in _POLICY):
         return Again("the policy for columns and types changed")
@@ -99,7 +86,8 @@ def files_to_reread(stored: Stored, wanted: Wanted) -> Again | None:
     keys = {
         key
         for key, source in stored.sources.items()
-        if (loosened and source.set_aside) or any(one.concerns(source, stored.evidence.get(key)) for one in changes)
+        if (loosened and source.set_aside)
+        or any(one.concerns(source, stored.evidence.get(key)) for one in changes)
     }
     return Again(why or "other rules let more of them in", frozenset(keys)) if keys else None
 
@@ -111,7 +99,8 @@ class Change:
     name: str
     old: Column | None
     new: Column | None
-    has_types: bool = False  # the files have types, and texts are made of their values
+    format: str = "csv"
+    options: Mapping[str, Any] = field(default_factory=dict)  # by which values are read
 
     @property
     def retyped(self) -> bool:
@@ -149,32 +138,35 @@ class Change:
         kinds, new = {one.kind for one in held.seen}, self.new.type
         if new == "string":
             return True
-        if self.has_types:
+        if self.files_have_types:
             return all(widens(kind, new) or (kind, new) == ("bigint", "double") for kind in kinds)
-        return kinds <= _VALUES_OF.get(new, frozenset())
+        return not misfits(held, new, self.options)
 
     def _is_plain(self, held: ColumnEvidence) -> bool:
         """Whether each value of the file is written as lading writes it, be it stored as text or not."""
         assert self.old is not None and self.new is not None
-        kinds = {one.kind for one in held.seen}
         typed = self.old.type if self.new.type == "string" else self.new.type
-        if self.has_types and typed == "double":
-            return False  # Arrow writes 5.0, a person 5
-        return kinds <= set(_READ_AS.get(typed, (typed,))) and all(one.plain for one in held.seen)
+        if self.files_have_types:
+            # Of a double, Arrow makes the text 5.0 where a person writes 5.
+            return typed != "double" and all(widens(one.kind, typed) for one in held.seen)
+        return all(one.plain for one in held.seen) and not misfits(held, typed, self.options)
+
+    @property
+    def files_have_types(self) -> bool:
+        return self.format in TYPED
 
 
 def changes_between(
-    old: Sequence[Column], new: Sequence[Column], *, has_types: bool = False
+    old: Sequence[Column], new: Sequence[Column], fmt: str = "csv", options: Mapping[str, Any] | None = None
 ) -> list[Change]:
     """Columns that came, went, or are read otherwise."""
     before, after = ({column.name: column for column in columns} for columns in (old, new))
     names = [*before, *(name for name in after if name not in before)]
     return [
-        Change(name, before.get(name), after.get(name), has_types)
+        Change(name, before.get(name), after.get(name), fmt, options or {})
         for name in names
         if _read_as(before.get(name)) != _read_as(after.get(name))
     ]
-
 
 
 def columns_in(facts: bytes) -> tuple[Column, ...] | None:
@@ -207,8 +199,9 @@ def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
             continue
         before, after = old.get(name) or {}, new.get(name) or {}
         if name == "read_options":
-            options = [one for one in sorted(before.keys() | after.keys()) if before.get(one) != after.get(one)]
-            found[f"read_options ({', '.join(options)})"] = None
+            names = sorted(before.keys() | after.keys())
+            options = ", ".join(one for one in names if before.get(one) != after.get(one))
+            found[f"read_options ({options})"] = None
         else:
             found[_WORDS.get(name, name)] = None
     return list(found)

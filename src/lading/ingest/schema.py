@@ -1,7 +1,7 @@
 """A table's schema: the one that is pinned, the one that its files give, and whether it is stale.
 
-Under a policy that follows the files (`columns: add`, `types: widen` or `quarantine`) the schema is a function
-of the evidence of the files that are there, of what people wrote, and of the policy: every run works it out
+Under a policy that follows the files (`columns: add`, `types: widen` or `quarantine`) it is a function of the
+evidence of the files that are there, of what people wrote, and of the policy: every run works it out
 anew, and the schema file shows it. Otherwise only `discover-schema` changes the columns of a schema file that
 is there; a run pins the first one, and says when all files are read under it and it is fresh again.
 """
@@ -149,7 +149,8 @@ def _settled(
     if not seen.columns:
         if old is None:
             raise _no_columns(found, looked or {})
-        return replace(old, combined_hash=found_hash(found), looked_at=_looked_at_words(seen.files, seen.rows))
+        looked_at = _looked_at_words(seen.files, seen.rows)
+        return replace(old, combined_hash=found_hash(found), looked_at=looked_at)
     order = [column.name for column in seen.columns]
     if pinned is not None and not policy.adds:
         order = [column.name for column in pinned.columns if column.name not in names]
@@ -231,7 +232,9 @@ def _why(because: str) -> str:
     return because.partition(" because of ")[2]
 
 
-def pin(run: TableRun, found: Sequence[FoundFile], now: str, aside: Collection[str] = ()) -> tuple[Column, ...]:
+def pin(
+    run: TableRun, found: Sequence[FoundFile], now: str, aside: Collection[str] = ()
+) -> tuple[Column, ...]:
     """Infer and write the first schema of a table, without asking files that are set `aside`."""
     schema = infer_schema(run, [file for file in found if file.key not in aside] or found, now=now)
     save_schema(run.config.schema_file(run.name), replace(schema, combined_hash=found_hash(found)))

@@ -10,10 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from lading.config.project import Config, TableConfig
-from lading.formats.opening import bound_below
 from lading.formats.source_file import SourceFile
 from lading.ingest.ledger import Ledger
 from lading.ingest.plan import TablePlan
@@ -21,7 +18,7 @@ from lading.layout.beside import lock_of
 from lading.layout.project import AT_WORK, work_folder
 from lading.log.table import Table
 from lading.model import Column, FoundFile, StartSpark
-from lading.sources.archives.scratch import Apart, scratch, scratch_folder
+from lading.sources.archives.scratch import Apart
 from lading.sources.fingerprint import unmoved
 from lading.sources.manifest import SourceManifest
 from lading.sources.objects import Objects
