@@ -7,7 +7,7 @@ import pytest
 
 from lading.errors import ConfigError, TransformError
 from lading.model import DRIFTS, Column, Policy
-from lading.sources.recipe import recipe, transform_source
+from lading.sources.recipe import facts_of, hashed, transform_source
 
 
 def _recipe(**changes: Any) -> str:
@@ -22,7 +22,7 @@ def _recipe(**changes: Any) -> str:
         "transform_code": b"def clean(df, context): return df",
         "per": "file",
     }
-    return recipe(**{**facts, **changes})
+    return hashed(facts_of(**{**facts, **changes}))
 
 
 @pytest.mark.parametrize(
