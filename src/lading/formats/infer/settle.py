@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Literal
 
-from lading.formats.evidence import UNCOUNTED, ColumnEvidence, FileEvidence, Seen
-from lading.formats.infer.kinds import EMPTY, STRING, TYPES, Kinds, spark_type
+from lading.formats.evidence import EMPTY, UNCOUNTED, ColumnEvidence, FileEvidence, Seen
+from lading.formats.infer.kinds import STRING, TYPES, Kinds, spark_type
 from lading.formats.infer.typed import settled_types
 from lading.formats.types import NO_VALUE, inner_types, struct_type
 from lading.model import TYPED, Column, Format
@@ -56,9 +56,7 @@ def settle(
         tuple(Column(name, kind, inferred=True) for name, (kind, _) in found.items()),
         {name: because for name, (_, because) in found.items()},
         len(known),
-        None
-        if any(one.rows == UNCOUNTED for _, one in known)
-        else sum(one.rows for _, one in known),
+        None if any(one.rows == UNCOUNTED for _, one in known) else sum(one.rows for _, one in known),
     )
 
 
@@ -75,7 +73,9 @@ class _Part:
     __slots__ = ("fields", "items", "kinds", "values")
 
     def __init__(self) -> None:
-        self.kinds: dict[str, _Kind] = {}  # by the place of their first values: files come in the order of keys
+        self.kinds: dict[
+            str, _Kind
+        ] = {}  # by the place of their first values: files come in the order of keys
         self.values = 0
         self.fields: dict[str, _Part] = {}
         self.items: _Part | None = None
