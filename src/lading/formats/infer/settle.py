@@ -13,8 +13,8 @@ from operator import itemgetter
 from typing import Any, Literal
 
 from lading.config.types import inner_types, struct_type
-from lading.formats.evidence import UNCOUNTED, ColumnEvidence, FileEvidence, Seen
-from lading.formats.infer.kinds import EMPTY, STRING, TYPES, Kinds, spark_type
+from lading.formats.evidence import EMPTY, UNCOUNTED, ColumnEvidence, FileEvidence, Seen
+from lading.formats.infer.kinds import STRING, TYPES, Kinds, spark_type
 from lading.formats.infer.typed import settled_types
 from lading.formats.types import NO_VALUE
 from lading.model import TYPED, Column, Format
@@ -183,7 +183,7 @@ class _Settler:
         if few:
             count = sum(one.count for one in few)
             return f": all but {count:,} of {part.values:,} values{where}; {self._told(few[0])}"
-        inside = part.fields.items() if shape == "struct" else ()
+        inside = list(part.fields.items()) if shape == "struct" else []
         if shape == "array" and part.items is not None:
             inside = [("", part.items)]
         deeper = (self._misfits(one, policy, f" in {name}" if name else where) for name, one in inside)
@@ -193,11 +193,11 @@ class _Settler:
         """The value that made the type what it is: the first with which it was."""
         shape = self._shape(part, "widen")
         left = frozenset(TYPES)
-        for kind, one in part.kinds.items():
+        for kind, first in part.kinds.items():
             left &= self.kinds.types(kind)
-            if next((found for found in TYPES if found in left), STRING) == shape:
-                break
-        return self._told(one)
+            if next((one for one in TYPES if one in left), STRING) == shape:
+                return self._told(first)
+        raise AssertionError("all kinds together are of the type")
 
     def _told(self, one: _Kind) -> str:
         first = one.first
