@@ -32,9 +32,14 @@ _SMALL = 1e-20
 
 
 def written(values: pa.Array) -> pa.Array:
-    """Integers, doubles, booleans and dates as text."""
+    """Integers, doubles, booleans and dates as text; ArrowInvalid for NaN and the infinities, which have
+    several spellings and none of them plain."""
     texts = pc.cast(values, pa.string())
-    return _without_exponents(values, texts) if pa.types.is_float64(values.type) else texts
+    if not pa.types.is_float64(values.type):
+        return texts
+    if not pc.all(pc.is_finite(values), min_count=0).as_py():
+        raise pa.ArrowInvalid("NaN and infinities have no plain text")
+    return _without_exponents(values, texts)
 
 
 def plain_values(texts: pa.Array, dtype: pa.DataType) -> pa.Array:
