@@ -132,6 +132,8 @@ def read_spec(run: TableRun, columns: Sequence[Column]) -> ReadSpec:
         cfg.policy,
         layout_of(run.config, cfg),
         names,
+        cfg.naming,
+        cfg.rules,
     )
 
 

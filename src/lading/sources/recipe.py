@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lading.errors import ConfigError, TransformError
-from lading.model import STRICT, Column, Format, Layout, Policy
+from lading.model import STRICT, Column, ColumnRule, Format, Layout, NamesPolicy, Policy
 
 # Raised when lading itself starts to read the same files differently.
 _READING = 4
@@ -36,6 +36,8 @@ def recipe(
     float_checks: bool = False,
     layout: Layout | None = None,
     policy: Policy = STRICT,
+    names: NamesPolicy = "exact",
+    column_rules: Sequence[ColumnRule] = (),
 ) -> str:
     """Hex SHA-256 over a canonical JSON of all of it; the order of read options doesn't count."""
     facts: dict[str, Any] = {
@@ -63,8 +65,25 @@ def recipe(
         facts["policy"] = [policy.columns, policy.types, policy.by_column]
     elif policy != STRICT:
         facts["drift"] = policy.drift  # another policy lets other files in
+    if names != "exact":
+        facts["names"] = names
+    if said := {rule.name: _said(rule) for rule in column_rules if _said(rule)}:
+        facts["column_rules"] = said
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _said(rule: ColumnRule) -> dict[str, Any]:
+    """What a rule says of reading; the type is the column's, and `types` the policy's."""
+    facts = {
+        "from": sorted(rule.headers) or None,
+        "date_format": rule.dates,
+        "timestamp_format": rule.timestamps,
+        "null": None if rule.nulls is None else sorted(rule.nulls),
+        "decimal": rule.decimal,
+        "default": rule.default,
+    }
+    return {key: value for key, value in facts.items() if value is not None}
 
 
 def _how(column: Column, fmt: Format) -> list[str]:

@@ -21,7 +21,8 @@ _CHECK = "check `delimiter`, `quote` and `escape` in the table's read_options"
 
 @dataclass(frozen=True, slots=True)
 class Top:
-    """`names` are the columns that records have, in the file's order; None without a header or a record."""
+    """`names` are the table's columns that records have, in the file's order; None without a header or a
+    record."""
 
     names: tuple[str, ...] | None
     starts: tuple[int, ...] = field(default=(), repr=False)  # of the lines above the first record
@@ -57,7 +58,8 @@ def _top(key: str, lines: Iterator[tuple[str, int]], spec: ReadSpec, dialect: Di
         starts.append(size)
         size += length
     if dialect.header:
-        return Top(header_names(key, fields, spec.options), tuple(starts), size)
+        naming = spec.naming.knowing(column.name for column in spec.columns)
+        return Top(header_names(key, fields, spec.options, naming, first), tuple(starts), size)
     names = tuple(column.name for column in spec.columns)
     padded = spec.options.get("ragged") == "pad" and len(fields) < len(names)
     if len(fields) != len(names) and not padded:
