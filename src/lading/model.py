@@ -63,7 +63,16 @@ class Policy:
     @property
     def follows(self) -> bool:
         """Whether the schema follows the files."""
-        return self.adds or any(types != "strict" for _, types in (("", self.types), *self.by_column))
+        return self.adds or any(types != "strict" for types in self._of_any)
+
+    @property
+    def quarantines(self) -> bool:
+        """Whether rows with misfits of some column are set aside whatever `on_bad` says."""
+        return "quarantine" in self._of_any
+
+    @property
+    def _of_any(self) -> tuple[TypesPolicy, ...]:
+        return (self.types, *(types for _, types in self.by_column))
 
     @property
     def drift(self) -> str | None:

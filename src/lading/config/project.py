@@ -54,7 +54,7 @@ class TableConfig:
     gate: Gate | None = None
     serve: Serve | None = None
     checks: tuple[Check, ...] = ()  # the project's included
-    max_bad: Threshold | None = None  # beyond it, `on_bad: quarantine` stops the run
+    max_bad: Threshold | None = None  # beyond it, what is set aside stops the run
     spec: str | None = None  # "specs/ships.yaml", relative to the project: where fixed-width columns are
 
 

@@ -66,6 +66,7 @@ def table_config(project: Path, name: str, section: Section, defaults: tuple[Che
     per = cast(Literal["file", "table"], section.choice("per", ("file", "table")))
     refuse_unplaceable(section, checks, on_bad, per)
     rules = columns_of(section, fmt)
+    policy = policy_of(section, fmt, rules)
     names = section.checked("columns_from_name", _name_pattern_problem)
     if names is not None and fmt in ("json", "fixed_width") and _has_value_group(names):
         section.complain("columns_from_name", "`value` is Spark's own name for a line; choose another name")
@@ -83,9 +84,9 @@ def table_config(project: Path, name: str, section: Section, defaults: tuple[Che
         transform=section.checked("transform", _transform_problem),
         per=per,
         on_bad=on_bad,
-        max_bad=max_bad_of(section, on_bad),
+        max_bad=max_bad_of(section, on_bad, policy),
         checks=checks,
-        policy=policy_of(section, fmt, rules),
+        policy=policy,
         naming=naming_of(section, fmt, rules),
         rules=rules,
         url=root.rstrip("/") if bucket else None,

@@ -37,6 +37,7 @@ def recipe_of(
         float_checks=compares_floats(rules, columns, transformed=cfg.transform is not None),
         layout=layout_of(config, cfg),
         policy=cfg.policy,
+        on_bad=cfg.on_bad,
         names=cfg.naming.how,
         column_rules=cfg.rules,
     )

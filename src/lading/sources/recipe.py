@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lading.errors import ConfigError, TransformError
-from lading.model import STRICT, Column, ColumnRule, Format, Layout, NamesPolicy, Policy
+from lading.model import STRICT, Column, ColumnRule, Format, Layout, NamesPolicy, OnBad, Policy
 
 # Raised when lading itself starts to read the same files differently.
 _READING = 4
@@ -36,6 +36,7 @@ def recipe(
     float_checks: bool = False,
     layout: Layout | None = None,
     policy: Policy = STRICT,
+    on_bad: OnBad = "fail",
     names: NamesPolicy = "exact",
     column_rules: Sequence[ColumnRule] = (),
 ) -> str:
@@ -65,6 +66,8 @@ def recipe(
         facts["policy"] = [policy.columns, policy.types, policy.by_column]
     elif policy != STRICT:
         facts["drift"] = policy.drift  # another policy lets other files in
+    if policy.quarantines and on_bad == "fail":
+        facts["on_bad"] = on_bad  # which rows were set aside for a misfit, and which otherwise, isn't known
     if names != "exact":
         facts["names"] = names
     if said := {rule.name: _said(rule) for rule in column_rules if _said(rule)}:
