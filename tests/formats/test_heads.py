@@ -12,7 +12,7 @@ from lading.errors import SchemaDrift, SourceError
 from lading.formats.csv.head import top_of
 from lading.formats.drift import check_columns
 from lading.formats.reader import ReadSpec
-from lading.formats.registry import file_columns
+from lading.formats.registry import file_types
 from lading.formats.source_file import SourceFile
 from lading.model import Column, FoundFile
 
@@ -32,7 +32,7 @@ def _header_of(path: Path, options: dict[str, Any], format: str = "csv") -> tupl
 
 
 def parquet_columns(path: str) -> dict[str, str]:
-    return file_columns("parquet", SourceFile("a.parquet", path, Path(path).stat().st_size))
+    return file_types("parquet", SourceFile("a.parquet", path, Path(path).stat().st_size)).columns
 
 
 @pytest.mark.parametrize(

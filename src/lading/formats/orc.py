@@ -17,7 +17,7 @@ import pyarrow.orc as orc
 from lading.errors import SourceError
 from lading.formats.reader import WHOLE, Head, Piece, ReadSpec, Rows
 from lading.formats.source_file import SourceFile
-from lading.formats.typed import Stored, columns_of, rows_of
+from lading.formats.typed import FileTypes, Stored, columns_of, rows_of
 
 _BLOCK = 16 << 20  # bytes of a batch
 _ROWS = 1 << 15  # of a batch, at most
@@ -32,15 +32,11 @@ def may_be_cut(spec: ReadSpec, path: str) -> bool:
     return False
 
 
-def columns(file: SourceFile) -> dict[str, str]:
-    """Names and types, from the footer."""
+def types(file: SourceFile) -> FileTypes:
+    """From the footer."""
     with _named(file), file.seekable() as raw:
-        return _columns(file, orc.ORCFile(raw).schema)
-
-
-def row_count(file: SourceFile) -> int:
-    with _named(file), file.seekable() as raw:
-        return int(orc.ORCFile(raw).nrows)
+        opened = orc.ORCFile(raw)
+        return FileTypes(_columns(file, opened.schema), opened.nrows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +45,11 @@ class OrcReader:
     block: int = _BLOCK
 
     def head(self, file: SourceFile) -> Head:
-        return Stored.of(file.key, columns(file), self.spec).head
+        return Stored.of(file.key, types(file).columns, self.spec).head
 
     def rows(self, file: SourceFile, piece: Piece = WHOLE) -> Iterator[Rows]:
         assert piece.start == 0, "an ORC file is read whole"
-        stored = Stored.of(file.key, columns(file), self.spec)
+        stored = Stored.of(file.key, types(file).columns, self.spec)
         yield from rows_of(self.spec, stored, self._batches(file, stored.wanted(self.spec)))
 
     def _batches(self, file: SourceFile, wanted: list[str]) -> Iterator[pa.RecordBatch]:

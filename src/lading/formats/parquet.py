@@ -18,11 +18,13 @@ import pyarrow.parquet as pq
 from lading.errors import SourceError
 from lading.formats.reader import WHOLE, Head, Piece, ReadSpec, Rows
 from lading.formats.source_file import SourceFile
-from lading.formats.typed import Stored, columns_of, rows_of
+from lading.formats.text_shapes import EXACT_DIGITS
+from lading.formats.typed import FileTypes, Stored, columns_of, rows_of
 
 _BLOCK = 16 << 20  # bytes of a batch
 _ROWS = 1 << 16  # of a batch, at most
 _BUFFERS = 64 << 20  # bytes of all columns that are read ahead
+_LONG = 10**EXACT_DIGITS  # an integer of more digits than a double surely holds
 _PLAIN = 4  # bytes that a text which stands in its page takes at least: its length
 
 
@@ -34,15 +36,12 @@ def may_be_cut(spec: ReadSpec, path: str) -> bool:
     return True
 
 
-def columns(file: SourceFile) -> dict[str, str]:
-    """Names and types, from the footer."""
+def types(file: SourceFile) -> FileTypes:
+    """From the footer."""
     with _opened(file) as opened:
-        return columns_of(file.key, opened.schema_arrow)
-
-
-def row_count(file: SourceFile) -> int:
-    with _opened(file) as opened:
-        return int(opened.metadata.num_rows)
+        columns = columns_of(file.key, opened.schema_arrow)
+        integers = {name for name, kind in columns.items() if kind == "bigint"}
+        return FileTypes(columns, opened.metadata.num_rows, _short(opened.metadata, integers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,8 @@ class ParquetReader:
     block: int = _BLOCK
 
     def head(self, file: SourceFile) -> Head:
-        return Stored.of(file.key, columns(file), self.spec).head
+        with _opened(file) as opened:
+            return Stored.of(file.key, columns_of(file.key, opened.schema_arrow), self.spec).head
 
     def rows(self, file: SourceFile, piece: Piece = WHOLE) -> Iterator[Rows]:
         with _opened(file) as opened:
@@ -88,6 +88,26 @@ class ParquetReader:
         step = max(1, self.block // a_row)
         for start in range(0, batch.num_rows, step):
             yield batch.slice(start, step)
+
+
+def _short(metadata: Any, names: set[str]) -> frozenset[str]:
+    """Of columns of integers, those with at most 15 digits by the statistics of all row groups."""
+    places = [
+        (place, name)
+        for place in range(metadata.num_columns)
+        if (name := metadata.schema.column(place).path) in names
+    ]
+    short = set(names)
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for place, name in places:
+            column = group.column(place)
+            known = column.statistics
+            if column.num_values == 0 or (known is not None and known.null_count == column.num_values):
+                continue
+            if known is None or not known.has_min_max or max(abs(known.min), abs(known.max)) >= _LONG:
+                short.discard(name)
+    return frozenset(short)
 
 
 def _groups(metadata: Any, piece: Piece, size: int) -> list[int]:

@@ -31,6 +31,15 @@ NOT_UTF8 = undecodable("UTF-8")
 _SHOWN = 64  # characters of a value in a reason
 
 
+@dataclass(frozen=True, slots=True)
+class FileTypes:
+    """What the head of a file says."""
+
+    columns: dict[str, str]  # names and types, in the file's order
+    rows: int | None = None  # None: it doesn't say
+    short: frozenset[str] = frozenset()  # columns of integers that surely have at most 15 digits
+
+
 def columns_of(key: str, schema: pa.Schema) -> dict[str, str]:
     """Names and types as the schema files write them; SourceError for what has none."""
     columns: dict[str, str] = {}

@@ -24,6 +24,7 @@ def widens(narrow: str, wide: str) -> bool:
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _NUMBERS = frozenset({*_INTEGERS, "float", "double"})
+_DIGITS = 38  # of the widest decimal
 
 
 def is_nested(kind: str) -> bool:
@@ -46,7 +47,7 @@ def joined(one: str, other: str) -> str | None:
         return None
     if one in _NUMBERS and other in _NUMBERS:
         return "double"
-    return "string"
+    return _joined_decimals(one, other) or "string"
 
 
 def _joined_nested(one: str, other: str) -> str | None:
@@ -77,8 +78,14 @@ def settled(kind: str) -> str:
 
 
 def _decimal_widens(narrow: str, wide: str) -> bool:
-    sizes = [re.fullmatch(r"decimal\((\d+),(\d+)\)", text) for text in (narrow, wide)]
+    return _joined_decimals(narrow, wide) == wide
+
+
+def _joined_decimals(one: str, other: str) -> str | None:
+    """The narrowest that holds both; None where one is no decimal, or that would have too many digits."""
+    sizes = [re.fullmatch(r"decimal\((\d+),(\d+)\)", text) for text in (one, other)]
     if sizes[0] is None or sizes[1] is None:
-        return False
+        return None
     (p0, s0), (p1, s1) = ((int(size[1]), int(size[2])) for size in sizes if size)
-    return s1 >= s0 and p1 - s1 >= p0 - s0
+    before, after = max(p0 - s0, p1 - s1), max(s0, s1)
+    return f"decimal({before + after},{after})" if before + after <= _DIGITS else None

@@ -20,7 +20,7 @@ from lading.formats.avro.schema import Field, fields_of
 from lading.formats.opening import READ_ERRORS, BeyondBounds, unreadable
 from lading.formats.reader import WHOLE, Head, Piece, ReadSpec, Rows
 from lading.formats.source_file import SourceFile
-from lading.formats.typed import Stored, columns_of, rows_of
+from lading.formats.typed import FileTypes, Stored, columns_of, rows_of
 
 _BLOCK = 8 << 20  # bytes of a batch, as they stand in the file
 _ROWS = 1 << 16  # of a batch, at most
@@ -34,10 +34,10 @@ def may_be_cut(spec: ReadSpec, path: str) -> bool:
     return True
 
 
-def columns(file: SourceFile) -> dict[str, str]:
-    """Names and types, from the header."""
+def types(file: SourceFile) -> FileTypes:
+    """From the header."""
     with _named(file), file.open_raw() as raw:
-        return _columns(file, _fields(file, read_header(raw)))
+        return FileTypes(_columns(file, _fields(file, read_header(raw))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class AvroReader:
     block: int = _BLOCK
 
     def head(self, file: SourceFile) -> Head:
-        return Stored.of(file.key, columns(file), self.spec).head
+        return Stored.of(file.key, types(file).columns, self.spec).head
 
     def rows(self, file: SourceFile, piece: Piece = WHOLE) -> Iterator[Rows]:
         with _named(file):

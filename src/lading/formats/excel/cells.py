@@ -14,14 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lading.formats.arrow_types import arrow_type
-from lading.formats.infer.fits import Fits
-from lading.formats.infer.kinds import Kinds
 from lading.formats.values import Texts
 from lading.model import Column
 
 Cell = str | bool | int | float | date | datetime | time | timedelta
 
-_FITS = Fits(Kinds())
+_TEXTS = Texts(empty_is_null=False)
 _EXACT = 10**15  # whole numbers below it are surely exact: a workbook keeps 15 digits
 _RANGES = {"tinyint": 2**7, "smallint": 2**15, "int": 2**31, "bigint": 2**63}
 # The classes of cells that Arrow takes as a type by itself, for columns that hold nothing else.
@@ -143,7 +141,7 @@ def _of_digits(text: str, precision: int, scale: int) -> Decimal:
 
 def _of_text(text: str, column: Column) -> Any:
     """A text in a column of another type, which only somebody who wrote that type can want."""
-    if column.inferred or not _FITS.all_fit(pa.array([text]), column):
+    if column.inferred or not _TEXTS.all_fit(pa.array([text]), column):
         raise Misfit
     kind = column.type
     if kind in _RANGES:
