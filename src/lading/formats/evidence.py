@@ -12,6 +12,7 @@ import zlib
 
 import msgspec
 
+EMPTY = "empty"  # the kind of the text "", in quotes: null in every type but string
 SHOWN = 40  # characters of a value
 UNCOUNTED = -1  # rows of a file whose head doesn't say how many they are
 _LARGE = 512  # bytes from which on a packed form is worth its while
@@ -42,7 +43,14 @@ class ColumnEvidence(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def values(self) -> int:
-        return sum(one.count for one in self.seen)
+        """How many there are, whatever the column's type."""
+        return sum(one.count for one in self.seen if one.kind != EMPTY)
+
+    @property
+    def plain(self) -> bool:
+        """Whether all that was stored of it can go from text to its type and back. A text that is of no other
+        type is not plain."""
+        return all(one.plain for one in self.seen)
 
 
 class FileEvidence(msgspec.Struct, frozen=True, array_like=True, gc=False):

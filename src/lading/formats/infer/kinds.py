@@ -21,7 +21,6 @@ from lading.formats.infer.classify import BIGINT, DATE, DOUBLE, TEXT_TYPES, TIME
 from lading.formats.values import Texts
 
 NULL = "null"  # nothing seen
-EMPTY = "empty"  # the text "", in quotes: null in every type but string
 STRING = "string"  # of no other type
 LONG = "bigint beyond double"  # integers of more than 15 digits: among doubles they would lose some
 

@@ -13,8 +13,8 @@ from operator import itemgetter
 from typing import Any, Literal
 
 from lading.config.types import inner_types, struct_type
-from lading.formats.evidence import UNCOUNTED, ColumnEvidence, FileEvidence, Seen
-from lading.formats.infer.kinds import EMPTY, STRING, TYPES, Kinds, spark_type
+from lading.formats.evidence import EMPTY, UNCOUNTED, ColumnEvidence, FileEvidence, Seen
+from lading.formats.infer.kinds import STRING, TYPES, Kinds, spark_type
 from lading.formats.infer.typed import settled_types
 from lading.formats.types import NO_VALUE
 from lading.model import TYPED, Column, Format

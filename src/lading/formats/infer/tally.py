@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lading.formats.evidence import SHOWN, ColumnEvidence, Seen
+from lading.formats.evidence import EMPTY, SHOWN, ColumnEvidence, Seen
 from lading.formats.infer.classify import BOOLEAN, DOUBLE, Spelling, classify
-from lading.formats.infer.kinds import EMPTY, LONG, Kinds
+from lading.formats.infer.kinds import LONG, Kinds
 from lading.formats.plain import are_plain_fractions
 
 Place = Callable[[int], tuple[int, int]]  # of a value: its row and its line, from its place in the array
