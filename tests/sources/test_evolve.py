@@ -1,4 +1,4 @@
-"""What new files make of pinned columns: what inference over all files gives, where a person wrote nothing."""
+"""What new files make of pinned columns: what inference over all files gives, unless a person wrote it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Texts that are written as lading writes their values back. A stored column of them goes from text to a type,
-or from a type to text, without its file being read again: '0.5' and 0.5 say the same, '0.50' says more.
+"""Texts that are written as lading writes their values back.
+
+A stored column of them goes from text to a type, or from a type to text, without its file being read again:
+'0.5' and 0.5 say the same, '0.50' says more.
 """
 
 from __future__ import annotations

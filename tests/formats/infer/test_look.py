@@ -28,8 +28,8 @@ from lading.formats.json.records import records_of
 from lading.formats.source_file import SourceFile
 
 VALUES = st.sampled_from(
-    ["1", "-20", "0.5", "00", "7.50", "1e5", "true", "TRUE", "2024-01-01", "2024-01-01 00:00:00", "x", "ü", "",
-     "2024-01-01T00:00:00Z", str(10**17), "a,b", 'say "so"']
+    ["1", "-20", "0.5", "00", "7.50", "1e5", "true", "TRUE", "2024-01-01", "2024-01-01 00:00:00", "x", "ü",
+     "", "2024-01-01T00:00:00Z", str(10**17), "a,b", 'say "so"']
 )  # fmt: skip
 ANY_FILE = settings(
     deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]

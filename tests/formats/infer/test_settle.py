@@ -109,6 +109,8 @@ def _is_true(because: str, column: Column, contents: list[dict[str, list[str]]])
 
 
 MANY = ["1"] * 8 + ["0.5"]
+LARGE = str(10**17)
+LATER = "2024-01-01 10:00"
 
 
 @pytest.mark.parametrize(
@@ -118,12 +120,12 @@ MANY = ["1"] * 8 + ["0.5"]
         (["1", "2"], "strict", "bigint in all 2 values"),
         (["1", "0.5"], "widen", "double because of line 3 of 0.csv: '0.5'"),
         (["0.5", "1"], "widen", "double in all 2 values"),
-        ([str(10**17), "1"], "widen", "bigint in all 2 values"),
-        ([str(10**17), "0.5"], "widen", "string because of line 3 of 0.csv: '0.5'"),
+        ([LARGE, "1"], "widen", "bigint in all 2 values"),
+        ([LARGE, "0.5"], "widen", "string because of line 3 of 0.csv: '0.5'"),
         (["1", "00123", "x"], "widen", "string because of line 3 of 0.csv: '00123'"),
         (["x", "1"], "widen", "string because of line 2 of 0.csv: 'x'"),
         (["2024-01-01", "1"], "widen", "string because of line 3 of 0.csv: '1'"),
-        (["2024-01-01", "2024-01-01 10:00"], "widen", "timestamp_ntz because of line 3 of 0.csv: '2024-01-01 10:00'"),
+        (["2024-01-01", LATER], "widen", f"timestamp_ntz because of line 3 of 0.csv: '{LATER}'"),
         (["", ""], "quarantine", NO_VALUE),
         (["1", "2"], "quarantine", "bigint in all 2 values"),
         (["1", "0.5"], "quarantine", "double because of line 3 of 0.csv: '0.5'"),
@@ -131,8 +133,8 @@ MANY = ["1"] * 8 + ["0.5"]
         (["n/a", *MANY], "quarantine", "double: all but 1 of 10 values; line 2 of 0.csv: 'n/a'"),
         ([*MANY, "#DIV/0!"], "widen", "string because of line 11 of 0.csv: '#DIV/0!'"),
         ([*MANY, "x", "y"], "quarantine", "string because of line 11 of 0.csv: 'x'"),
-        ([*MANY, "x", "true", *MANY, *MANY], "quarantine", "double: all but 2 of 29 values; line 11 of 0.csv: 'x'"),
-        ([str(10**17)] * 9 + ["0.5"], "quarantine", "bigint: all but 1 of 10 values; line 11 of 0.csv: '0.5'"),
+        ([*MANY * 3, "x", "true"], "quarantine", "double: all but 2 of 29 values; line 29 of 0.csv: 'x'"),
+        ([LARGE] * 9 + ["0.5"], "quarantine", "bigint: all but 1 of 10 values; line 11 of 0.csv: '0.5'"),
     ],
 )  # fmt: skip
 def test_a_reason_begins_with_the_type_and_names_a_value(
@@ -262,8 +264,8 @@ def test_types_of_files_that_differ_are_drift_where_they_are_not_joined() -> Non
         settled(typed("struct<a:int>", "int"), format="parquet")
 
 
-ALL = ["tinyint", "int", "bigint", "float", "double", "date", "timestamp_ntz", "timestamp", "boolean", "string",
-       "binary", "decimal(5,2)", "decimal(5,4)", "decimal(10,4)", "decimal(38,0)", "array<int>"]  # fmt: skip
+ALL = ["tinyint", "int", "bigint", "float", "double", "date", "timestamp_ntz", "timestamp", "boolean",
+       "string", "binary", "decimal(5,2)", "decimal(5,4)", "decimal(10,4)", "decimal(38,0)", "array<int>"]  # fmt: skip
 
 
 @given(st.lists(st.sampled_from(ALL), min_size=3, max_size=3))

@@ -40,11 +40,13 @@ class Spelling:
 
     @cached_property
     def first(self) -> np.ndarray:
-        return self.codes[self.starts]
+        first: np.ndarray = self.codes[self.starts]
+        return first
 
     @cached_property
     def last(self) -> np.ndarray:
-        return self.codes[self.starts + (self.lengths - 1)]
+        last: np.ndarray = self.codes[self.starts + (self.lengths - 1)]
+        return last
 
     def count(self, where: np.ndarray) -> np.ndarray:
         """How many bytes of each text are at a place that is marked. Texts have to be short."""
@@ -115,7 +117,8 @@ def _like_number(seen: Spelling, mark: str) -> np.ndarray:
     """Begins and ends as one."""
     first, last, point = seen.first, seen.last, ord(mark)
     begins = _is_digit(first) | (first == ord("-")) | (first == point)
-    return begins & (_is_digit(last) | (last == point))
+    like: np.ndarray = begins & (_is_digit(last) | (last == point))
+    return like
 
 
 def _numbers(texts: Texts, values: pa.Array) -> np.ndarray:

@@ -183,7 +183,7 @@ class _Settler:
         if few:
             count = sum(one.count for one in few)
             return f": all but {count:,} of {part.values:,} values{where}; {self._told(few[0])}"
-        inside = part.fields.items() if shape == "struct" else ()
+        inside = list(part.fields.items()) if shape == "struct" else []
         if shape == "array" and part.items is not None:
             inside = [("", part.items)]
         deeper = (self._misfits(one, policy, f" in {name}" if name else where) for name, one in inside)
@@ -193,11 +193,11 @@ class _Settler:
         """The value that made the type what it is: the first with which it was."""
         shape = self._shape(part, "widen")
         left = frozenset(TYPES)
-        for kind, one in part.kinds.items():
+        for kind, first in part.kinds.items():
             left &= self.kinds.types(kind)
-            if next((found for found in TYPES if found in left), STRING) == shape:
-                break
-        return self._told(one)
+            if next((one for one in TYPES if one in left), STRING) == shape:
+                return self._told(first)
+        raise AssertionError("all kinds together are of the type")
 
     def _told(self, one: _Kind) -> str:
         first = one.first
