@@ -36,6 +36,7 @@ BINARY = TYPED | {
 }  # formats that are no text: they have no encoding, and are never compressed by suffix
 ColumnsPolicy = Literal["strict", "add", "ignore"]
 TypesPolicy = Literal["strict", "widen", "quarantine"]
+NamesPolicy = Literal["exact", "fold", "snake"]
 DELIMITERS = {"csv": ",", "tsv": "\t"}  # of the formats that are delimited text, unless `delimiter` is given
 
 
@@ -62,7 +63,16 @@ class Policy:
     @property
     def follows(self) -> bool:
         """Whether the schema follows the files."""
-        return self.adds or any(types != "strict" for _, types in (("", self.types), *self.by_column))
+        return self.adds or any(types != "strict" for types in self._of_any)
+
+    @property
+    def quarantines(self) -> bool:
+        """Whether rows with misfits of some column are set aside whatever `on_bad` says."""
+        return "quarantine" in self._of_any
+
+    @property
+    def _of_any(self) -> tuple[TypesPolicy, ...]:
+        return (self.types, *(types for _, types in self.by_column))
 
     @property
     def drift(self) -> str | None:
@@ -229,6 +239,27 @@ class Column:
     name: str
     type: str
     inferred: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRule:
+    """What lading.yaml says of one column; what it leaves out is the table's way, or inferred."""
+
+    name: str
+    type: str | None = None
+    headers: tuple[str, ...] = ()  # other names that files have for it
+    dates: tuple[str, ...] | None = None  # patterns; the first that reads a text counts
+    timestamps: tuple[str, ...] | None = None
+    nulls: tuple[str, ...] | None = None  # texts that mean nothing
+    decimal: str | None = None
+    default: str | None = None  # what stands in place of a null, and in files that lack the column; as text
+    types: TypesPolicy | None = None
+    line: int = field(default=0, compare=False)  # of lading.yaml, for messages
+
+    @property
+    def reads_texts(self) -> bool:
+        """Whether it says how texts are read as dates, times or numbers."""
+        return any(one is not None for one in (self.dates, self.timestamps, self.decimal))
 
 
 @dataclass(frozen=True, slots=True)

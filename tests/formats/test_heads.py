@@ -18,6 +18,7 @@ from lading.model import Column, FoundFile
 
 FOUND = FoundFile("in/a.csv", "/data/in/a.csv", 1, 1, False)
 SCHEMA = (Column("id", "bigint"), Column("name", "string"), Column("port", "string"))
+SPEC = ReadSpec("csv", {}, SCHEMA, name_columns=("port",))
 
 
 def _header(tmp_path: Path, data: bytes, format: str = "csv", **options: Any) -> tuple[str, ...] | None:
@@ -128,8 +129,8 @@ def test_a_parquet_file_that_spark_can_not_read_is_refused(tmp_path: Path) -> No
 
 
 def test_columns_may_come_in_any_order() -> None:
-    check_columns(FOUND.key, ("name", "id"), SCHEMA, ("port",))
-    check_columns(FOUND.key, {"name": "string", "id": "int"}, SCHEMA, ("port",))
+    check_columns(FOUND.key, ("name", "id"), SPEC)
+    check_columns(FOUND.key, {"name": "string", "id": "int"}, SPEC)
 
 
 @pytest.mark.parametrize(
@@ -147,6 +148,6 @@ def test_columns_may_come_in_any_order() -> None:
 )
 def test_drift_names_the_file_the_column_and_the_remedy(have: Any, says: str) -> None:
     with pytest.raises(SchemaDrift, match=rf"in/a\.csv: .*{says}") as caught:
-        check_columns(FOUND.key, have, SCHEMA, ("port",))
+        check_columns(FOUND.key, have, SPEC)
     assert caught.value.hint
     assert caught.value.file == "in/a.csv"

@@ -9,6 +9,7 @@ from typing import Literal, cast
 
 from lading.config.archives import is_bucket, password_file, preprocess
 from lading.config.checks import checks_of, max_bad_of, on_bad_of, refuse_unplaceable
+from lading.config.columns import columns_of, naming_of
 from lading.config.gate import gate
 from lading.config.options import format_of, read_options, spec_of
 from lading.config.patterns import names_of, re2_of
@@ -44,6 +45,7 @@ TABLE_KEYS = (
     "drift",
     "columns",
     "types",
+    "names",
     "gate",
     "serve",
 )
@@ -63,6 +65,8 @@ def table_config(project: Path, name: str, section: Section, defaults: tuple[Che
     on_bad, checks = on_bad_of(section), checks_of(section, defaults)
     per = cast(Literal["file", "table"], section.choice("per", ("file", "table")))
     refuse_unplaceable(section, checks, on_bad, per)
+    rules = columns_of(section, fmt)
+    policy = policy_of(section, fmt, rules)
     names = section.checked("columns_from_name", _name_pattern_problem)
     if names is not None and fmt in ("json", "fixed_width") and _has_value_group(names):
         section.complain("columns_from_name", "`value` is Spark's own name for a line; choose another name")
@@ -80,9 +84,11 @@ def table_config(project: Path, name: str, section: Section, defaults: tuple[Che
         transform=section.checked("transform", _transform_problem),
         per=per,
         on_bad=on_bad,
-        max_bad=max_bad_of(section, on_bad),
+        max_bad=max_bad_of(section, on_bad, policy),
         checks=checks,
-        policy=policy_of(section, fmt),
+        policy=policy,
+        naming=naming_of(section, fmt, rules),
+        rules=rules,
         url=root.rstrip("/") if bucket else None,
         inside=section.checked("inside", _glob_problem),
         password_file=password_file(section, project),

@@ -17,7 +17,7 @@ import pyarrow.orc as orc
 from lading.errors import SourceError
 from lading.formats.reader import WHOLE, Head, Piece, ReadSpec, Rows
 from lading.formats.source_file import SourceFile
-from lading.formats.typed import FileTypes, checked_head, columns_of, rows_of
+from lading.formats.typed import FileTypes, Stored, columns_of, rows_of
 
 _BLOCK = 16 << 20  # bytes of a batch
 _ROWS = 1 << 15  # of a batch, at most
@@ -45,18 +45,17 @@ class OrcReader:
     block: int = _BLOCK
 
     def head(self, file: SourceFile) -> Head:
-        return checked_head(file.key, types(file).columns, self.spec)
+        return Stored.of(file.key, types(file).columns, self.spec).head
 
     def rows(self, file: SourceFile, piece: Piece = WHOLE) -> Iterator[Rows]:
         assert piece.start == 0, "an ORC file is read whole"
-        self.head(file)
-        yield from rows_of(self.spec, self._batches(file))
+        stored = Stored.of(file.key, types(file).columns, self.spec)
+        yield from rows_of(self.spec, stored, self._batches(file, stored.wanted(self.spec)))
 
-    def _batches(self, file: SourceFile) -> Iterator[pa.RecordBatch]:
+    def _batches(self, file: SourceFile, wanted: list[str]) -> Iterator[pa.RecordBatch]:
         with _named(file), file.seekable() as raw:
             opened = orc.ORCFile(raw)
             a_row = max(1, _UNPACKED * file.size // max(1, opened.nrows))
-            wanted = [column.name for column in self.spec.columns if column.name in opened.schema.names]
             scanner = (
                 ds.OrcFileFormat()
                 .make_fragment(raw)

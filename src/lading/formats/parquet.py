@@ -19,7 +19,7 @@ from lading.errors import SourceError
 from lading.formats.reader import WHOLE, Head, Piece, ReadSpec, Rows
 from lading.formats.source_file import SourceFile
 from lading.formats.text_shapes import EXACT_DIGITS
-from lading.formats.typed import FileTypes, checked_head, columns_of, rows_of
+from lading.formats.typed import FileTypes, Stored, columns_of, rows_of
 
 _BLOCK = 16 << 20  # bytes of a batch
 _ROWS = 1 << 16  # of a batch, at most
@@ -51,18 +51,17 @@ class ParquetReader:
 
     def head(self, file: SourceFile) -> Head:
         with _opened(file) as opened:
-            return checked_head(file.key, columns_of(file.key, opened.schema_arrow), self.spec)
+            return Stored.of(file.key, columns_of(file.key, opened.schema_arrow), self.spec).head
 
     def rows(self, file: SourceFile, piece: Piece = WHOLE) -> Iterator[Rows]:
         with _opened(file) as opened:
-            checked_head(file.key, columns_of(file.key, opened.schema_arrow), self.spec)
+            stored = Stored.of(file.key, columns_of(file.key, opened.schema_arrow), self.spec)
             groups = _groups(opened.metadata, piece, file.size)
-        yield from rows_of(self.spec, self._batches(file, groups))
+        yield from rows_of(self.spec, stored, self._batches(file, groups, stored.wanted(self.spec)))
 
-    def _batches(self, file: SourceFile, groups: list[int]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, file: SourceFile, groups: list[int], wanted: list[str]) -> Iterator[pa.RecordBatch]:
         with _opened(file) as opened:
             metadata = opened.metadata
-            wanted = [c.name for c in self.spec.columns if c.name in opened.schema_arrow.names]
             leaves = {name: _leaves(metadata, name) for name in wanted}
             repeated = [
                 name for name in wanted if _repeats(opened.schema_arrow, metadata, name, leaves[name])

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from lading.checks.tally import CheckSpec
 from lading.errors import SourceError
 from lading.formats.reader import ReadSpec
+from lading.formats.rules import Rules
 from lading.ingest.quarantine import Aside
 from lading.ingest.recipe import recipe_facts
 from lading.ingest.schema import layout_of, one_column_note, pin, repin
@@ -88,6 +89,7 @@ def ingest_of(
     bits) that single sources broke, and whose rows may not stay; without `keep_aside`, rows that are set
     aside are left out and that is all."""
     reading = read_spec(run, prepared.columns)
+    Rules(reading)  # a default that is none is told before anything is read
     files = [file for file in prepared.files if file.size and (only is None or source_id(file.key) in only)]
     pieces = [
         FilePiece(
@@ -137,6 +139,8 @@ def read_spec(run: TableRun, columns: Sequence[Column]) -> ReadSpec:
         cfg.policy,
         layout_of(run.config, cfg),
         names,
+        cfg.naming,
+        cfg.rules,
     )
 
 

@@ -44,6 +44,9 @@ def recipe_facts(
         float_checks=compares_floats(rules, columns, transformed=cfg.transform is not None),
         layout=layout_of(config, cfg),
         policy=cfg.policy,
+        on_bad=cfg.on_bad,
+        names=cfg.naming.how,
+        column_rules=cfg.rules,
     )
 
 

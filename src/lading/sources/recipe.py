@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lading.errors import ConfigError, TransformError
-from lading.model import STRICT, Column, Format, Layout, Policy
+from lading.model import STRICT, Column, ColumnRule, Format, Layout, NamesPolicy, OnBad, Policy
 
 # Raised when lading itself starts to read the same files differently.
 _READING = 4
@@ -36,6 +36,9 @@ def facts_of(
     float_checks: bool = False,
     layout: Layout | None = None,
     policy: Policy = STRICT,
+    on_bad: OnBad = "fail",
+    names: NamesPolicy = "exact",
+    column_rules: Sequence[ColumnRule] = (),
 ) -> bytes:
     """All of it as canonical JSON; the order of read options doesn't count."""
     facts: dict[str, Any] = {
@@ -63,12 +66,31 @@ def facts_of(
         facts["policy"] = [policy.columns, policy.types, policy.by_column]
     elif policy != STRICT:
         facts["drift"] = policy.drift  # another policy lets other files in
+    if policy.quarantines and on_bad == "fail":
+        facts["on_bad"] = on_bad  # which rows were set aside for a misfit, and which otherwise, isn't known
+    if names != "exact":
+        facts["names"] = names
+    if said := {rule.name: _said(rule) for rule in column_rules if _said(rule)}:
+        facts["column_rules"] = said
     return json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
 
 def hashed(facts: bytes) -> str:
     """The recipe as commits have it."""
     return hashlib.sha256(facts).hexdigest()
+
+
+def _said(rule: ColumnRule) -> dict[str, Any]:
+    """What a rule says of reading; the type is the column's, and `types` the policy's."""
+    facts = {
+        "from": sorted(rule.headers) or None,
+        "date_format": rule.dates,
+        "timestamp_format": rule.timestamps,
+        "null": None if rule.nulls is None else sorted(rule.nulls),
+        "decimal": rule.decimal,
+        "default": rule.default,
+    }
+    return {key: value for key, value in facts.items() if value is not None}
 
 
 def _how(column: Column, fmt: Format) -> list[str]:

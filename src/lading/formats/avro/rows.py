@@ -7,7 +7,7 @@ blocks that begin in it; fastavro turns their bytes into values.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
@@ -20,7 +20,7 @@ from lading.formats.avro.schema import Field, fields_of
 from lading.formats.opening import READ_ERRORS, BeyondBounds, unreadable
 from lading.formats.reader import WHOLE, Head, Piece, ReadSpec, Rows
 from lading.formats.source_file import SourceFile
-from lading.formats.typed import FileTypes, checked_head, columns_of, rows_of
+from lading.formats.typed import FileTypes, Stored, columns_of, rows_of
 
 _BLOCK = 8 << 20  # bytes of a batch, as they stand in the file
 _ROWS = 1 << 16  # of a batch, at most
@@ -46,25 +46,33 @@ class AvroReader:
     block: int = _BLOCK
 
     def head(self, file: SourceFile) -> Head:
-        return checked_head(file.key, types(file).columns, self.spec)
+        return Stored.of(file.key, types(file).columns, self.spec).head
 
     def rows(self, file: SourceFile, piece: Piece = WHOLE) -> Iterator[Rows]:
         with _named(file):
             with file.open_raw() as raw:
                 header = read_header(raw)
                 fields = _fields(file, header)
-                checked_head(file.key, _columns(file, fields), self.spec)
+                stored = Stored.of(file.key, _columns(file, fields), self.spec)
+                wanted = stored.wanted(self.spec)
                 if piece.start <= header.length:
-                    yield from rows_of(self.spec, self._batches(file, raw, header, fields, piece))
+                    batches = self._batches(file, raw, header, fields, piece, wanted)
+                    yield from rows_of(self.spec, stored, batches)
                     return
             # From where a marker begins that the piece's first block may follow.
             with file.open_raw(piece.start - len(header.sync)) as raw:
-                yield from rows_of(self.spec, self._batches(file, raw, header, fields, piece))
+                batches = self._batches(file, raw, header, fields, piece, wanted)
+                yield from rows_of(self.spec, stored, batches)
 
     def _batches(
-        self, file: SourceFile, raw: IO[bytes], header: Header, fields: list[Field], piece: Piece
+        self,
+        file: SourceFile,
+        raw: IO[bytes],
+        header: Header,
+        fields: list[Field],
+        piece: Piece,
+        wanted: Sequence[str],
     ) -> Iterator[pa.RecordBatch]:
-        wanted = {column.name for column in self.spec.columns}
         kept = [field for field in fields if field.name in wanted]
         decode = _decoder(fields)
         rows: list[dict[str, Any]] = []

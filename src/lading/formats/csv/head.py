@@ -21,7 +21,8 @@ _CHECK = "check `delimiter`, `quote` and `escape` in the table's read_options"
 
 @dataclass(frozen=True, slots=True)
 class Top:
-    """`names` are the columns that records have, in the file's order; None without a header or a record."""
+    """`names` are the table's columns that records have, in the file's order; None without a header or a
+    record."""
 
     names: tuple[str, ...] | None
     starts: tuple[int, ...] = field(default=(), repr=False)  # of the lines above the first record
@@ -45,7 +46,9 @@ def top_of(file: SourceFile, spec: ReadSpec) -> Top:
     if first.fields is None:
         return Top(None, first.starts, first.size)
     if dialect.header:
-        return Top(header_names(file.key, first.fields, spec.options), first.starts, first.size)
+        naming = spec.naming.knowing(column.name for column in spec.columns)
+        names = header_names(file.key, first.fields, spec.options, naming, first.line)
+        return Top(names, first.starts, first.size)
     names = tuple(column.name for column in spec.columns)
     padded = spec.options.get("ragged") == "pad" and len(first.fields) < len(names)
     if len(first.fields) != len(names) and not padded:

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lading.formats.arrow_types import arrow_type
 from lading.formats.values import Texts
@@ -74,10 +75,16 @@ def _duration(span: timedelta) -> str:
     return f"{sign}{text}" + (f".{fraction:06}".rstrip("0") if fraction else "")
 
 
-def array_of(cells: list[Cell | None], column: Column) -> pa.Array:
-    """The cells as the column's type; Misfit if one is none."""
+def array_of(cells: list[Cell | None], column: Column, texts: Texts | None = None) -> pa.Array:
+    """The cells as the column's type; Misfit if one is none. `texts` is how those are read that are text."""
     kind = arrow_type(column.type)
     classes = set(map(type, cells)) - {type(None)}
+    if texts is not None and str in classes and column.type != "string":
+        said = [cell if isinstance(cell, str) else None for cell in cells]
+        values, misfits = texts.read(pa.array(said, pa.string()), column)
+        if misfits is not None:
+            raise Misfit
+        return pc.coalesce(values, array_of([c if not isinstance(c, str) else None for c in cells], column))
     if classes <= _AT_ONCE.get(column.type, frozenset()):
         try:
             return pa.array(cells, pa.float64() if float in classes else kind).cast(kind)
@@ -86,11 +93,13 @@ def array_of(cells: list[Cell | None], column: Column) -> pa.Array:
     return pa.array([None if cell is None else value_of(cell, column) for cell in cells], kind)
 
 
-def value_of(cell: Cell, column: Column) -> Any:
+def value_of(cell: Cell, column: Column, texts: Texts | None = None) -> Any:
     """A cell as the column's type; Misfit if it is none."""
     kind = column.type
     if kind == "string":
         return text_of(cell)
+    if isinstance(cell, str) and texts is not None:
+        return array_of([cell], column, texts)[0].as_py()
     if isinstance(cell, str):
         return _of_text(cell, column)
     if isinstance(cell, bool):
