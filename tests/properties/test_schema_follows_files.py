@@ -42,7 +42,9 @@ SORTS = st.sampled_from(
 
 @st.composite
 def a_file(draw: st.DrawFn, names: tuple[str, ...] | None) -> str:
-    columns = names or tuple(draw(st.permutations(draw(st.lists(st.sampled_from(NAMES), min_size=1, unique=True)))))
+    columns = names or tuple(
+        draw(st.permutations(draw(st.lists(st.sampled_from(NAMES), min_size=1, unique=True))))
+    )
     count = draw(st.sampled_from([0, 1, 2, 3, 12]))
     sorts = [draw(SORTS) for _ in columns]
     lines = [",".join(("id", *columns))]

@@ -78,6 +78,9 @@ def files_to_reread(stored: Stored, wanted: Wanted) -> Again | None:
         return Again(f"{why or 'a type is no longer inferred, or is now'}: the transform may read it")
     if touched & set(wanted.name_columns):
         return Again(f"{why or 'how a column is read changed'}: it comes from the files' names")
+    filled = {name for name, rule in (new.get("column_rules") or {}).items() if "default" in rule}
+    if touched & filled:
+        return Again(f"{why or 'how a column is read changed'}: it has a default")
     if wanted.order_by in touched:
         return Again(f"{why or f'how {wanted.order_by!r} is read changed'}: it is the order column")
     checked = sorted({name for check in wanted.checks if check.on_rows for name in check.columns} & touched)

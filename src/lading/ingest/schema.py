@@ -16,7 +16,7 @@ from lading.config.project import Config, TableConfig
 from lading.errors import SourceError
 from lading.formats.fixed_width.spec import layout_columns, load_layout
 from lading.ingest.plan import TablePlan
-from lading.layout.project import schema_file
+from lading.layout.project import CONFIG, schema_file
 from lading.model import DELIMITERS, TYPED, Column, FoundFile, Layout, Source
 from lading.sources.manifest import SourceManifest
 from lading.sources.names import columns_from_name, name_columns
@@ -57,7 +57,17 @@ def pinned_columns(config: Config, cfg: TableConfig) -> tuple[Column, ...] | Non
     if layout is not None:
         return _with_names(cfg, layout)
     schema = load_schema(config.schema_file(cfg.name))
-    return schema.columns if schema is not None else None
+    return _as_configured(cfg, schema.columns) if schema is not None else None
+
+
+def _configured(cfg: TableConfig) -> dict[str, Column]:
+    """The columns whose types lading.yaml says."""
+    return {rule.name: Column(rule.name, rule.type) for rule in cfg.rules if rule.type is not None}
+
+
+def _as_configured(cfg: TableConfig, columns: Sequence[Column]) -> tuple[Column, ...]:
+    known = _configured(cfg)
+    return tuple(known.get(column.name, column) for column in columns)
 
 
 def follows(cfg: TableConfig) -> bool:
@@ -145,7 +155,8 @@ def _settled(
     names = name_columns(cfg.columns_from_name)
     refuse_taken(seen.columns, names)
     before = {column.name: column for column in old.columns} if old is not None else {}
-    written = {name: column for name, column in before.items() if not column.inferred}
+    configured = _configured(cfg)
+    written = {name: column for name, column in before.items() if not column.inferred} | configured
     if not seen.columns:
         if old is None:
             raise _no_columns(found, looked or {})
@@ -161,8 +172,9 @@ def _settled(
         stays = name in written or name not in settled
         if pinned is not None and policy.types_of(name) == "strict":
             stays = stays or name in before
-        columns.append(before[name] if stays else settled[name])
+        columns.append((written.get(name) or before[name]) if stays else settled[name])
         why = old.because.get(name, "") if stays and old is not None else seen.because.get(name, "")
+        why = f"{CONFIG} says so" if name in configured else why
         if why:
             because[name] = why
     for name in names:

@@ -24,7 +24,9 @@ from lading.words import count_words
 _TASKS = 200  # that read parts as lading does
 
 
-def whole_table(spark: SparkSession, place: Place, members: Sequence[Member], columns: pa.Schema) -> DataFrame:
+def whole_table(
+    spark: SparkSession, place: Place, members: Sequence[Member], columns: pa.Schema
+) -> DataFrame:
     """These columns of the table, of the rows of `members`. Tasks read the parts as lading does: Spark's own
     reader knows nothing of a `minus`, of a part that is older than its table's types, nor of the bucket."""
     if not members:
