@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from lading.ingest.table_run import TableRun
 
 FOUND_HASH = "found_hash"  # in `lading` of manifest/<table>.json: the combined hash of the files it shows
+_SAID = f"{CONFIG} says so"  # of a type that stands there
 BUDGET = 512 << 20  # bytes that a run looks at to pin a schema once and for all
 
 
@@ -156,7 +157,11 @@ def _settled(
     refuse_taken(seen.columns, names)
     before = {column.name: column for column in old.columns} if old is not None else {}
     configured = _configured(cfg)
-    written = {name: column for name, column in before.items() if not column.inferred} | configured
+    written = {
+        name: column
+        for name, column in before.items()
+        if not column.inferred and not (old is not None and old.because.get(name) == _SAID)
+    } | configured
     if not seen.columns:
         if old is None:
             raise _no_columns(found, looked or {})
@@ -174,7 +179,7 @@ def _settled(
             stays = stays or name in before
         columns.append((written.get(name) or before[name]) if stays else settled[name])
         why = old.because.get(name, "") if stays and old is not None else seen.because.get(name, "")
-        why = f"{CONFIG} says so" if name in configured else why
+        why = _SAID if name in configured else why
         if why:
             because[name] = why
     for name in names:
