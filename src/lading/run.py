@@ -278,6 +278,7 @@ def _release(run: TableRun, record: RunHandle | None = None) -> Released:
         watch=run.watch,
         kept=run.kept,
         record=record,
+        schema_changes=run.followed.changes if run.followed is not None else (),
     )
 
 
