@@ -88,7 +88,7 @@ class Project:
         return kinds, Counter(tuple(map(repr, row.items())) for row in table.to_pylist())
 
     def aside(self) -> Counter[Any]:
-        return Counter((one.key, one.rows) for one in list_aside(load(self.folder), "t"))
+        return Counter((one.file, one.rows) for one in list_aside(load(self.folder), "t"))
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -28,6 +28,7 @@ from lading.ingest.schema import (
     follow,
     follows,
     infer_schema,
+    is_as_configured,
     is_stale_for_good,
     look_spec,
     pinned_columns,
@@ -172,7 +173,7 @@ def _quick_look(run: TableRun) -> TableRun | None:
         return None
     columns = pinned_columns(run.config, cfg)
     current = recipe_of(run.config, cfg, columns) if columns is not None else None
-    if columns is None or current != table.state.meta.recipe:
+    if columns is None or current != table.state.meta.recipe or not is_as_configured(run.config, cfg):
         return None
     ledger = quiet_ledger(manifest, table, source_manifest(cfg.name))
     run = replace(run, ledger=ledger, columns=columns, recipe=current)

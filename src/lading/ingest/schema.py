@@ -71,6 +71,13 @@ def _as_configured(cfg: TableConfig, columns: Sequence[Column]) -> tuple[Column,
     return tuple(known.get(column.name, column) for column in columns)
 
 
+def is_as_configured(config: Config, cfg: TableConfig) -> bool:
+    """Whether the schema file has no type that only lading.yaml gave, and gives no more."""
+    schema = load_schema(config.schema_file(cfg.name)) if follows(cfg) else None
+    known = _configured(cfg)
+    return schema is None or all(name in known for name, why in schema.because.items() if why == _SAID)
+
+
 def follows(cfg: TableConfig) -> bool:
     """Whether the table's columns follow its files."""
     return cfg.spec is None and cfg.policy.follows
