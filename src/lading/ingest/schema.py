@@ -17,7 +17,16 @@ from lading.layout.project import schema_file
 from lading.model import DELIMITERS, Column, FoundFile, Layout, Source
 from lading.sources.manifest import SourceManifest
 from lading.sources.names import name_columns
-from lading.sources.schema import TableSchema, combined_hash, keyed_hash, load_schema, save_schema
+from lading.sources.schema import (
+    IN_CONFIG,
+    TableSchema,
+    combined_hash,
+    keyed_hash,
+    load_schema,
+    positional,
+    save_schema,
+    with_rules,
+)
 from lading.words import count_words
 
 if TYPE_CHECKING:
@@ -37,7 +46,7 @@ def pinned_columns(config: Config, cfg: TableConfig) -> tuple[Column, ...] | Non
     if layout is not None:
         return _with_names(cfg, layout)
     schema = load_schema(config.schema_file(cfg.name))
-    return schema.columns if schema is not None else None
+    return with_rules(schema.columns, cfg.rules) if schema is not None else None
 
 
 def infer_schema(
@@ -58,10 +67,12 @@ def infer_schema(
         return TableSchema(_with_names(cfg, layout), now, found_hash(found), because)
     asked = [file for file in found if file.key not in aside]
     inferred = infer_columns(cfg, asked or found, old, full_scan=full_scan)
-    theirs = {c.name: c for c in old.columns if not c.inferred} if old is not None else {}
+    theirs = {c.name: c for c in old.written} if old is not None else {}
     because = inferred.because | {name: old.because.get(name, "") for name in theirs if old is not None}
     columns = tuple(theirs.pop(column.name, column) for column in inferred.columns)
-    return TableSchema((*columns, *theirs.values()), now, found_hash(found), because, _looked_at(inferred))
+    columns = with_rules((*columns, *theirs.values()), cfg.rules)
+    because |= {rule.name: IN_CONFIG for rule in cfg.rules if rule.type is not None}
+    return TableSchema(columns, now, found_hash(found), because, _looked_at(inferred))
 
 
 def infer_columns(
@@ -76,11 +87,20 @@ def infer_columns(
         fmt=cfg.format,
         read_options=cfg.read_options,
         name_columns=names,
-        names=tuple(c.name for c in old.columns if c.name not in names) if headless and old else None,
+        names=_headless_names(cfg, old) if headless else None,
+        naming=cfg.naming.knowing(column.name for column in (old.written if old is not None else ())),
+        rules=cfg.rules,
         full_scan=full_scan or cfg.policy.follows,
         join_types=cfg.policy.follows,
         tolerant=cfg.on_bad == "quarantine",
     )
+
+
+def _headless_names(cfg: TableConfig, old: TableSchema | None) -> tuple[str, ...] | None:
+    """Of files without a header: those of the schema, or of lading.yaml. None: they are numbered."""
+    names = name_columns(cfg.columns_from_name)
+    listed = old.columns if old is not None else positional(cfg.rules)
+    return tuple(one.name for one in listed if one.name not in names) or None
 
 
 def evolution_of(
@@ -102,6 +122,8 @@ def evolution_of(
         "fmt": cfg.format,
         "read_options": cfg.read_options,
         "name_columns": name_columns(cfg.columns_from_name),
+        "naming": cfg.naming.knowing(column.name for column in columns),
+        "rules": cfg.rules,
     }
     new = fetch(fresh)
     if len(fresh) < len(found) and evolve(columns, new, new, **settings) is None:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lading.config.names import EXACT, Naming
 from lading.formats.dialect import Dialect
 from lading.formats.drift import RESERVED
 from lading.formats.evidence import FileEvidence
@@ -19,7 +20,7 @@ from lading.formats.infer.kinds import LONG
 from lading.formats.infer.look import LookSpec
 from lading.formats.infer.settle import Settled, misfits, settle
 from lading.formats.types import joined
-from lading.model import TYPED, Column, Format, FoundFile
+from lading.model import TYPED, Column, ColumnRule, Format, FoundFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +39,15 @@ def evolve(
     read_options: Mapping[str, Any],
     name_columns: Sequence[str] = (),
     empty: Collection[str] = (),
+    naming: Naming = EXACT,
+    rules: tuple[ColumnRule, ...] = (),
 ) -> Evolution | None:
     """What `new` files make of the pinned `columns`; None when they fit. Types are taken from all files
     `found`, so that they don't depend on the order in which files arrive. `empty` are columns that are text
     only because no file had a value for them: they take the type of their first values."""
     plain = {column.name: column for column in columns if column.name not in name_columns}
     headless = None if Dialect.of(read_options, fmt).header else tuple(plain)
-    look = _Look(plain, frozenset(empty), LookSpec(fmt, read_options, headless))
+    look = _Look(plain, frozenset(empty), LookSpec(fmt, read_options, headless, None, naming, rules))
     differing = look.differing(new)
     taken = {*RESERVED, *name_columns}  # refused when the file is staged, with its name
     differing = {name for name in differing if name not in taken and name.strip()}
@@ -79,7 +82,8 @@ class _Look:
         return looks(files, self.spec, tolerant=True)[0]
 
     def settled(self, seen: Sequence[tuple[str, FileEvidence]]) -> Settled:
-        return settle(seen, self.spec.format, self.spec.options, types=lambda _: "widen")
+        spec = self.spec
+        return settle(seen, spec.format, spec.options, types=lambda _: "widen", rules=spec.rules)
 
     def differing(self, files: Sequence[FoundFile]) -> set[str]:
         """The columns that are new, or whose values don't fit the type that was inferred."""
@@ -99,4 +103,5 @@ class _Look:
             return True
         if self.spec.format in TYPED:
             return old.type == "double" and any(one.seen[0].kind == LONG for one in held)
-        return any(misfits(one, old.type, self.spec.options) for one in held)
+        rule = next((rule for rule in self.spec.rules if rule.name == old.name), None)
+        return any(misfits(one, old.type, self.spec.options, rule) for one in held)
