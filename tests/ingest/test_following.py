@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import lading
-from lading.run import TableReport, plan_tables, run
 from lading.config.file import load
 from lading.ingest.quarantine import list_aside
 from lading.log.table import Table
+from lading.run import TableReport, plan_tables, run
 from lading.sources.schema import load_schema
 from lading.watch import Watch
 
@@ -127,7 +127,9 @@ def test_only_files_whose_values_would_change_their_meaning_are_read_again(proje
     assert project.rows("n") == [("1",), ("2.50",), ("5",), ("7",), ("x",)]
 
 
-def test_with_quarantine_one_odd_value_is_a_row_set_aside_and_the_column_stays_a_number(tmp_path: Path) -> None:
+def test_with_quarantine_one_odd_value_is_a_row_set_aside_and_the_column_stays_a_number(
+    tmp_path: Path,
+) -> None:
     project = Project(tmp_path / "p", "columns: add", "types: quarantine")
     project.put(a="id,n\n" + "".join(f"{i},{i}\n" for i in range(20)))
     project.run()
@@ -147,7 +149,9 @@ def test_with_quarantine_one_odd_value_is_a_row_set_aside_and_the_column_stays_a
 
 def test_a_type_that_a_person_wrote_stays(project: Project) -> None:
     path = project.folder / "schema" / "t.yaml"
-    path.write_text(path.read_text().replace("type: bigint\n  because: bigint in all 3 values", "type: bigint"))
+    path.write_text(
+        path.read_text().replace("type: bigint\n  because: bigint in all 3 values", "type: bigint")
+    )
     assert project.read() == set()
     project.put(c="id,n\n4,2.5\n")
     report = run(load(project.folder))

@@ -119,7 +119,9 @@ def test_one_commit_may_change_the_columns_and_subtract(tmp_path: Path) -> None:
             assert found is not None and found[0].zones["d"] == Zone(2 * DAY, 4 * DAY, 0)
 
 
-def test_nothing_is_decoded_for_columns_that_only_came(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_decoded_for_columns_that_only_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(log, "OVERLAY_EVERY", 1)
     table = Aging(tmp_path, n=pa.int64())
     table.add(table.part(1, [1], n=[1]))

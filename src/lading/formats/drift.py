@@ -48,7 +48,7 @@ def reading_of(
         said = rule.nulls is not None if wanted == kind else rule.reads_texts or rule.type is not None
         if said:
             return "texts"
-    if widens(kind, wanted) or (types == "widen" and joined(wanted, kind) == wanted):
+    if widens(kind, wanted) or (types != "strict" and joined(wanted, kind) == wanted):
         return "values"
     if types != "quarantine":
         return None

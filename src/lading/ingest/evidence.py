@@ -64,7 +64,9 @@ def look_at(run: TableRun, files: Sequence[FoundFile], spec: LookSpec) -> Found:
 
 def mark_of(sha256: str, spec: LookSpec) -> int:
     """Of bytes, and how they are looked at."""
-    how = msgspec.json.encode(msgspec.to_builtins(spec), order="sorted")
+    rules = [(one.name, one.dates, one.timestamps, one.nulls, one.decimal) for one in spec.rules]
+    said = (spec.format, dict(spec.options), spec.names, spec.naming.how, spec.naming.columns, rules)
+    how = msgspec.json.encode(said, order="sorted")
     value: int = xxhash.xxh3_64_intdigest(sha256.encode() + b"\0" + how)
     return value - (value >> 63 << 64)
 

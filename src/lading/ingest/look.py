@@ -208,6 +208,7 @@ def _again(run: TableRun, full: bool, there: Mapping[str, Source], facts: bytes 
         cfg.checks,
         transformed=cfg.transform is not None,
         name_columns=name_columns(cfg.columns_from_name),
+        rules=cfg.rules,
     )
     return files_to_reread(Stored(meta.recipe, meta.facts, there, evidence), wanted)
 

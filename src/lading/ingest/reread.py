@@ -17,7 +17,7 @@ from lading.formats.evidence import ColumnEvidence, FileEvidence
 from lading.formats.infer.settle import misfits
 from lading.formats.types import widens
 from lading.ingest.plan import Again
-from lading.model import TYPED, Check, Column, Source
+from lading.model import TYPED, Check, Column, ColumnRule, Source
 from lading.parts.schema import lossless
 
 _COLUMNS = "columns"
@@ -55,6 +55,7 @@ class Wanted:
     checks: Sequence[Check]
     transformed: bool
     name_columns: tuple[str, ...] = ()  # that come from file names
+    rules: tuple[ColumnRule, ...] = ()  # what lading.yaml says of columns
 
 
 def files_to_reread(stored: Stored, wanted: Wanted) -> Again | None:
@@ -67,7 +68,7 @@ def files_to_reread(stored: Stored, wanted: Wanted) -> Again | None:
     others = _differences(old, new)
     if others:
         return Again(f"{_listed(others)} changed")
-    changes = changes_between(_columns(old), _columns(new), new["format"], new["read_options"])
+    changes = changes_between(_columns(old), _columns(new), new["format"], new["read_options"], wanted.rules)
     loosened = any(old.get(name) != new.get(name) for name in _POLICY)
     if loosened and any(name in old for name in _POLICY):
         return Again("the policy for columns and types changed")
@@ -104,6 +105,7 @@ class Change:
     new: Column | None
     format: str = "csv"
     options: Mapping[str, Any] = field(default_factory=dict)  # by which values are read
+    rule: ColumnRule | None = None
 
     @property
     def retyped(self) -> bool:
@@ -143,7 +145,7 @@ class Change:
             return True
         if self.files_have_types:
             return all(widens(kind, new) or (kind, new) == ("bigint", "double") for kind in kinds)
-        return not misfits(held, new, self.options)
+        return not misfits(held, new, self.options, self.rule)
 
     def _is_plain(self, held: ColumnEvidence) -> bool:
         """Whether each value of the file is written as lading writes it, be it stored as text or not."""
@@ -152,7 +154,7 @@ class Change:
         if self.files_have_types:
             # Of a double, Arrow makes the text 5.0 where a person writes 5.
             return typed != "double" and all(widens(one.kind, typed) for one in held.seen)
-        return all(one.plain for one in held.seen) and not misfits(held, typed, self.options)
+        return all(one.plain for one in held.seen) and not misfits(held, typed, self.options, self.rule)
 
     @property
     def files_have_types(self) -> bool:
@@ -160,13 +162,18 @@ class Change:
 
 
 def changes_between(
-    old: Sequence[Column], new: Sequence[Column], fmt: str = "csv", options: Mapping[str, Any] | None = None
+    old: Sequence[Column],
+    new: Sequence[Column],
+    fmt: str = "csv",
+    options: Mapping[str, Any] | None = None,
+    rules: Sequence[ColumnRule] = (),
 ) -> list[Change]:
     """Columns that came, went, or are read otherwise."""
     before, after = ({column.name: column for column in columns} for columns in (old, new))
+    by_name = {rule.name: rule for rule in rules}
     names = [*before, *(name for name in after if name not in before)]
     return [
-        Change(name, before.get(name), after.get(name), fmt, options or {})
+        Change(name, before.get(name), after.get(name), fmt, options or {}, by_name.get(name))
         for name in names
         if _read_as(before.get(name)) != _read_as(after.get(name))
     ]

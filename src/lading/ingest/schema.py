@@ -16,11 +16,20 @@ from lading.config.project import Config, TableConfig
 from lading.errors import SourceError
 from lading.formats.fixed_width.spec import layout_columns, load_layout
 from lading.ingest.plan import TablePlan
-from lading.layout.project import CONFIG, schema_file
+from lading.layout.project import schema_file
 from lading.model import DELIMITERS, TYPED, Column, FoundFile, Layout, Source
 from lading.sources.manifest import SourceManifest
 from lading.sources.names import columns_from_name, name_columns
-from lading.sources.schema import TableSchema, combined_hash, keyed_hash, load_schema, save_schema
+from lading.sources.schema import (
+    IN_CONFIG,
+    TableSchema,
+    combined_hash,
+    keyed_hash,
+    load_schema,
+    positional,
+    save_schema,
+    with_rules,
+)
 from lading.words import count_words
 
 if TYPE_CHECKING:
@@ -30,7 +39,6 @@ if TYPE_CHECKING:
     from lading.ingest.table_run import TableRun
 
 FOUND_HASH = "found_hash"  # in `lading` of manifest/<table>.json: the combined hash of the files it shows
-_SAID = f"{CONFIG} says so"  # of a type that stands there
 BUDGET = 512 << 20  # bytes that a run looks at to pin a schema once and for all
 
 
@@ -58,24 +66,14 @@ def pinned_columns(config: Config, cfg: TableConfig) -> tuple[Column, ...] | Non
     if layout is not None:
         return _with_names(cfg, layout)
     schema = load_schema(config.schema_file(cfg.name))
-    return _as_configured(cfg, schema.columns) if schema is not None else None
-
-
-def _configured(cfg: TableConfig) -> dict[str, Column]:
-    """The columns whose types lading.yaml says."""
-    return {rule.name: Column(rule.name, rule.type) for rule in cfg.rules if rule.type is not None}
-
-
-def _as_configured(cfg: TableConfig, columns: Sequence[Column]) -> tuple[Column, ...]:
-    known = _configured(cfg)
-    return tuple(known.get(column.name, column) for column in columns)
+    return with_rules(schema.columns, cfg.rules) if schema is not None else None
 
 
 def is_as_configured(config: Config, cfg: TableConfig) -> bool:
     """Whether the schema file has no type that only lading.yaml gave, and gives no more."""
     schema = load_schema(config.schema_file(cfg.name)) if follows(cfg) else None
-    known = _configured(cfg)
-    return schema is None or all(name in known for name, why in schema.because.items() if why == _SAID)
+    known = {rule.name for rule in cfg.rules if rule.type is not None}
+    return schema is None or all(name in known for name, why in schema.because.items() if why == IN_CONFIG)
 
 
 def follows(cfg: TableConfig) -> bool:
@@ -87,13 +85,25 @@ def look_spec(cfg: TableConfig, pinned: TableSchema | None, *, limit: int | None
     """How files are looked at. Those without a header have the names that people gave them."""
     from lading.formats.infer.look import LookSpec  # pyarrow: only when there is something to infer
 
-    names = None
-    if cfg.format in DELIMITERS and cfg.read_options.get("header") is False and pinned is not None:
-        from_names = name_columns(cfg.columns_from_name)
-        told = tuple(column.name for column in pinned.columns if column.name not in from_names)
-        if told != tuple(f"column_{number}" for number in range(1, len(told) + 1)):
-            names = told
-    return LookSpec(cfg.format, cfg.read_options, names=names, limit=limit)
+    written = pinned.written if pinned is not None else ()
+    headless = cfg.read_options.get("header") is False
+    return LookSpec(
+        cfg.format,
+        cfg.read_options,
+        names=_headless_names(cfg, pinned) if headless else None,
+        limit=limit,
+        naming=cfg.naming.knowing(column.name for column in written),
+        rules=cfg.rules,
+    )
+
+
+def _headless_names(cfg: TableConfig, pinned: TableSchema | None) -> tuple[str, ...] | None:
+    """Those of the schema, or of lading.yaml. None: they are numbered, as many as there are."""
+    from_names = name_columns(cfg.columns_from_name)
+    listed = pinned.columns if pinned is not None else positional(cfg.rules)
+    told = tuple(one.name for one in listed if one.name not in from_names)
+    numbered = tuple(f"column_{number}" for number in range(1, len(told) + 1))
+    return None if told == numbered else told
 
 
 def infer_schema(
@@ -158,17 +168,14 @@ def _settled(
         cfg.format,
         cfg.read_options,
         types=policy.types_of,
+        rules=cfg.rules,
         join_types=policy.types != "strict" or cfg.format not in TYPED,
     )
     names = name_columns(cfg.columns_from_name)
     refuse_taken(seen.columns, names)
     before = {column.name: column for column in old.columns} if old is not None else {}
-    configured = _configured(cfg)
-    written = {
-        name: column
-        for name, column in before.items()
-        if not column.inferred and not (old is not None and old.because.get(name) == _SAID)
-    } | configured
+    configured = {rule.name: Column(rule.name, rule.type) for rule in cfg.rules if rule.type is not None}
+    written = {column.name: column for column in (old.written if old is not None else ())} | configured
     if not seen.columns:
         if old is None:
             raise _no_columns(found, looked or {})
@@ -186,7 +193,7 @@ def _settled(
             stays = stays or name in before
         columns.append((written.get(name) or before[name]) if stays else settled[name])
         why = old.because.get(name, "") if stays and old is not None else seen.because.get(name, "")
-        why = _SAID if name in configured else why
+        why = IN_CONFIG if name in configured else why
         if why:
             because[name] = why
     for name in names:

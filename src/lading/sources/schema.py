@@ -25,6 +25,7 @@ from lading.formats.types import NO_VALUE
 from lading.model import Column, ColumnRule
 from lading.storage.folder import write_atomic
 
+IN_CONFIG = "as lading.yaml says"  # in place of evidence: the type goes with the line of lading.yaml
 _KEYS = ("generated_at", "combined_hash", "looked_at", "columns")
 _COLUMN_KEYS = ("name", "type", "because")
 _HEAD = """\
@@ -49,6 +50,13 @@ class TableSchema:
     looked_at: str = ""  # how much of the files, for people
 
     @property
+    def written(self) -> tuple[Column, ...]:
+        """The columns whose types a person wrote, in the file itself."""
+        return tuple(
+            one for one in self.columns if not one.inferred and self.because.get(one.name) != IN_CONFIG
+        )
+
+    @property
     def empty(self) -> frozenset[str]:
         """The columns that are text only because no file had a value for them."""
         return frozenset(name for name, because in self.because.items() if because == NO_VALUE)
@@ -59,6 +67,13 @@ def with_rules(columns: Sequence[Column], rules: Sequence[ColumnRule]) -> tuple[
     types = {rule.name: rule.type for rule in rules if rule.type is not None}
     found = [Column(one.name, types.pop(one.name)) if one.name in types else one for one in columns]
     return (*found, *(Column(name, kind) for name, kind in types.items()))
+
+
+def positional(rules: Sequence[ColumnRule]) -> tuple[ColumnRule, ...]:
+    """The columns of files without a header, in the order of lading.yaml; none if it only says something of
+    columns that are numbered."""
+    numbered = all(re.fullmatch(r"column_[1-9][0-9]*", rule.name) for rule in rules)
+    return () if numbered else tuple(rules)
 
 
 def combined_hash(hashes: Iterable[str]) -> str:

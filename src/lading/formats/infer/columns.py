@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from lading.config.names import EXACT, Naming
 from lading.errors import SourceError
 from lading.formats.drift import RESERVED
 from lading.formats.evidence import FileEvidence
@@ -20,7 +21,7 @@ from lading.formats.infer.look import LookSpec, look
 from lading.formats.infer.settle import settle
 from lading.formats.opening import limits_of
 from lading.formats.source_file import SourceFile
-from lading.model import BINARY, Column, Format, FoundFile
+from lading.model import BINARY, Column, ColumnRule, Format, FoundFile
 
 BUDGET = 512 << 20
 _THREADS = 4
@@ -44,6 +45,8 @@ def infer(
     read_options: Mapping[str, Any],
     name_columns: Sequence[str] = (),
     names: tuple[str, ...] | None = None,
+    naming: Naming = EXACT,
+    rules: tuple[ColumnRule, ...] = (),
     full_scan: bool = False,
     join_types: bool = False,
     tolerant: bool = False,
@@ -54,9 +57,9 @@ def infer(
     `tolerant` passes over files that can't be read, which are refused or set aside when they are.
     """
     limit = None if full_scan else limit_of(files)
-    spec = LookSpec(fmt, read_options, names, limit)
+    spec = LookSpec(fmt, read_options, names, limit, naming, rules)
     seen, problem = looks(files, spec, tolerant=tolerant)
-    settled = settle(seen, fmt, read_options, types=lambda _: "widen", join_types=join_types)
+    settled = settle(seen, fmt, read_options, types=lambda _: "widen", rules=rules, join_types=join_types)
     if not settled.columns:
         raise problem or _problem_of(files, spec) or _no_columns(files)
     refuse_taken(settled.columns, name_columns)
@@ -129,8 +132,8 @@ def refuse_taken(columns: Sequence[Column], name_columns: Sequence[str]) -> None
                 f"a column in the files has no real name, only {column.name!r}",
                 hint="give it a name: JSON keys and Parquet columns need one like any other column",
             )
-        if column.name in RESERVED or column.name in name_columns:
-            own = column.name in RESERVED
+        if column.name.lower() in {*RESERVED, *(name.lower() for name in name_columns)}:
+            own = column.name.lower() in RESERVED
             whose = "reserved for lading" if own else "already a group in columns_from_name"
             raise SourceError(
                 f"the column name {column.name!r} in the files is {whose}",

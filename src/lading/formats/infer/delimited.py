@@ -24,7 +24,8 @@ def look_at_delimited(file: SourceFile, spec: ReadSpec, limit: int | None) -> Fi
     if names is None:
         return FileEvidence(0, ())
     spec = replace(spec, columns=tuple(Column(name, "string") for name in names))
-    tallies = [Tally(Kinds.of(spec.options)) for _ in names]
+    rules = {rule.name: rule for rule in spec.rules}
+    tallies = [Tally(Kinds.of(spec.options, rules.get(name))) for name in names]
     rows, taken = 0, 0
     for block in reader_of(spec).rows(file, _piece(file, spec, limit)):
         assert block.lines is not None

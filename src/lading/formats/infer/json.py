@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from lading.config.names import EXACT, Naming
 from lading.errors import SourceError
 from lading.formats.evidence import ColumnEvidence, FileEvidence
 from lading.formats.infer.kinds import LONG, Kinds
@@ -27,19 +28,24 @@ from lading.formats.json.records import Records, records_of
 from lading.formats.json.structure import is_too_deep
 from lading.formats.magic import HEAD, refuse_no_text
 from lading.formats.opening import READ_ERRORS, unreadable
-from lading.formats.reader import WHOLE, Piece
+from lading.formats.reader import WHOLE, Piece, ReadSpec
 from lading.formats.source_file import SourceFile
 from lading.formats.text_shapes import EXACT_DIGITS
+from lading.model import ColumnRule
 
 _LEVELS = 10  # of objects and lists in a column; the text below stays text, or Spark plans for minutes
 _TOO_DEEP = "nested too deeply"
 
 
-def look_at_json(file: SourceFile, options: Mapping[str, Any], limit: int | None) -> FileEvidence:
+def look_at_json(file: SourceFile, spec: ReadSpec, limit: int | None) -> FileEvidence:
     """What is no object is a bad row when it is read, and says nothing of the types."""
-    root = _Node(Kinds.of(options))
+    root = _Node(Kinds.of(spec.options))
+    for rule in spec.rules:
+        root.expect(rule, spec.options)
     rows = 0
-    for batch in _batches(file, options, limit):
+    for batch in _batches(file, spec.options, limit):
+        if spec.naming != EXACT:
+            batch.respell(spec.naming)
         rows += len(batch.objects)
         root.see_objects(batch.objects, np.arange(len(batch.objects)), batch)
     return FileEvidence(rows, root.fields(rows))
@@ -65,6 +71,15 @@ class _Batch:
     def place(self, at: int) -> tuple[int, int]:
         return self.rows[at], self.lines[at]
 
+    def respell(self, naming: Naming) -> None:
+        """Give the objects the columns' names as their keys. One with two keys for the same is a bad row."""
+        columns = {key: naming.column_of(key) for key in set(chain.from_iterable(self.objects))}
+        named = [{columns[key]: value for key, value in one.items()} for one in self.objects]
+        fine = [at for at, one in enumerate(named) if len(one) == len(self.objects[at])]
+        self.objects = [named[at] for at in fine]
+        self.rows, self.lines = [self.rows[at] for at in fine], [self.lines[at] for at in fine]
+        self.texts = [self.texts[at] for at in fine]
+
     def minus_zero(self) -> np.ndarray:
         """Which of them may hold -0, an integer that is written in more than one way."""
         if self._minus is None:
@@ -82,16 +97,34 @@ class _Batch:
 class _Node:
     """What was seen at one place of the records."""
 
-    __slots__ = ("_fields", "_items", "_kinds", "_level", "_objects", "_tally", "values")
+    __slots__ = (
+        "_expected",
+        "_fields",
+        "_items",
+        "_kinds",
+        "_level",
+        "_objects",
+        "_quoted",
+        "_tally",
+        "values",
+    )
 
-    def __init__(self, kinds: Kinds, level: int = 0) -> None:
+    def __init__(self, kinds: Kinds, level: int = 0, *, quoted: bool = False) -> None:
+        """`quoted`: numbers may stand in quotes."""
+        self._expected: dict[str, _Node] = {}
         self._kinds = kinds
+        self._quoted = quoted
         self._level = level
         self._tally = Tally(kinds)
         self._fields: dict[str, _Node] = {}
         self._items: _Node | None = None
         self._objects = 0
         self.values = 0  # that are not null
+
+    def expect(self, rule: ColumnRule, options: Mapping[str, Any]) -> None:
+        """What lading.yaml says of a field, should there be one."""
+        quoted = rule.decimal is not None
+        self._expected[rule.name] = _Node(Kinds.of(options, rule), self._level + 1, quoted=quoted)
 
     def see(self, values: Sequence[Any], places: np.ndarray, batch: _Batch) -> None:
         """`places` are those of the records in the batch that the values stand in."""
@@ -104,13 +137,19 @@ class _Node:
             self._see(kind, [values[at] for at in some], places[some], batch)
 
     def _see(self, kind: type, values: Sequence[Any], places: np.ndarray, batch: _Batch) -> None:
+        nulls = self._kinds.texts.nulls
+        if kind is str and nulls:
+            some = [at for at, value in enumerate(values) if value not in nulls]
+            self._tally.nulls += len(values) - len(some)
+            values, places = [values[at] for at in some], places[some]
         if kind is NoneType:
             self._tally.nulls += len(values)
+        if kind is NoneType or not values:
             return
         self.values += len(values)
         if kind is str:
             texts = pa.array(values, pa.string())
-            self._tally.see_texts(texts, lambda at: batch.place(places[at]), numbers=False)
+            self._tally.see_texts(texts, lambda at: batch.place(places[at]), numbers=self._quoted)
         elif kind is int:
             self._integers(values, places, batch)
         elif kind is float or kind is bool:
@@ -145,12 +184,13 @@ class _Node:
     def _field(self, name: str) -> _Node:
         known = self._fields.get(name)
         if known is None:
-            known = self._fields[name] = _Node(self._kinds, self._level + 1)
+            known = self._expected.get(name) or _Node(self._kinds, self._level + 1, quoted=self._quoted)
+            self._fields[name] = known
         return known
 
     def _see_lists(self, lists: Sequence[list[Any]], places: np.ndarray, batch: _Batch) -> None:
         if self._items is None:
-            self._items = _Node(self._kinds, self._level + 1)
+            self._items = _Node(self._kinds, self._level + 1, quoted=self._quoted)
         owners = np.repeat(places, list(map(len, lists)))
         self._items.see(list(chain.from_iterable(lists)), owners, batch)
 

@@ -18,7 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from lading.formats.infer.classify import BIGINT, DATE, DOUBLE, TEXT_TYPES, TIMESTAMP_NTZ, classify
+from lading.formats.rules import texts_by
 from lading.formats.values import Texts
+from lading.model import ColumnRule
 
 NULL = "null"  # nothing seen
 STRING = "string"  # of no other type
@@ -36,13 +38,15 @@ def spark_type(kind: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """Under the table's own date and timestamp formats, if it has any."""
+    """Under the date and timestamp formats of the table or the column, if it has any."""
 
     texts: Texts = _ISO
 
     @classmethod
-    def of(cls, read_options: Mapping[str, Any]) -> Kinds:
-        return cls(Texts.of(read_options, empty_is_null=False))
+    def of(cls, read_options: Mapping[str, Any], rule: ColumnRule | None = None) -> Kinds:
+        """`rule` is what lading.yaml says of the column."""
+        texts = Texts.of(read_options, empty_is_null=False)
+        return cls(texts if rule is None else texts_by(rule, texts))
 
     def types(self, kind: str) -> frozenset[str]:
         """Those that values of a kind could be read as; of a string, none."""

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, Literal
+from typing import Any
 
 from lading.config.types import inner_types, struct_type
+from lading.errors import SchemaDrift
 from lading.formats.evidence import EMPTY, UNCOUNTED, ColumnEvidence, FileEvidence, Seen
+from lading.formats.header import IN_CASE
 from lading.formats.infer.kinds import STRING, TYPES, Kinds, spark_type
 from lading.formats.infer.typed import settled_types
 from lading.formats.types import NO_VALUE
-from lading.model import TYPED, Column, Format
-
-TypesPolicy = Literal["strict", "widen", "quarantine"]
+from lading.model import TYPED, Column, ColumnRule, Format, TypesPolicy
 
 _FEW = 10  # one value in so many may be a misfit
 _NESTED = ("struct", "array")
@@ -41,24 +41,44 @@ def settle(
     read_options: Mapping[str, Any],
     *,
     types: Callable[[str], TypesPolicy],
+    rules: Iterable[ColumnRule] = (),
     join_types: bool = True,
 ) -> Settled:
     """The columns of files, in order of first appearance over their sorted keys. `types` is the policy of a
-    column. SchemaDrift where files that have types of their own differ in them, and there is no type for both
-    or `join_types` is off; those hold no misfits, so that `quarantine` is like `widen`."""
+    column; `rules` say how single ones were looked at. SchemaDrift where files that have types of their own
+    differ in them, and there is no type for both or `join_types` is off; those hold no misfits, so that
+    `quarantine` is like `widen`. It is raised as well for columns that differ only in case."""
     known = sorted(files, key=itemgetter(0))
+    _refuse_alike(known)
     if fmt in TYPED:
         found = settled_types(known, fmt, join_types=join_types)
     else:
-        columns = _gathered(known)
-        settler = _Settler(Kinds.of(read_options), "row" if fmt == "excel" else "line")
-        found = {name: settler.column(part, types(name)) for name, part in columns.items()}
+        by_name = {rule.name: rule for rule in rules}
+        unit = "row" if fmt == "excel" else "line"
+        found = {
+            name: _Settler(Kinds.of(read_options, by_name.get(name)), unit).column(part, types(name))
+            for name, part in _gathered(known).items()
+        }
     return Settled(
         tuple(Column(name, kind, inferred=True) for name, (kind, _) in found.items()),
         {name: because for name, (_, because) in found.items()},
         len(known),
         None if any(one.rows == UNCOUNTED for _, one in known) else sum(one.rows for _, one in known),
     )
+
+
+def _refuse_alike(files: Iterable[tuple[str, FileEvidence]]) -> None:
+    seen: dict[str, tuple[str, str]] = {}
+    for key, file in files:
+        for column in file.columns:
+            first, name = seen.setdefault(column.name.lower(), (key, column.name))
+            if name != column.name:
+                raise SchemaDrift(
+                    f"the columns {name!r} in {first} and {column.name!r} in {key} {IN_CASE}",
+                    hint="set `names: fold` for the table, which takes such names for one column; "
+                    "or rename one of them",
+                    file=key,
+                )
 
 
 @dataclass(slots=True)
@@ -113,19 +133,21 @@ def _gathered(files: Iterable[tuple[str, FileEvidence]]) -> dict[str, _Part]:
     return root.fields
 
 
-def misfits(column: ColumnEvidence, dtype: str, read_options: Mapping[str, Any]) -> int:
+def misfits(
+    column: ColumnEvidence, dtype: str, read_options: Mapping[str, Any], rule: ColumnRule | None = None
+) -> int:
     """How many values of a column in a file of text can't be read as a type that was inferred."""
     shape = dtype.partition("<")[0]
     if shape == STRING:
         return 0
-    kinds = Kinds.of(read_options)
+    kinds = Kinds.of(read_options, rule)
     count = sum(one.count for one in column.seen if one.kind != EMPTY and shape not in kinds.types(one.kind))
     if shape == "array":
         inside = [(column.items, inner_types(dtype)["0"])]
     else:
         types = inner_types(dtype) if shape == "struct" else {}
         inside = [(field, types[field.name]) for field in column.fields if field.name in types]
-    return count + sum(misfits(one, kind, read_options) for one, kind in inside if one is not None)
+    return count + sum(misfits(one, kind, read_options, rule) for one, kind in inside if one is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from lading.errors import SchemaDrift
 from lading.formats.evidence import UNCOUNTED, ColumnEvidence, FileEvidence, Seen
+from lading.formats.header import table_names
 from lading.formats.infer.kinds import LONG
+from lading.formats.reader import ReadSpec
 from lading.formats.registry import file_types
 from lading.formats.source_file import SourceFile
 from lading.formats.text_shapes import EXACT_DIGITS
@@ -19,14 +21,15 @@ _WHERE = {"parquet": "footer", "orc": "footer", "avro": "header"}
 _PLAIN = frozenset({"boolean", "tinyint", "smallint", "int", "bigint", LONG})
 
 
-def look_at_types(file: SourceFile, fmt: Format) -> FileEvidence:
-    found = file_types(fmt, file)
+def look_at_types(file: SourceFile, spec: ReadSpec) -> FileEvidence:
+    found = file_types(spec.format, file)
     rows = UNCOUNTED if found.rows is None else found.rows
     kinds = {
         name: LONG if kind == "bigint" and name not in found.short else kind
         for name, kind in found.columns.items()
     }
-    return FileEvidence(rows, tuple(_column(name, kind, rows) for name, kind in kinds.items()))
+    names = table_names(file.key, kinds, spec.naming)
+    return FileEvidence(rows, tuple(_column(*one, rows) for one in zip(names, kinds.values(), strict=True)))
 
 
 def _column(name: str, kind: str, rows: int) -> ColumnEvidence:
