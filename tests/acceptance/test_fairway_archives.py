@@ -54,7 +54,7 @@ class Shop:
 
     def read(self, *names: str) -> dict[str, int]:
         return {
-            table.table: sum(table.verdicts[verdict] for verdict in ("new", "changed", "failed"))
+            table.table: sum(table.verdicts[verdict] for verdict in ("new", "changed", "reread", "failed"))
             for table in self.run(*names).tables
         }
 

@@ -173,7 +173,7 @@ def test_a_check_that_was_tightened_is_asked_of_every_row(spark, tmp_path):
     assert "a.csv:2: fails the check 'range tonnes'" in str(report.error)
     ships.configure("checks:\n  - range: {column: tonnes, min: -1}")
     verdicts = ships.good().tables[0].verdicts
-    assert (verdicts["failed"], verdicts["changed"]) == (1, 1), "everything is read"
+    assert (verdicts["failed"], verdicts["reread"]) == (1, 1), "everything is read"
     ships.configure("checks:\n  - range: {column: tonnes, min: -5}")
     report = ships.good()
     assert report.tables[0].verdicts["unchanged"] == 2 and not report.spark_started, "it only lets more in"
@@ -186,7 +186,7 @@ def test_a_range_on_text_that_only_looks_loosened_is_asked_of_every_row(spark, t
     ships.good()
     assert sorted(port for _, _, port, _ in ships.rows()) == ["20", "95"]
     ships.configure(rule.format(9))  # as text "9" comes behind "20"
-    assert ships.good().tables[0].verdicts["changed"] == 1
+    assert ships.good().tables[0].verdicts["reread"] == 1
     assert sorted(port for _, _, port, _ in ships.rows()) == ["95"], "as a rebuild has it"
 
 

@@ -59,14 +59,3 @@ def test_an_integer_comes_back_from_a_double(number: int) -> None:
 def test_a_fraction_is_plain_if_nothing_is_said_twice(text: str, plain: bool) -> None:
     assert are_plain_fractions(pa.array([text])) == plain
     assert not are_plain_fractions(pa.array(["0.5"] * 100 + ["0.50"]))
-
-
-def test_what_is_no_number_is_written_like_arrow_does() -> None:
-    assert written(pa.array([True, None, False])).to_pylist() == ["true", None, "false"]
-    assert written(pa.array(["1"])).to_pylist() == ["1"]
-    assert written(pa.array([float("nan"), float("inf"), 1e300, -0.0])).to_pylist() == [
-        "nan",
-        "inf",
-        "1e+300",
-        "0",
-    ]

@@ -18,7 +18,7 @@ from support.world import SCHEMA, World
 from lading.errors import Conflict, PartError, SourceError, TransformError
 from lading.ingest.commit import commit_notes, commit_rows, noted, without_moved
 from lading.ingest.ledger import Ledger
-from lading.ingest.plan import Known, TablePlan, make_plan
+from lading.ingest.plan import Again, Known, TablePlan, make_plan
 from lading.ingest.prepare import Prepared
 from lading.ingest.quarantine import Rejected
 from lading.ingest.read import FilesRead
@@ -28,8 +28,10 @@ from lading.model import Commit, Digest, FoundFile, Member, Source
 from lading.parts.footer import Origin
 from lading.parts.write import PartWriter
 from lading.sources.fingerprint import source_id
+from lading.sources.recipe import hashed
 from lading.watch import Watch
 
+RECIPE = hashed(b"recipe")
 OLD, NEW = Digest("a" * 64, 6), Digest("b" * 64, 6)
 ARROW = SCHEMA.serialize().to_pybytes()
 THEN = 1_600_000_000_000_000_000
@@ -64,9 +66,7 @@ class Bench:
         sources = tuple(source(key) for key in held)
         self.known |= {one.key: Known(one) for one in sources}
         self.table.commit(
-            Commit(
-                "c0", "before", "2024-01-01", "recipe", parts, sources=sources, schema=ARROW, order_by="id"
-            )
+            Commit("c0", "before", "2024-01-01", RECIPE, parts, sources=sources, schema=ARROW, order_by="id")
         )
 
     def work(
@@ -86,7 +86,7 @@ class Bench:
             self.known,
             dict.fromkeys(note, OLD),
             full=cfg.fingerprint == "full",
-            reason=reason,
+            again=Again(reason) if reason is not None else None,
             live=lambda ids: state.candidates(None) if ids is None else state.members_of(ids),
             replace=cfg.replace,
         )
@@ -102,7 +102,7 @@ class Bench:
             commit_id="c1",
             opened=self.table,
             ledger=Ledger(self.known),
-            recipe="recipe",
+            recipe=RECIPE,
             plan=plan,
         )
 
@@ -132,7 +132,7 @@ class Every(dict[str, Digest]):
 
 
 def prepared(*keys: str, recipe: str = "recipe") -> Prepared:
-    return Prepared((), (), recipe, {})
+    return Prepared((), (), recipe.encode(), {})
 
 
 def read(*members: Member, schema: bytes = ARROW, **more: Any) -> FilesRead:
@@ -186,7 +186,7 @@ def test_notes_are_a_frame_of_sources_under_the_logs_recipe(bench: Bench) -> Non
     a, b = (FoundFile(key, f"/{key}", 6, at, False) for key, at in (("a", 10**9), ("b", 2 * 10**9)))
     commit_notes(bench.work([a, b], note=["b"]))
     last = bench.world.table().history()[-1]
-    assert (last.sequence, last.recipe, last.changes_rows) == (2, "recipe", False)
+    assert (last.sequence, last.recipe, last.changes_rows) == (2, RECIPE, False)
     assert [(one.key, one.mtime_ns) for one in last.sources] == [("b", 2 * 10**9)]
     assert bench.rows() == before
 
@@ -329,7 +329,7 @@ def test_everything_is_replaced_where_there_is_a_reason_to(bench: Bench) -> None
     bench.commit(bench.part("a", "b"), bench.part("b", "c"))
     work = bench.work([bench.put("a"), bench.put("b")], reason="the recipe changed", replace="minus")
     commit, _ = commit_rows(work, prepared("a", "b", recipe="new"), read(bench.part("a", "b")))
-    assert (len(commit.remove), commit.minus, commit.recipe) == (2, (), "new")
+    assert (len(commit.remove), commit.minus, commit.recipe) == (2, (), hashed(b"new"))
     assert bench.rows() == {"a": 2, "b": 2, "c": 0, "d": 0}
 
 
@@ -397,7 +397,7 @@ def test_a_part_that_somebody_else_replaced_and_cleaned_makes_the_run_plan_again
     bench.commit(old)
     work = bench.work([bench.put("a"), FoundFile("b", "/b", 6, 10**9, False)], replace="rewrite")
     bench.world.table().commit(
-        Commit("m", "merge", "2024-01-02", "recipe", (bench.part("a", "b"),), (old.path,))
+        Commit("m", "merge", "2024-01-02", RECIPE, (bench.part("a", "b"),), (old.path,))
     )
     bench.world.remove(old.path)
     with pytest.raises(Conflict, match="someone else replaced parts of t"):

@@ -72,7 +72,7 @@ def test_another_recipe_an_edited_manifest_and_a_full_run_go_the_long_way(shelf:
     assert not isinstance(shelf.look(full=True).plan.files, AllUnchanged)
     schema = shelf.folder / "schema" / "t.yaml"
     schema.write_text(schema.read_text().replace("bigint", "string"))
-    assert shelf.look().plan.reason is not None
+    assert shelf.look().plan.again is not None
     schema.write_text(schema.read_text().replace("string", "bigint"))
     text = shelf.manifest.read_text()
     shelf.manifest.write_text(text.replace('"row_count": 1', '"row_count": 2', 1))
@@ -113,7 +113,7 @@ def test_other_rules_are_never_taken_for_quiet(shelf: Shelf, settings: dict[str,
     shelf.configure(**settings)
     plan = shelf.look().plan
     assert not isinstance(plan.files, AllUnchanged)
-    assert plan.reason is not None or plan.waits
+    assert plan.again is not None or plan.waits
 
 
 def test_a_changed_module_that_a_transform_imports_is_never_taken_for_quiet(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_changed_module_that_a_transform_imports_is_never_taken_for_quiet(tmp_
     shelf.record()
     assert isinstance(shelf.look().plan.files, AllUnchanged)
     (shelf.folder / "words.py").write_text("WORD = 2\n")
-    assert shelf.look().plan.reason is not None
+    assert shelf.look().plan.again is not None
 
 
 def test_a_changed_spec_of_fixed_width_is_never_taken_for_quiet(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_changed_spec_of_fixed_width_is_never_taken_for_quiet(tmp_path: Path) 
     shelf.record()
     assert isinstance(shelf.look().plan.files, AllUnchanged)
     spec.write_text("columns: [{name: a, start: 1, length: 1}]\n")
-    assert shelf.look().plan.reason is not None
+    assert shelf.look().plan.again is not None
 
 
 def test_what_another_process_committed_since_is_not_read_again(shelf: Shelf) -> None:
@@ -187,7 +187,7 @@ def test_a_log_that_was_restored_and_came_to_the_same_sequence_is_not_mistaken(s
     shelf.commit("e.csv", at="2024-01-03T00:00:00+00:00")
     seen = shelf.look().plan
     assert (seen.verdicts["new"], seen.verdicts["vanished"]) == (0, 0), "that is what the log has"
-    assert seen.verdicts["changed"] == 1, "e.csv: the log has it, the manifest doesn't, so it is replaced"
+    assert seen.verdicts["reread"] == 1, "e.csv: the log has it, the manifest doesn't, so it is replaced"
 
 
 def test_a_manifest_with_something_left_to_do_has_no_seal(tmp_path: Path) -> None:

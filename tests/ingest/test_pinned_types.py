@@ -133,7 +133,9 @@ def test_a_column_without_a_value_takes_the_type_of_its_first_ones_under_evolve(
     project.succeed()
     for name in ("csv", "json"):
         assert [row["v"] for row in project.rows(name)] == [None, 5]
-        assert project.schema(name)["looked_at"] == "2 files", "the evidence has grown with the schema"
+        assert project.schema(name)["looked_at"] == "2 files, 2 rows", (
+            "the evidence has grown with the schema"
+        )
 
 
 def _notes(project: Tables, capsys: pytest.CaptureFixture[str]) -> list[str]:

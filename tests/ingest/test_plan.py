@@ -13,6 +13,7 @@ from lading.ingest.plan import (
     REWRITE_COMMIT,
     REWRITE_PART,
     VERDICTS,
+    Again,
     FileVerdict,
     Known,
     Replace,
@@ -82,9 +83,9 @@ OBJECT = {"fingerprint": ETAG}
             file(), Known(None, "tried again: torn", failed=True), None, "failed", "tried again: torn",
             id="it never got in, and the attempt says why",
         ),
-        pytest.param(file(), Known(source(), "replayed"), OLD, "changed", "replayed", id="somebody asks"),
+        pytest.param(file(), Known(source(), "replayed"), OLD, "reread", "replayed", id="somebody asks"),
         pytest.param(
-            file(**OBJECT), Known(source(hash=ETAG), "replayed"), None, "changed", "replayed",
+            file(**OBJECT), Known(source(hash=ETAG), "replayed"), None, "reread", "replayed",
             id="somebody asks for an object",
         ),
         pytest.param(
@@ -172,7 +173,7 @@ OBJECT = {"fingerprint": ETAG}
             id="set aside, and mended",
         ),
         pytest.param(
-            file(), Known(source(aside="torn"), "replayed"), None, "changed", "replayed",
+            file(), Known(source(aside="torn"), "replayed"), None, "reread", "replayed",
             id="set aside, and replayed",
         ),
         pytest.param(
@@ -260,12 +261,14 @@ def plan(
     *,
     full: bool = False,
     reason: str | None = None,
+    some: frozenset[str] | None = None,
     replace: Any = "rewrite",
 ) -> TablePlan:
     def live(sources: frozenset[int] | None) -> list[Member]:
         return [one for one in parts if sources is None or one.counts_any(sources)]
 
-    return make_plan("t", found, known, digests or {}, full=full, reason=reason, live=live, replace=replace)
+    again = Again(reason, some) if reason is not None else None
+    return make_plan("t", found, known, digests or {}, full=full, again=again, live=live, replace=replace)
 
 
 def keys(files: Sequence[Any]) -> list[str]:
@@ -289,7 +292,7 @@ def test_a_plan_lists_every_file_that_is_found_or_known_once_by_key() -> None:
     assert keys(made.files) == sorted(keys(made.files))
     assert keys(made.read) == ["new", "changed", "failed"], "in the order found"
     assert (keys(made.vanished), keys(made.note)) == (["vanished"], ["touched"])
-    assert made.verdicts == dict.fromkeys(VERDICTS, 1) | {"quarantined": 0}
+    assert made.verdicts == dict.fromkeys(VERDICTS, 1) | {"quarantined": 0, "reread": 0}
 
 
 def test_what_failed_and_was_never_in_the_table_does_not_vanish_from_it() -> None:
@@ -348,7 +351,7 @@ def test_nobody_is_asked_for_members_where_nothing_leaves() -> None:
     def live(sources: frozenset[int] | None) -> list[Member]:
         raise AssertionError("that costs something")
 
-    made = make_plan("t", [file("new"), file()], known("a.csv"), {}, full=False, reason=None, live=live)
+    made = make_plan("t", [file("new"), file()], known("a.csv"), {}, full=False, again=None, live=live)
     assert keys(made.read) == ["new"] and not made.drop
 
 
@@ -366,10 +369,10 @@ def test_a_reason_to_read_everything_drops_every_part_and_reads_every_file(repla
     )  # fmt: skip
     assert {one.key: (one.verdict, one.reason) for one in made.files} == {
         "new": ("new", "not read before"),
-        "same": ("changed", "the recipe changed"),
-        "touched": ("changed", "the recipe changed"),
-        "aside": ("changed", "the recipe changed"),
-        "asked": ("changed", "replayed"),
+        "same": ("reread", "the recipe changed"),
+        "touched": ("reread", "the recipe changed"),
+        "aside": ("reread", "the recipe changed"),
+        "asked": ("reread", "replayed"),
         "failed": ("failed", "tried again: torn"),
         "a": ("vanished", "in the table, no longer in the folder"),
         "gone": ("vanished", "in the table, no longer in the folder"),
@@ -377,7 +380,17 @@ def test_a_reason_to_read_everything_drops_every_part_and_reads_every_file(repla
     assert (keys(made.read), made.note) == (keys(found), ())
     assert paths(made.drop) == ["alone", "both", "other", "spent", "foreign"]
     assert (made.rewrite, made.subtract) == ((), ())
-    assert made.reason == "the recipe changed"
+    assert made.replaces_all and made.again == Again("the recipe changed")
+
+
+def test_some_files_are_read_again_and_their_rows_replaced() -> None:
+    made = plan(
+        [file("a"), file("b"), file("new")], known("a", "b"), parts=[part("p", "a"), part("q", "b")],
+        reason="column 'n' goes from double to string", some=frozenset({"a", "new"}),
+    )  # fmt: skip
+    assert {one.key: one.verdict for one in made.files} == {"a": "reread", "b": "unchanged", "new": "new"}
+    assert keys(made.read) == ["a", "new"] and paths(made.drop) == ["p"]
+    assert made.changes_rows and not made.replaces_all
 
 
 def test_a_reason_to_read_everything_empties_a_table_whose_files_are_all_gone() -> None:

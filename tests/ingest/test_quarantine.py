@@ -303,10 +303,10 @@ def test_a_loosened_check_reads_only_what_was_set_aside(spark, tmp_path):
     ships.good()
     ships.configure(ASIDE + "checks:\n  - range: {column: tonnes, min: 0, max: 20}")
     [table] = ships.good().tables
-    assert (table.verdicts["changed"], table.verdicts["unchanged"], table.rows_rejected) == (1, 1, 1)
+    assert (table.verdicts["reread"], table.verdicts["unchanged"], table.rows_rejected) == (1, 1, 1)
     assert {row[0] for row in ships.rows()} == {1, 3, 4}
     ships.configure(ASIDE + "checks:\n  - range: {column: tonnes, min: 0, max: 4}")
-    assert ships.good().tables[0].verdicts["changed"] == 2, "a tightened one is asked of every row"
+    assert ships.good().tables[0].verdicts["reread"] == 2, "a tightened one is asked of every row"
     assert ships.rows() == {} and len(ships.aside()) == 4
 
 
@@ -318,7 +318,7 @@ def test_when_nothing_may_be_set_aside_any_more_what_was_fails_the_run(spark, tm
     ships.configure()
     report = ships.run()
     assert isinstance(report.error, BadRows) and "a.csv:3" in report.error.message
-    assert report.tables[0].verdicts["changed"] == 1
+    assert report.tables[0].verdicts["reread"] == 1
 
 
 def test_replay_reads_what_was_set_aside_and_drop_forgets_it(spark, tmp_path):
@@ -328,7 +328,7 @@ def test_replay_reads_what_was_set_aside_and_drop_forgets_it(spark, tmp_path):
     ships.put("c.csv", "3,1,oslo")
     ships.good()
     [table] = ships.good(replay=("a.csv",)).tables
-    assert (table.verdicts["changed"], table.verdicts["unchanged"]) == (1, 2)
+    assert (table.verdicts["reread"], table.verdicts["unchanged"]) == (1, 2)
     with pytest.raises(NotFound, match=r"nothing of c\.csv is set aside"):
         ships.good(replay=("c.csv",))
     assert [one.file for one in drop_aside(ships.config, "ships", "a.csv")] == ["a.csv"]
@@ -341,7 +341,7 @@ def test_replay_reads_what_was_set_aside_and_drop_forgets_it(spark, tmp_path):
     assert not report.spark_started and entries(ships)["a.csv"]["rows_rejected"] == 1
     assert "quarantine" not in entries(ships)["a.csv"]
     [table] = ships.good(replay=()).tables
-    assert table.verdicts["changed"] == 2, "the rows are gone, the file still has them"
+    assert table.verdicts["reread"] == 2, "the rows are gone, the file still has them"
     assert [row["file"] for row in ships.aside()] == ["a.csv", "b.csv"]
     assert drop_aside(ships.config, "ships") and not drop_aside(ships.config, "ships")
     live = {source.quarantine for source, _ in Table.open(ships.table).state.sources().values()}

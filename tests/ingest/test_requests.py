@@ -59,6 +59,6 @@ def test_a_manifest_that_is_removed_while_a_run_is_under_way_resets_the_table(pr
     assert run(load_config(project.folder), watch=AtCommit(manifest.unlink)).error is None
     assert project.seen() == project.truth()
     [plan] = plan_tables(load_config(project.folder))
-    assert plan.reason is not None and "is missing" in plan.reason
+    assert plan.again is not None and "is missing" in plan.again.why
     project.run()
     assert wanted(project) == {} and project.seen() == project.truth()

@@ -118,7 +118,7 @@ def test_an_object_that_changed_since_it_was_listed_is_not_taken_for_the_listed_
     assert not objects.unmoved(found)
 
 
-def test_a_table_follows_its_bucket_and_copies_nothing_once_it_has_a_schema(bucket, spark, monkeypatch):
+def test_a_table_follows_its_bucket_and_copies_nothing(bucket, spark, monkeypatch):
     for number in (1, 2, 3):
         bucket.put(f"{number}.csv", f"id,name\n{number},x\n")
     fetched: list[str] = []
@@ -127,8 +127,7 @@ def test_a_table_follows_its_bucket_and_copies_nothing_once_it_has_a_schema(buck
     (plan,) = plan_tables(load_config(bucket.folder), ["ports"])
     assert plan.verdicts["new"] == 3 and not fetched
     bucket.run("ports")
-    assert bucket.rows() == [1, 2, 3] and sorted(fetched) == ["1.csv", "2.csv", "3.csv"]
-    fetched.clear()
+    assert bucket.rows() == [1, 2, 3] and not fetched
     assert not bucket.run("ports").spark_started and not fetched
     bucket.put("2.csv", "id,name\n20,x\n")
     bucket.delete("3.csv")

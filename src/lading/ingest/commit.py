@@ -147,10 +147,12 @@ def without_moved(
 
 def _schema_change(run: TableRun, prepared: Prepared, ingested: Ingested | None) -> bytes | None:
     meta = run.table.state.meta
-    if run.cfg.transform is None:  # whether rows were read or not
-        schema = table_schema(prepared.columns).serialize().to_pybytes()
+    if ingested is None:
+        if run.cfg.transform is not None or not run.plan.reshapes:
+            return None
+        schema = table_schema(prepared.columns).serialize().to_pybytes()  # no row was read for it
         return schema if schema != meta.schema else None
-    if ingested is None or ingested.schema == meta.schema:
+    if ingested.schema == meta.schema:
         return None
     if meta.schema and prepared.recipe == meta.recipe and not run.plan.replaces_all:
         raise TransformError(
