@@ -31,6 +31,8 @@ from lading.storage.temporary import temporary_folder
 _DIGEST = "__lading_digest"
 _SAMPLES = 64  # values a run offers as pivots
 _RUN_BATCH = 65_536
+_RUNS = 256  # ascending stretches, up to which rows are merged rather than sorted
+_DIGIT = 16  # bits by which numpy sorts in one go, without comparing
 
 
 def sort_keys(schema: pa.Schema, order_by: str | None) -> list[str]:
@@ -49,7 +51,7 @@ def in_order(table: pa.Table, keys: Sequence[str]) -> pa.Array:
     """
     plain = _plain(table.schema, keys)
     first = table.column(plain[0])
-    order = pc.sort_indices(first)
+    order = _by_one(first)
     if len(keys) == 1 or table.num_rows < 2:
         return order
     values = first.take(order)
@@ -65,6 +67,38 @@ def in_order(table: pa.Table, keys: Sequence[str]) -> pa.Array:
     tied = tied[among.to_numpy()]
     numbers[places] = _settled(table, keys, tied, subset.take(among))
     return pa.array(numbers)
+
+
+def _by_one(column: pa.ChunkedArray) -> pa.Array:
+    """The row numbers in the order of one column; equal ones stay as they are."""
+    numbers = whole_numbers(column)
+    if numbers is None or not len(numbers):
+        return pc.sort_indices(column)
+    if np.count_nonzero(numbers[1:] < numbers[:-1]) < _RUNS:
+        return pa.array(np.argsort(numbers, kind="stable"))
+    above = (numbers - numbers.min()).view(np.uint64)
+    order = np.argsort(above.astype(np.uint16), kind="stable")
+    for shift in range(_DIGIT, int(above.max()).bit_length(), _DIGIT):
+        digits = (above >> np.uint64(shift)).astype(np.uint16)
+        order = order[np.argsort(digits[order], kind="stable")]
+    return pa.array(order)
+
+
+def is_whole(kind: pa.DataType) -> bool:
+    """Whether values of a type are whole numbers below, as dates and times are."""
+    types = pa.types
+    return bool(types.is_signed_integer(kind) or types.is_date32(kind) or types.is_timestamp(kind))
+
+
+def whole_numbers(column: pa.ChunkedArray) -> np.ndarray | None:
+    """Integers as they are, days, ticks of a time; None for other types, and if one is null."""
+    kind = column.type
+    if column.null_count or not is_whole(kind):
+        return None
+    if pa.types.is_date32(kind):
+        column = column.cast(pa.int32())
+    numbers: np.ndarray = column.cast(pa.int64()).to_numpy()
+    return numbers
 
 
 def _plain(schema: pa.Schema, keys: Sequence[str]) -> list[str]:
