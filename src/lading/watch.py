@@ -15,3 +15,8 @@ class Watch:
 
     def progress(self, table: str, text: str, done: int | None = None, total: int | None = None) -> None:
         """Something countable moved on inside the phase."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether anybody hears of progress: else nobody needs to ask Spark for it every second."""
+        return type(self).progress is not Watch.progress

@@ -83,6 +83,13 @@ def test_several_watches_hear_the_same(tmp_path):
     assert [line["phase"] for line in log_lines(tmp_path)] == ["commit"]
 
 
+def test_progress_is_asked_for_only_if_somebody_hears_of_it(tmp_path):
+    log = LogWatch(JsonLog(tmp_path))
+    shown = TerminalWatch(Progress(console=Console(file=io.StringIO())))
+    assert not Watches(Watch(), log).counts
+    assert Watches(log, shown).counts
+
+
 def test_words_for_people():
     assert verdict_words({"new": 2, "changed": 0, "unchanged": 1200}) == "2 new, 1,200 unchanged"
     assert verdict_words({}) == "no files"

@@ -112,3 +112,23 @@ def test_a_single_key_leaves_equal_rows_as_they_come():
     assert in_order(table, ["k"]).to_pylist() == [0, 1, 2]
     halves = [table.slice(0, 2), table.slice(2)]
     assert pa.concat_tables(merged(halves, ["k"], 1)).column("_source").to_pylist() == [3, 2, 1]
+
+
+KEYS = {
+    "wide": lambda pick, at: pick.randrange(-(2**63), 2**63),
+    "narrow": lambda pick, at: pick.randrange(-3, 3),
+    "two digits": lambda pick, at: pick.randrange(70_000) - 2**62,
+    "ascending stretches": lambda pick, at: at % 900,
+}
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.timestamp("us", "UTC"), pa.date32(), pa.int8()], ids=str)
+@pytest.mark.parametrize("keys", KEYS)
+def test_whole_numbers_are_sorted_without_comparing_and_equal_ones_stay_as_they_come(keys, kind):
+    pick = random.Random(keys)
+    width = kind.bit_width
+    raw = [KEYS[keys](pick, at) for at in range(3000)]
+    raw = [(one + 2 ** (width - 1)) % 2**width - 2 ** (width - 1) for one in raw]
+    column = pa.array(raw, {8: pa.int8(), 32: pa.int32(), 64: pa.int64()}[width]).cast(kind)
+    found = in_order(pa.table({"k": column}), ["k"]).to_pylist()
+    assert found == sorted(range(3000), key=raw.__getitem__)

@@ -25,8 +25,8 @@ def rows(keys, sources, strings=None):
     )
 
 
-def writer(tmp_path, schema=SCHEMA, order_by="k", bucket=0):
-    return PartWriter(str(tmp_path), bucket, schema, Origin("t", "run-1", "c", order_by))
+def writer(tmp_path, schema=SCHEMA, order_by="k", bucket=0, passing=False):
+    return PartWriter(str(tmp_path), bucket, schema, Origin("t", "run-1", "c", order_by), passing=passing)
 
 
 def test_a_part_is_named_by_a_valid_uuid_that_carries_its_run():
@@ -128,3 +128,23 @@ def test_a_part_without_rows_is_a_file_with_the_schema(tmp_path):
     member = writer(tmp_path).close()
     assert member.rows == 0
     assert pq.read_table(tmp_path / member.path).schema.names == SCHEMA.names
+
+
+def test_a_passing_part_holds_every_kind_of_value(tmp_path):
+    rows = pa.table(
+        {
+            "k": pa.array([-(2**63), 0, 2**63 - 1]),
+            "_source": pa.array([1, -(2**63), 2**63 - 1]),
+            "tiny": pa.array([-128, None, 127], pa.int8()),
+            "day": pa.array([None, date(1, 1, 1), date(9999, 12, 31)]),
+            "at": pa.array([None, -(2**62), 2**62], pa.int64()).cast(pa.timestamp("us", "UTC")),
+            "part": pa.array([{"n": "text"}, None, {"n": None}]),
+            "part.n": pa.array([1, 2, None]),
+        }
+    )
+    part = writer(tmp_path, rows.schema, passing=True)
+    part.write(rows)
+    member = part.close()
+    found = pq.read_table(tmp_path / member.path, partitioning=None)
+    assert found.replace_schema_metadata(None).equals(rows)
+    assert (member.key_min, member.key_max, member.zones) == (-(2**63), 2**63 - 1, {})

@@ -111,7 +111,7 @@ class _Read:
             cores = cores_of(spark)
         wanted = None if only is None else set(only)
         ingest = ingest_of(run, self.prepared, job, cores, only=wanted, reject=reject)
-        tick = partial(_tick, run)
+        tick = partial(_tick, run) if run.watch.counts else None
         found = execute(job, ingest, session, in_process=in_process, tick=tick)
         kept = (piece.path for pieces in found.aside.values() for piece in pieces)
         _refuse_elsewhere(job, [*(member.path for member in found.members), *kept])

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from lading.layout.table import SOURCE
 from lading.model import Member, Place
 from lading.parts.footer import Origin
-from lading.parts.sort import value_ends, value_starts
+from lading.parts.sort import value_ends, value_starts, whole_numbers
 from lading.parts.write import ROW_GROUP, PartWriter
 
 
@@ -58,9 +58,11 @@ class Cutter:
         self._bucket = self._home = bucket
         self._replaces = replaces
         self._members: list[Member] = []
+        self._sources: set[int] = set()  # of the rows at hand
 
     def add(self, table: pa.Table) -> None:
         """Write `table`, which begins where the last one ended or later."""
+        self._sources = set(_distinct(table))
         for bucket, rows in self._by_bucket(table):
             if bucket != self._bucket:
                 self._end_part()
@@ -83,7 +85,9 @@ class Cutter:
         if self._bucket_size is None or not self._origin.order_by:
             yield self._home, table
             return
-        buckets = ticks(table.column(self._origin.order_by)) // self._bucket_size
+        numbers = whole_numbers(table.column(self._origin.order_by))
+        assert numbers is not None, "rows without an order value are no part's"
+        buckets = numbers // self._bucket_size
         starts = [0, *(np.flatnonzero(np.diff(buckets)) + 1).tolist(), len(buckets)]
         for start, end in pairwise(starts):
             if end > start:
@@ -110,7 +114,8 @@ class Cutter:
     def _fits(self, rows: pa.Table, part: PartWriter) -> bool:
         if part.rows + rows.num_rows > self._limits.rows or part.bytes >= self._limits.bytes:
             return False
-        if len(part.sources) + rows.num_rows <= self._limits.sources:
+        fewer = min(rows.num_rows, len(self._sources))
+        if len(part.sources) + fewer <= self._limits.sources:
             return True
         return len(part.sources.keys() | set(_distinct(rows))) <= self._limits.sources
 
@@ -128,7 +133,7 @@ class Cutter:
     def _most(self, piece: pa.Table) -> int:
         """How many of these rows a fresh part can take."""
         end: int = min(piece.num_rows, self._limits.rows)
-        if end > self._limits.sources:
+        if min(end, len(self._sources)) > self._limits.sources:
             sources = piece.column(SOURCE).slice(0, end)
             if pc.count_distinct(sources).as_py() > self._limits.sources:
                 _, first = np.unique(sources.to_numpy(), return_index=True)
@@ -139,14 +144,6 @@ class Cutter:
         if self._part is not None:
             part, self._part = self._part, None
             self._members.append(part.close())
-
-
-def ticks(column: pa.ChunkedArray) -> np.ndarray:
-    """An order column's values as integers: ints themselves, days, microseconds."""
-    if pa.types.is_date32(column.type):
-        column = column.cast(pa.int32())
-    values: np.ndarray = column.cast(pa.int64()).to_numpy()
-    return values
 
 
 def _pieces(table: pa.Table, order_by: str | None) -> Iterator[pa.Table]:

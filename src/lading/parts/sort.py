@@ -12,8 +12,10 @@ the leading column, and inside one value only if that value alone is too much.
 from __future__ import annotations
 
 import math
+import mmap
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,8 @@ from lading.storage.temporary import temporary_folder
 _DIGEST = "__lading_digest"
 _SAMPLES = 64  # values a run offers as pivots
 _RUN_BATCH = 65_536
+_RUNS = 256  # ascending stretches, up to which rows are merged rather than sorted
+_DIGIT = 16  # bits by which numpy sorts in one go, without comparing
 
 
 def sort_keys(schema: pa.Schema, order_by: str | None) -> list[str]:
@@ -47,7 +51,7 @@ def in_order(table: pa.Table, keys: Sequence[str]) -> pa.Array:
     """
     plain = _plain(table.schema, keys)
     first = table.column(plain[0])
-    order = pc.sort_indices(first)
+    order = _by_one(first)
     if len(keys) == 1 or table.num_rows < 2:
         return order
     values = first.take(order)
@@ -63,6 +67,38 @@ def in_order(table: pa.Table, keys: Sequence[str]) -> pa.Array:
     tied = tied[among.to_numpy()]
     numbers[places] = _settled(table, keys, tied, subset.take(among))
     return pa.array(numbers)
+
+
+def _by_one(column: pa.ChunkedArray) -> pa.Array:
+    """The row numbers in the order of one column; equal ones stay as they are."""
+    numbers = whole_numbers(column)
+    if numbers is None or not len(numbers):
+        return pc.sort_indices(column)
+    if np.count_nonzero(numbers[1:] < numbers[:-1]) < _RUNS:
+        return pa.array(np.argsort(numbers, kind="stable"))
+    above = (numbers - numbers.min()).view(np.uint64)
+    order = np.argsort(above.astype(np.uint16), kind="stable")
+    for shift in range(_DIGIT, int(above.max()).bit_length(), _DIGIT):
+        digits = (above >> np.uint64(shift)).astype(np.uint16)
+        order = order[np.argsort(digits[order], kind="stable")]
+    return pa.array(order)
+
+
+def is_whole(kind: pa.DataType) -> bool:
+    """Whether values of a type are whole numbers below, as dates and times are."""
+    types = pa.types
+    return bool(types.is_signed_integer(kind) or types.is_date32(kind) or types.is_timestamp(kind))
+
+
+def whole_numbers(column: pa.ChunkedArray) -> np.ndarray | None:
+    """Integers as they are, days, ticks of a time; None for other types, and if one is null."""
+    kind = column.type
+    if column.null_count or not is_whole(kind):
+        return None
+    if pa.types.is_date32(kind):
+        column = column.cast(pa.int32())
+    numbers: np.ndarray = column.cast(pa.int64()).to_numpy()
+    return numbers
 
 
 def _plain(schema: pa.Schema, keys: Sequence[str]) -> list[str]:
@@ -129,14 +165,21 @@ def value_ends(column: pa.ChunkedArray, rows: int) -> Iterator[int]:
         yield begin
 
 
-def merged(runs: Sequence[pa.Table], keys: Sequence[str], limit: int) -> Iterator[pa.Table]:
-    """The rows of sorted runs as sorted tables of about `limit` rows, ascending from one to the next."""
+def merged(
+    runs: Sequence[pa.Table], keys: Sequence[str], limit: int, let_go: Callable[[], None] = lambda: None
+) -> Iterator[pa.Table]:
+    """The rows of sorted runs as sorted tables of about `limit` rows, ascending from one to the next.
+    `let_go` is called whenever what was looked at isn't needed any more."""
     if not runs:
         return
     schema = runs[0].schema
-    for slices in _ranges(_filled(runs), _plain(schema, keys), _settling(schema, keys), 0, limit):
+    ranges = _Ranges(limit, let_go).of(_filled(runs), _plain(schema, keys), _settling(schema, keys))
+    for slices in ranges:
         together = pa.concat_tables(slices).select(schema.names).combine_chunks()
-        yield together if len(slices) == 1 else together.take(in_order(together, keys))
+        if len(slices) > 1:
+            together = together.take(in_order(together, keys))
+        yield together
+        let_go()
 
 
 class SortedRuns:
@@ -145,6 +188,7 @@ class SortedRuns:
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="lading-runs-", dir=temporary_folder())
         self._paths: list[Path] = []
+        self._maps: list[mmap.mmap] = []
 
     def __len__(self) -> int:
         return len(self._paths)
@@ -161,39 +205,62 @@ class SortedRuns:
         self._paths.append(path)
 
     def tables(self) -> list[pa.Table]:
-        return [pa.ipc.open_file(pa.memory_map(str(path))).read_all() for path in self._paths]
+        for path in self._paths:
+            with path.open("rb") as file:
+                self._maps.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        return [pa.ipc.open_file(pa.py_buffer(one)).read_all() for one in self._maps]
+
+    def let_go(self) -> None:
+        """Give back the memory of what was read of them. Else all of it would count as this process's own,
+        and whoever bounds that would end it. Pages that are wanted again are read again."""
+        for one in self._maps:
+            one.madvise(mmap.MADV_DONTNEED)
 
     def close(self) -> None:
         self._folder.cleanup()
 
 
-def _ranges(
-    slices: list[pa.Table], keys: list[str], settling: list[str], level: int, limit: int
-) -> Iterator[list[pa.Table]]:
-    rows = sum(part.num_rows for part in slices)
-    if rows == 0:
-        return
-    if rows <= limit:
-        yield slices
-        return
-    if level == len(keys) and settling:
-        slices = [part.append_column(_DIGEST, pa.array(digests(part, settling))) for part in slices]
-        keys, settling = [*keys, _DIGEST], []
-    if level == len(keys):  # equal in every key: any order is the order
-        yield from ([part] for part in slices)
-        return
-    pivot = _pivot(slices, keys[level])
+@dataclass(frozen=True, slots=True)
+class _Ranges:
+    """Cuts sorted runs into ranges of at most `limit` rows."""
+
+    limit: int
+    let_go: Callable[[], None]
+
+    def of(
+        self, slices: list[pa.Table], keys: list[str], settling: list[str], level: int = 0
+    ) -> Iterator[list[pa.Table]]:
+        rows = sum(part.num_rows for part in slices)
+        if rows == 0:
+            return
+        if rows <= self.limit:
+            yield slices
+            return
+        if level == len(keys) and settling:
+            slices = [part.append_column(_DIGEST, pa.array(digests(part, settling))) for part in slices]
+            keys, settling = [*keys, _DIGEST], []
+        if level == len(keys):  # equal in every key: any order is the order
+            yield from ([part] for part in slices)
+            return
+        below, equal, above = _parted(slices, keys[level])
+        self.let_go()
+        yield from self.of(below, keys, settling, level)
+        yield from self.of(equal, keys, settling, level + 1)
+        yield from self.of(above, keys, settling, level)
+
+
+def _parted(slices: list[pa.Table], key: str) -> tuple[list[pa.Table], list[pa.Table], list[pa.Table]]:
+    """What lies below a value in about the middle, what has it, and what lies above."""
+    pivot = _pivot(slices, key)
     below, equal, above = [], [], []
     for part in slices:
-        rank = _ranker(part.column(keys[level]))
+        rank = _ranker(part.column(key))
         start = _search(part.num_rows, lambda i, rank=rank: rank(i) >= pivot)  # type: ignore[misc]
         end = _search(part.num_rows, lambda i, rank=rank: rank(i) > pivot)  # type: ignore[misc]
         below.append(part.slice(0, start))
         equal.append(part.slice(start, end - start))
         above.append(part.slice(end))
-    yield from _ranges(_filled(below), keys, settling, level, limit)
-    yield from _ranges(_filled(equal), keys, settling, level + 1, limit)
-    yield from _ranges(_filled(above), keys, settling, level, limit)
+    return _filled(below), _filled(equal), _filled(above)
 
 
 def _filled(slices: Sequence[pa.Table]) -> list[pa.Table]:

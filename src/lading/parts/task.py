@@ -6,8 +6,9 @@ time; only the winner's are spoken of, and the loser's parts are recognised by t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -16,9 +17,7 @@ from lading.layout.table import SOURCE
 from lading.model import Member, Place
 from lading.parts.cut import Cutter, Limits
 from lading.parts.footer import Origin
-from lading.parts.sort import SortedRuns, in_order, merged, sort_keys, value_ends
-
-_SLICE = 1 << 20  # rows gathered at a time: bounds the copy that sorting needs
+from lading.parts.sort import SortedRuns, in_order, merged, sort_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,22 +104,30 @@ def sorted_tables(
         runs.add(_sorted(held, keys))
         tables = runs.tables()
         row_bytes = max(1, sum(table.nbytes for table in tables) // max(1, rows))
-        yield from merged(tables, keys, max(1, memory // 2 // row_bytes))
+        yield from merged(tables, keys, max(1, memory // 2 // row_bytes), runs.let_go)
     finally:
         runs.close()
 
 
 def _sorted(batches: list[pa.RecordBatch], keys: list[str]) -> Iterator[pa.Table]:
-    """The rows of `batches` (emptied on the way) in order, in slices that end between two values."""
+    """The rows of `batches` (emptied on the way) in order. One column after the other, so that no more than
+    one of them is there twice."""
     if not batches:
         return
-    table = pa.Table.from_batches(batches).combine_chunks()
+    schema = batches[0].schema
+    columns = [[batch.column(place) for batch in batches] for place in range(len(schema))]
     batches.clear()
+    table = pa.Table.from_arrays(_each(columns, pa.concat_arrays), schema=schema)
     order = in_order(table, keys)
-    begin = 0
-    for end in value_ends(table.column(keys[0]).take(order), _SLICE):
-        yield table.take(order.slice(begin, end - begin))
-        begin = end
+    columns = table.columns
+    del table
+    yield pa.Table.from_arrays(_each(columns, lambda column: column.take(order)), schema=schema)
+
+
+def _each(columns: list[Any], done: Callable[[Any], Any]) -> list[Any]:
+    """`columns` (emptied on the way), each as it is done."""
+    columns.reverse()
+    return [done(columns.pop()) for _ in range(len(columns))]
 
 
 def _schema(spec: TaskSpec) -> pa.Schema:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -16,11 +17,12 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from lading.errors import LadingError
-from lading.model import Member
+from lading.errors import LadingError, StorageError
+from lading.model import Member, Place
 from lading.parts.fold import Fold, FoldSpec, fold_parts
 from lading.spark.failures import Py4JError, failure_of, raise_interrupt
 from lading.spark.session import quiet_pandas
+from lading.storage.place import storage_of
 
 _Task = TypeVar("_Task")
 
@@ -125,3 +127,17 @@ def _packed(folds: Sequence[Fold]) -> Iterator[list[Fold]]:
 
 def _folded(packs: Sequence[Sequence[Fold]], spec: FoldSpec, number: int) -> bytes:
     return msgspec.msgpack.encode([fold_parts(fold, spec) for fold in packs[number]])
+
+
+def delete_on_spark(spark: SparkSession, table_dir: Place, paths: Sequence[str]) -> None:
+    """Parts that nobody needs any more go, as far as they can: whoever tidies up finds those that stay."""
+    count = min(cores(spark), len(paths))
+    shares = [tuple(paths[number::count]) for number in range(count)]
+    spread(spark, partial(_deleted, table_dir, shares), count, "delete parts")
+
+
+def _deleted(table_dir: Place, shares: Sequence[Sequence[str]], number: int) -> bytes:
+    for path in shares[number]:
+        with suppress(OSError, StorageError):
+            storage_of(table_dir).delete(path)
+    return b""

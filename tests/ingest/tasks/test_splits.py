@@ -33,7 +33,7 @@ def tasks_of(
 
 def test_small_files_are_packed_in_their_order() -> None:
     tasks = tasks_of([30] * 10)
-    assert [[piece.source for piece in task] for task in tasks] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
+    assert [[piece.source for piece in task] for task in tasks] == [[0, 1, 2], [3, 4, 5, 6], [7, 8, 9]]
     assert not any(piece.is_cut for task in tasks for piece in task)
 
 
@@ -59,7 +59,12 @@ def test_what_can_not_be_cut_stays_whole(spec: ReadSpec, ext: str) -> None:
 
 def test_more_cores_get_more_tasks_within_bounds() -> None:
     assert len(tasks_of([90] * 100, cores=1)) < len(tasks_of([90] * 100, cores=8))
-    assert max(sum(piece.bytes for piece in task) for task in tasks_of([90] * 1_000, cores=1)) <= 1_000
+    assert max(sum(piece.bytes for piece in task) for task in tasks_of([90] * 1_000, cores=1)) < 1_090
+
+
+def test_tasks_are_about_as_long_as_each_other() -> None:
+    assert sorted(len(task) for task in tasks_of([30] * 20)) == [3, 3, 3, 3, 4, 4]
+    assert [len(task) for task in tasks_of([10] * 11)] == [5, 6]
 
 
 def test_without_cores_one_task_reads_all_files_whole() -> None:

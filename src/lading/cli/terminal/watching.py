@@ -98,6 +98,10 @@ class Watches(Watch):
         for watch in self._watches:
             watch.progress(table, text, done, total)
 
+    @property
+    def counts(self) -> bool:
+        return any(watch.counts for watch in self._watches)
+
 
 class TerminalWatch(Watch):
     """One line that says what is being done; gone when it is done."""

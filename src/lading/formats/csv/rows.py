@@ -207,7 +207,7 @@ class _Block:
 
     def _marked(self, cut: Cut) -> list[int]:
         """Records that begin with a byte order mark, which Arrow would take for the file's."""
-        if BOM not in cut.data:
+        if cut.data.isascii() or BOM not in cut.data:
             return []
         return [place for place, at in enumerate(cut.starts.tolist()) if cut.data.startswith(BOM, at)]
 

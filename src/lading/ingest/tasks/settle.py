@@ -11,7 +11,7 @@ from lading.parts.fold import FoldSpec, fold_parts
 from lading.parts.footer import Origin
 from lading.parts.ranges import plan_ranges
 
-_HERE = 8 << 20  # bytes of parts that are folded sooner than a task is started
+_HERE = 1 << 20  # bytes of parts that are folded sooner than a task is started
 
 
 def settled(run: TableRun, job: IngestJob, members: Sequence[Member], schema: bytes) -> tuple[Member, ...]:
@@ -24,7 +24,9 @@ def settled(run: TableRun, job: IngestJob, members: Sequence[Member], schema: by
     if sum(member.bytes for member in members) <= _HERE:
         folded = [fold_parts(fold, spec) for fold in folds]
     else:
-        from lading.spark.tasks import fold_on_spark  # pyspark: only where it is used
+        from lading.spark.tasks import delete_on_spark, fold_on_spark  # pyspark: only where it is used
 
         folded = fold_on_spark(run.spark(), folds, spec)
+        # As much as the rows are bytes, and in a bucket a request each: nothing for the driver.
+        delete_on_spark(run.spark(), job.table_dir, [member.path for member in members])
     return tuple(member for several in folded for member in several)

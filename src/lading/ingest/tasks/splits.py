@@ -55,7 +55,7 @@ def make_tasks(files: Sequence[FilePiece], spec: ReadSpec, cores: int) -> list[R
         return [ReadTask(0, tuple(files))] if files else []
     total = sum(one.bytes for one in files)
     share = max(SHARE[0], min(SHARE[1], total // max(1, cores * _ROUNDS)))
-    packs = list(_packed(_pieces(files, spec, share), share))
+    packs = _packed(list(_pieces(files, spec, share)), share)
     return [ReadTask(number, tuple(pack)) for number, pack in enumerate(packs)]
 
 
@@ -73,14 +73,18 @@ def _pieces(files: Iterable[FilePiece], spec: ReadSpec, share: int) -> Iterator[
             yield FilePiece(one.file, one.source, Piece(start, end), one.names)
 
 
-def _packed(pieces: Iterable[FilePiece], share: int) -> Iterator[list[FilePiece]]:
+def _packed(pieces: Sequence[FilePiece], share: int) -> Iterator[list[FilePiece]]:
+    """Packs of about the same size: a short last one, or one too many, would keep a core waiting."""
+    total = sum(piece.bytes for piece in pieces)
+    each = max(1.0, total / max(1, -(-total // share)))
     pack: list[FilePiece] = []
-    held = 0
+    held = number = 0
     for piece in pieces:
         stays = bool(pack) and piece.together is not None and piece.together == pack[-1].together
-        if pack and not stays and (held + piece.bytes > share or len(pack) >= _FILES):
+        its = int((held + piece.bytes / 2) / each)
+        if pack and not stays and (its > number or len(pack) >= _FILES):
             yield pack
-            pack, held = [], 0
+            pack, number = [], its
         pack.append(piece)
         held += piece.bytes
     if pack:
