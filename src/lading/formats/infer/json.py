@@ -6,7 +6,7 @@ Text is classified by the same code that looks at delimited text; JSON has numbe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from operator import itemgetter
@@ -34,6 +34,8 @@ from lading.formats.text_shapes import EXACT_DIGITS
 from lading.model import ColumnRule
 
 _LEVELS = 10  # of objects and lists in a column; the text below stays text, or Spark plans for minutes
+_BATCH = 2_048  # records
+_SPARSE = 8  # times as many keys as an object has, if it had all of its batch
 _TOO_DEEP = "nested too deeply"
 
 
@@ -168,10 +170,26 @@ class _Node:
     def see_objects(self, objects: Sequence[dict[str, Any]], places: np.ndarray, batch: _Batch) -> None:
         self._objects += len(objects)
         names = dict.fromkeys(chain.from_iterable(objects))
-        if all(len(one) == len(names) for one in objects):
-            for name in names:
-                self._field(name).see(list(map(itemgetter(name), objects)), places, batch)
+        if len(names) * len(objects) > _SPARSE * sum(map(len, objects)):
+            self._see_sparse(names, objects, places, batch)
             return
+        for name in names:
+            there = places
+            try:
+                values = list(map(itemgetter(name), objects))
+            except KeyError:
+                there = places[[name in one for one in objects]]
+                values = [one[name] for one in objects if name in one]
+            self._field(name).see(values, there, batch)
+
+    def _see_sparse(
+        self,
+        names: Iterable[str],
+        objects: Sequence[dict[str, Any]],
+        places: np.ndarray,
+        batch: _Batch,
+    ) -> None:
+        """Of objects that have few of the keys each: in time that grows with the keys that there are."""
         found: dict[str, tuple[list[Any], list[int]]] = {name: ([], []) for name in names}
         for at, one in enumerate(objects):
             for name, inner in one.items():
@@ -206,12 +224,14 @@ class _Node:
                 self._integers(some, places[here], batch)
             return
         exact = (numbers > -(10**EXACT_DIGITS)) & (numbers < 10**EXACT_DIGITS)
+        zeros = places[numbers == 0]
+        plain = not len(zeros) or not batch.minus_zero()[zeros].any()
         for kind, where in (("bigint", exact), (LONG, ~exact)):
-            if where.any():
-                some, at = numbers[where], places[where]
-                zeros = some == 0
-                plain = not zeros.any() or not batch.minus_zero()[at[zeros]].any()
-                self._tally.add(kind, len(some), _first(some.tolist(), at, batch), plain=plain)
+            count = int(np.count_nonzero(where))
+            if count:
+                at = int(where.argmax())
+                first = _first(values[at:], places[at:], batch)
+                self._tally.add(kind, count, first, plain=plain or kind == LONG)
 
     def evidence(self, name: str) -> ColumnEvidence:
         items = None if self._items is None else self._items.evidence("")
@@ -243,7 +263,7 @@ def _batches(file: SourceFile, options: Mapping[str, Any], limit: int | None) ->
         with file.open() as stream:
             refuse_no_text(file.key, stream.read(HEAD), "json")
         for found in records_of(file, multiline=multiline, path=path, piece=piece):
-            for records in found.parts():
+            for records in found.parts(_BATCH):
                 yield _parsed(file.key, records, row)
                 row += len(records.texts)
     except READ_ERRORS as error:
@@ -254,6 +274,10 @@ _decode = msgspec.json.Decoder().decode
 
 
 def _parsed(key: str, records: Records, before: int) -> _Batch:
+    whole = _all_parsed(records)
+    if whole is not None:
+        rows = list(range(before + 1, before + 1 + len(whole)))
+        return _Batch(whole, rows, records.lines.tolist(), records.texts)
     batch = _Batch()
     last = len(records.texts) - 1
     for at, text in enumerate(records.texts):
@@ -270,6 +294,17 @@ def _parsed(key: str, records: Records, before: int) -> _Batch:
         batch.lines.append(line)
         batch.texts.append(text)
     return batch
+
+
+def _all_parsed(records: Records) -> list[dict[str, Any]] | None:
+    """The objects, if each of the records is one, as nearly all are."""
+    if records.broken is not None:
+        return None
+    try:
+        objects = list(map(_decode, records.texts))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return objects if set(map(type, objects)) <= {dict} else None
 
 
 def _record(text: bytes) -> tuple[dict[str, Any] | None, str]:
