@@ -1,5 +1,5 @@
-"""Zones are in terms of the table's schema, wherever they lie: in the checkpoint, in the overlay or behind it,
-and whenever the schema changed."""
+"""Zones are in terms of the table's schema, wherever they lie (in the checkpoint, in the overlay or behind it)
+and whenever it changed."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def test_every_zone_is_in_terms_of_the_columns_of_now(table: Aging, by: str) -> 
         write_state(con, state.meta, state.columns())
         store = MemberStore(con, state.root)
         store.check()
-        found = {path: member for path, member in _found(state, store.by_path)}
+        found = dict(_found(state, store.by_path))
         assert "gone" not in store.columns_with_zones
     else:
-        found = {path: member for path, member in _found(state, state.find)}
+        found = dict(_found(state, state.find))
         listed = {member.path: member.zones for member in state.with_zones()}
         assert listed == {path: member.zones for path, member in found.items()}
     old = sorted(found.values(), key=lambda member: member.key_min)
@@ -119,7 +119,9 @@ def test_one_commit_may_change_the_columns_and_subtract(tmp_path: Path) -> None:
             assert found is not None and found[0].zones["d"] == Zone(2 * DAY, 4 * DAY, 0)
 
 
-def test_nothing_is_decoded_for_columns_that_only_came(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_decoded_for_columns_that_only_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(log, "OVERLAY_EVERY", 1)
     table = Aging(tmp_path, n=pa.int64())
     table.add(table.part(1, [1], n=[1]))

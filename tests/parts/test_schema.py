@@ -1,4 +1,4 @@
-"""Stored columns in the table's types of today: no value changes, and what would have to change is refused."""
+"""Stored columns in the table's types of today: no value changes, and what would have to is refused."""
 
 from __future__ import annotations
 
@@ -103,7 +103,16 @@ def test_a_column_that_a_part_lacks_is_null_and_one_that_the_table_lacks_stays_a
 
 
 def test_an_empty_text_is_null_in_every_other_type() -> None:
-    for new in ("bigint", "double", "boolean", "date", "timestamp_ntz", "decimal(5,2)", "binary", "array<int>"):
+    for new in (
+        "bigint",
+        "double",
+        "boolean",
+        "date",
+        "timestamp_ntz",
+        "decimal(5,2)",
+        "binary",
+        "array<int>",
+    ):
         assert read(["", None, ""], "string", new) == [None, None, None]
     assert read(["", "5"], "string", "bigint") == [None, 5]
     assert read(["", "x"], pa.large_string(), "string") == ["", "x"]

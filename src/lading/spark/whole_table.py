@@ -24,7 +24,9 @@ from lading.words import count_words
 _TASKS = 200  # that read parts as lading does
 
 
-def whole_table(spark: SparkSession, place: Place, members: Sequence[Member], columns: pa.Schema) -> DataFrame:
+def whole_table(
+    spark: SparkSession, place: Place, members: Sequence[Member], columns: pa.Schema
+) -> DataFrame:
     """These columns of the table, of the rows of `members`. Tasks read the parts as lading does: Spark's own
     reader knows nothing of a `minus`, of a part that is older than its table's types, nor of the bucket."""
     if not members:
@@ -70,8 +72,8 @@ def _decoded(batch: pa.RecordBatch) -> list[Member]:
 def broken_by(
     bare: DataFrame, rows_with: Callable[[Sequence[str]], DataFrame], expression: str
 ) -> str | None:
-    """How the expression, over aggregates or of each row, is false; None when it isn't. `bare` has the table's
-    columns and no rows, `rows_with` gives those columns of all rows that are asked for."""
+    """How the expression, over aggregates or of each row, is false; None when it isn't. `bare` has all columns
+    of the table and no rows, `rows_with` gives all rows with some of the columns."""
 
     def wrong(problem: str, hint: str) -> ConfigError:
         return ConfigError(

@@ -53,7 +53,8 @@ def walk_files(where: Where, key: str | None) -> Walked:
         undecided.append(f"the parts are of {several}; there is no telling whether a commit was completed")
     schema, older = _schema(footers)
     undecided += [
-        f"{path} has other types than the newest part, which may not be able to hold its values" for path in older
+        f"{path} has other types than the newest part, which may not be able to hold its values"
+        for path in older
     ]
     return Walked(*_members(where, footers, schema, key), tuple(undecided), _table_id(footers))
 
