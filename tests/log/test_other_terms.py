@@ -1,5 +1,5 @@
-"""Zones are in terms of the table's schema, wherever they lie (in the checkpoint, in the overlay or behind it)
-and whenever it changed."""
+"""Zones are in terms of the schema, wherever they lie (in the checkpoint, in the overlay or behind it) and
+whenever it changed."""
 
 from __future__ import annotations
 
