@@ -1,4 +1,4 @@
-"""Parts under a later schema than they were written under: every door shows what reading the files again would
+"""Parts under a later schema than they were written under: a reader sees what reading the files again would
 give, and pruning never loses a row, whatever the columns were in between.
 
 The oracle keeps each file as texts and reads them with Python, by the column's type of now; it shares no code

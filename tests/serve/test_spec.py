@@ -128,3 +128,20 @@ def test_pinned_columns_are_enough_to_refuse_a_misfit() -> None:
     )
     assert schema.field("imo").type == pa.int64()
     assert pa.types.is_nested(schema.field("tags").type)
+
+
+def test_columns_that_no_shard_holds_may_come_go_and_change() -> None:
+    """With `value`, only what it, the key, the expression and the order name counts; without, all columns."""
+    some = replace(PLAIN, value=("name",), cel=Cel("name == 'a' ? 0 : 1", {"name": "string"}))
+    latest = replace(some, duplicates="latest")
+    tonnage, name = SCHEMA.get_field_index("tonnage"), SCHEMA.get_field_index("name")
+    other = SCHEMA.remove(tonnage).append(pa.field("more", pa.int64())).serialize().to_pybytes()
+    assert spec_id(some, other, "imo", 10) == spec_id(some, BYTES, "imo", 10)
+    assert spec_id(PLAIN, other, "imo", 10) != spec_id(PLAIN, BYTES, "imo", 10)
+    retyped = SCHEMA.set(name, pa.field("name", pa.binary())).serialize().to_pybytes()
+    assert spec_id(some, retyped, "imo", 10) != spec_id(some, BYTES, "imo", 10)
+    ranked = SCHEMA.set(tonnage, pa.field("tonnage", pa.int64())).serialize().to_pybytes()
+    assert spec_id(some, ranked, "tonnage", 10) == spec_id(some, BYTES, "tonnage", 10)
+    assert spec_id(latest, ranked, "tonnage", 10) != spec_id(latest, BYTES, "tonnage", 10)
+    routed = replace(some, cel=Cel("tonnage > 1.0 ? 0 : 1", {"tonnage": "double"}))
+    assert spec_id(routed, ranked, "imo", 10) != spec_id(routed, BYTES, "imo", 10)

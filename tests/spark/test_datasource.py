@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,11 +14,16 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from support.aging import Aging, columns
 from support.project import Project
 
 import lading
+from lading.checks.measure import broken
 from lading.read import spark_source as lading_spark
 from lading.spark.datasource import spark_schema
+from lading.spark.whole_table import whole_table
+from lading.state.members import MemberStore
+from lading.state.tables import write_state
 from lading.where.tree import Compare, In, IsNull, Like, Not
 
 
@@ -225,3 +231,42 @@ def test_every_type_of_a_part_has_its_type_in_spark(session: SparkSession) -> No
     )
     schema = session.createDataFrame([], ddl).schema
     assert spark_schema(arrow_schema(schema)) == schema
+
+
+def test_parts_that_are_older_than_the_columns_are_read_by_spark_too(
+    pushing: SparkSession, tmp_path: Path
+) -> None:
+    """By the data source, and by what a gate asks of the whole table."""
+    table = Aging(tmp_path, n=pa.int64(), gone=pa.string())
+    old = table.part([1, 1, 2], [1, 2, 3], n=[9, 10, 2**60], gone=["a", "b", "c"])
+    table.add(old)
+    types = {"n": pa.float64(), "new": pa.string()}
+    table.schema = columns(**types)
+    fresh = table.part(2, [3], n=[0.5], new=["x"])
+    table.turn(fresh, minus=[(old.path, [2])], **types)
+    table.publish()
+    frame = pushing.read.format("lading").load(str(table.folder))
+    expected = Counter([(1, 9.0, None, 1), (2, 10.0, None, 1), (3, 0.5, "x", 2)])
+    assert rows(frame) == expected
+    assert rows(frame.where("n > 9")) == Counter([(2, 10.0, None, 1)])
+    assert rows(frame.where("new is null").select("k")) == Counter([(1,), (2,)])
+    state = table.table.state
+    whole = whole_table(pushing, state.root, state.candidates(None), table.schema)
+    assert rows(whole) == expected
+
+
+def test_a_gate_asks_spark_about_values_of_today(spark: SparkSession, tmp_path: Path) -> None:
+    table = Aging(tmp_path, n=pa.int64())
+    table.add(table.part(1, [1, 2], n=[9, 10]))
+    table.turn(n=pa.string(), more=pa.int64())
+    members = _members(table)
+    assert broken(members, "max(n) = '9' and max(more) is null", lambda: spark) is None
+    told = broken(members, "length(n) = 1", lambda: spark)
+    assert told == "`length(n) = 1`: it is false for 1 row"
+
+
+def _members(table: Aging) -> MemberStore:
+    con = sqlite3.connect(":memory:", isolation_level=None)
+    state = table.table.state
+    write_state(con, state.meta, state.columns())
+    return MemberStore(con, state.root)

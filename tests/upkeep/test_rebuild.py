@@ -209,6 +209,29 @@ def test_from_files_alone_merged_parts_count_once(tmp_path):
     assert built.keys() == [1, 2]
 
 
+def test_from_files_alone_parts_of_other_types_are_read_as_the_newest_has_them(tmp_path):
+    built = Built(tmp_path / "events")
+    for types, values in (((pa.int64(), pa.int64()), (5, 6)), ((pa.string(), pa.int64()), ("x", 7))):
+        schema = pa.schema([("k", pa.int64()), *zip(("v", "w"), types, strict=True), ("_source", pa.int64())])
+        writer = PartWriter(str(built.folder), 0, schema, built.origin())
+        keys = {name: [value] for name, value in zip(("v", "w"), values, strict=True)}
+        writer.write(pa.table({"k": [built.runs], **keys, "_source": [built.runs]}, schema=schema))
+        last = writer.close()
+        if built.runs == 1:
+            first = last
+    (built.folder / "manifest.log").unlink()
+    restored = lading.Collection.rebuild(built.folder)
+    assert [one for one in restored.undecided if "other types" in one] == [
+        f"{first.path} has other types than the newest part, which may not be able to hold its values"
+    ]
+    found = lading.Collection(built.folder)
+    assert sorted(found.scan(columns=["k", "v", "w"]).to_table().to_pylist(), key=lambda row: row["k"]) == [
+        {"k": 1, "v": "5", "w": 6},
+        {"k": 2, "v": "x", "w": 7},
+    ]
+    assert found.scan(where="v = '5'").to_table()["k"].to_pylist() == [1]
+
+
 def test_rebuild_of_the_manifest_alone_writes_nothing(built):
     before = {path: path.read_bytes() for path in built.folder.rglob("*") if path.is_file()}
     (built.folder / "manifest.log").rename(built.folder / "aside")
