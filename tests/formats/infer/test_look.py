@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from lading.errors import SourceError
@@ -188,6 +188,9 @@ def _check(found: ColumnEvidence | None, values: list[tuple[int, Any]], lacking:
 @given(
     st.lists(st.dictionaries(st.sampled_from("abc"), JSON), max_size=12), st.integers(1, 60), st.booleans()
 )
+@example([{"a": "x"}, {"a": 2**63}], 1, False)
+@example([{"a": 2**63}, {"a": "x"}], 1, False)
+@example([{"a": ""}, {"a": ""}], 60, False)
 @ANY_FILE
 def test_json_is_counted_at_any_depth(
     tmp_path: Path, records: list[dict[str, Any]], block: int, multiline: bool

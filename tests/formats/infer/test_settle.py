@@ -264,8 +264,10 @@ def test_types_of_files_that_differ_are_drift_where_they_are_not_joined() -> Non
         settled(typed("struct<a:int>", "int"), format="parquet")
 
 
-ALL = ["tinyint", "int", "bigint", "float", "double", "date", "timestamp_ntz", "timestamp", "boolean",
-       "string", "binary", "decimal(5,2)", "decimal(5,4)", "decimal(10,4)", "decimal(38,0)", "array<int>"]  # fmt: skip
+ALL = [
+    "tinyint", "int", "bigint", "float", "double", "date", "timestamp_ntz", "timestamp", "boolean", "string",
+    "binary", "decimal(5,2)", "decimal(5,4)", "decimal(10,4)", "decimal(38,0)", "array<int>",
+]  # fmt: skip
 
 
 @given(st.lists(st.sampled_from(ALL), min_size=3, max_size=3))

@@ -29,12 +29,12 @@ _DIGIT_FIRST = r"\A(?P<g0>[0-9]"  # how the regular expression of a pattern begi
 
 
 class Spelling:
-    """The bytes of texts, none of which is null or empty."""
+    """The bytes of texts, none of which is null. Where one is empty, only lengths can be asked for."""
 
     def __init__(self, texts: pa.Array) -> None:
         _, offsets, data = texts.buffers()
         bounds = np.frombuffer(offsets, np.int32, len(texts) + 1, texts.offset * 4)
-        self.codes = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
+        self.codes = np.frombuffer(data or b"", np.uint8)[bounds[0] : bounds[-1]]
         self.starts = bounds[:-1] - bounds[0]
         self.lengths = np.diff(bounds)
 
@@ -60,13 +60,12 @@ def classify(texts: Texts, values: pa.Array, *, numbers: bool = True) -> np.ndar
     """A bit for each of `TEXT_TYPES` that a value, none of which is null, could be read as. Without
     `numbers`, only dates and times are looked for."""
     bits = np.zeros(len(values), np.uint8)
-    lengths = _lengths(values)
-    if not lengths.all():
-        _mark(bits, values, lengths > 0, lambda some: classify(texts, some, numbers=numbers))
-        return bits
     if not len(values):
         return bits
     seen = Spelling(values)
+    if not seen.lengths.all():
+        _mark(bits, values, seen.lengths > 0, lambda some: classify(texts, some, numbers=numbers))
+        return bits
     iso = _like_iso(seen)
     if numbers:
         _mark(bits, values, _is_boolean(seen), lambda some: np.full(len(some), BOOLEAN, np.uint8))
@@ -77,13 +76,6 @@ def classify(texts: Texts, values: pa.Array, *, numbers: bool = True) -> np.ndar
     else:
         _mark(bits, values, iso, lambda some: _iso(texts, some))
     return bits
-
-
-def _lengths(values: pa.Array) -> np.ndarray:
-    offsets = values.buffers()[1]
-    if offsets is None:
-        return np.zeros(len(values), np.int32)
-    return np.diff(np.frombuffer(offsets, np.int32, len(values) + 1, values.offset * 4))
 
 
 def _mark(
@@ -163,7 +155,7 @@ def _like_iso(seen: Spelling) -> np.ndarray:
 
 def _iso(texts: Texts, values: pa.Array) -> np.ndarray:
     bits = np.zeros(len(values), np.uint8)
-    day = _lengths(values) == _DAY
+    day = Spelling(values).lengths == _DAY
     _mark(bits, values, day, lambda some: _by_rules(texts, some, date=DATE | TIMESTAMP_NTZ))
     _mark(bits, values, ~day, lambda some: _by_rules(texts, some, timestamp_ntz=TIMESTAMP_NTZ))
     left = ~day & (bits == 0)

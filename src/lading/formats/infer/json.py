@@ -20,7 +20,7 @@ import pyarrow as pa
 from lading.config.names import EXACT, Naming
 from lading.errors import SourceError
 from lading.formats.evidence import ColumnEvidence, FileEvidence
-from lading.formats.infer.kinds import LONG, STRING, Kinds
+from lading.formats.infer.kinds import LONG, Kinds
 from lading.formats.infer.tally import Tally
 from lading.formats.json.faults import on_fresh_stack
 from lading.formats.json.records import Records, records_of
@@ -131,7 +131,7 @@ class _Node:
         if len(kinds) == 1:
             self._see(kinds.pop(), values, places, batch)
             return
-        for kind in kinds:
+        for kind in sorted(kinds, key=lambda kind: (kind is not str, kind.__name__)):
             some = [at for at, value in enumerate(values) if type(value) is kind]
             self._see(kind, [values[at] for at in some], places[some], batch)
 
@@ -156,8 +156,7 @@ class _Node:
             name = "boolean" if kind is bool else "double"
             self._tally.add(name, len(values), _first(values, places, batch), plain=kind is bool)
         elif self._level > _LEVELS:
-            at = batch.place(places[0])
-            self._tally.add(STRING, len(values), lambda: (*at, _TOO_DEEP))
+            self._tally.add_strings(len(values), *batch.place(places[0]), _TOO_DEEP)
         elif kind is dict:
             self._tally.add("struct", len(values), _first(values, places, batch))
             self.see_objects(values, places, batch)
@@ -200,7 +199,7 @@ class _Node:
         except (OverflowError, pa.ArrowInvalid):
             here = np.array([-(1 << 63) <= value < 1 << 63 for value in values])
             beyond = [value for value, fits in zip(values, here.tolist(), strict=True) if not fits]
-            self._tally.add(STRING, len(beyond), _first(beyond, places[~here], batch))
+            self._tally.add_strings(len(beyond), *batch.place(places[~here][0]), str(beyond[0]))
             if here.any():
                 some = [value for value, fits in zip(values, here.tolist(), strict=True) if fits]
                 self._integers(some, places[here], batch)

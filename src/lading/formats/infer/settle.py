@@ -94,9 +94,7 @@ class _Part:
     __slots__ = ("fields", "items", "kinds", "values")
 
     def __init__(self) -> None:
-        self.kinds: dict[
-            str, _Kind
-        ] = {}  # by the place of their first values: files come in the order of keys
+        self.kinds: dict[str, _Kind] = {}  # in the order of their first values
         self.values = 0
         self.fields: dict[str, _Part] = {}
         self.items: _Part | None = None

@@ -11,13 +11,14 @@ import pyarrow.compute as pc
 
 from lading.formats.evidence import EMPTY, SHOWN, ColumnEvidence, Seen
 from lading.formats.infer.classify import BOOLEAN, DOUBLE, Spelling, classify
-from lading.formats.infer.kinds import LONG, Kinds
+from lading.formats.infer.kinds import LONG, STRING, Kinds
 from lading.formats.plain import are_plain_fractions
 
 Place = Callable[[int], tuple[int, int]]  # of a value: its row and its line, from its place in the array
 
 _SURELY_PLAIN = frozenset({"bigint", LONG})
 _SMALL_LETTERS = ord("a")
+_NOT_ASCII = 0x80
 
 
 @dataclass(slots=True)
@@ -50,6 +51,14 @@ class Tally:
         else:
             known.count += count
             known.plain = known.plain and plain
+
+    def add_strings(self, count: int, row: int, line: int, value: str) -> None:
+        """Values that are of no type but are no texts either: the first may stand before texts of its rows
+        that were seen already."""
+        self.add(STRING, count, lambda: (row, line, value))
+        known = self._seen[STRING]
+        if row < known.row:
+            known.row, known.line, known.value = row, line, value[:SHOWN]
 
     def see_cells(self, column: pa.Array, place: Place) -> None:
         """Fields of delimited text, where an empty one says nothing, whatever the type turns out to be."""
@@ -86,9 +95,12 @@ class Tally:
 
     def measure(self, texts: pa.Array) -> None:
         """Take note of how long they are."""
-        lengths = pc.min_max(pc.utf8_length(texts)).as_py()
-        self._least = lengths["min"] if self._least is None else min(self._least, lengths["min"])
-        self._most = max(self._most, lengths["max"])
+        seen = Spelling(texts)
+        one_byte_each = bool((seen.codes < _NOT_ASCII).all())
+        lengths = seen.lengths if one_byte_each else pc.utf8_length(texts).to_numpy()
+        least = int(lengths.min())
+        self._least = least if self._least is None else min(self._least, least)
+        self._most = max(self._most, int(lengths.max()))
 
     def _is_plain(self, kind: str, bits: int, values: pa.Array, where: np.ndarray) -> bool:
         """Whether lading would write each of the values as it stands there."""
