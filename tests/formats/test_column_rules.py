@@ -197,6 +197,8 @@ def test_keys_that_are_left_out_are_told_from_those_that_are_spelled_otherwise(t
         "the key 'x' is not in the schema",
         "the key '\"A\"' is not in the schema",
     ]
+    exact = spec_of("json", 'a string; "q" string', policy=IGNORE)
+    assert [bad.record for bad in read(exact, path).bad] == [1, 5], "A is not left out: it is too much like a"
     path.write_text('{"A":1,"\\"Q\\"":2}\n{"a":1,"A":2}\n')
     seen = read(strange, path)
     assert seen.rows == [{"a": "1", '"q"': "2"}]
@@ -267,7 +269,20 @@ def test_a_default_stands_in_place_of_nulls_and_in_files_that_lack_the_column(
         (2, "x", date(2024, 2, 1)),
         (0, "y", date(2024, 2, 1)),
     ]
-    assert "c" not in types_of(spec, path), "a default says nothing of the file"
+    found = types_of(spec, path)
+    assert "c" not in found, "a default says nothing of the file"
+
+
+def test_a_default_says_nothing_of_the_values(tmp_path: Path) -> None:
+    path = written(tmp_path, "csv", ("a", "b"), ("1", "x"), (None, "y"))
+    assert types_of(spec_of("csv", "a bigint", ColumnRule("a", default="9.5")), path)["a"] == "bigint"
+
+
+def test_a_date_in_a_format_of_the_columns_own_is_no_timestamp(tmp_path: Path) -> None:
+    path = written(tmp_path, "csv", ("a",), ("2024-01-01",), ("2024-01-01 10:00",))
+    assert types_of(spec_of("csv", "a string"), path) == {"a": "timestamp_ntz"}
+    own = spec_of("csv", "a string", ColumnRule("a", dates=("yyyy-MM-dd",)))
+    assert types_of(own, path) == {"a": "string"}
 
 
 def test_a_default_takes_the_place_of_nothing_else(tmp_path: Path) -> None:
