@@ -113,10 +113,15 @@ def _name_all(names: tuple[str, ...], options: dict[str, Any], because: dict[str
     if blank:
         options["unnamed"] = "name"
         because["unnamed"] = f"column {blank[0]} of the header has no name: it becomes column_{blank[0]}"
-    twice = [name for at, name in enumerate(bare) if name and name in bare[:at]]
-    if twice:
-        options["duplicates"] = "rename"
-        because["duplicates"] = f"{twice[0]!r} is there twice: the second becomes {twice[0]}_2"
+    seen: dict[str, str] = {}
+    for name in filter(None, bare):
+        other = seen.get(name.lower())
+        if other is not None:
+            what = "is there twice" if other == name else f"differs from {other!r} only in case"
+            options["duplicates"] = "rename"
+            because["duplicates"] = f"{name!r} {what}: the second becomes {name}_2"
+            return
+        seen[name.lower()] = name
 
 
 def _blocks(found: FoundFile) -> Iterator[bytes]:
