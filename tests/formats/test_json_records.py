@@ -111,9 +111,17 @@ def test_compressed_files_have_deep_rows_too(
         ('{"data": {"rows": "x"}}', "data.rows is text, not an array", "exclude the file"),
         ('{"data": {"rows": -1}}', "data.rows is a number, not an array", "exclude the file"),
         ('{"data": {"rows": true}}', "data.rows is true, not an array", "exclude the file"),
-        ('{"data": [{"rows": []}]}', "there is no data.rows: data is an array", "set read_options: {records: data}"),
+        (
+            '{"data": [{"rows": []}]}',
+            "there is no data.rows: data is an array",
+            "set read_options: {records: data}",
+        ),
         ('{"data": 5}', "there is no data.rows: data is a number", "set read_options.records"),
-        ('[{"a": 1}]', "the document is an array", "set read_options: {multiline: true} and remove `records`"),
+        (
+            '[{"a": 1}]',
+            "the document is an array",
+            "set read_options: {multiline: true} and remove `records`",
+        ),
         ('{"data": {"x": [{"rows": 1}', "up to data.rows: the document never ends, in line 1", "complete"),
         ('{"data": {"x": "y', "up to data.rows: the document never ends", "complete"),
         ('{"data"', "up to data.rows: the document never ends", "complete"),
@@ -164,14 +172,14 @@ def test_what_is_wrong_behind_the_rows_is_one_bad_row(
     [bad] = found.bad
     assert (bad.record, bad.line) == (2, line)
     assert bad.reason.startswith("is not one JSON object") and reason in bad.reason
-    assert shown is None or bad.text.startswith(shown[:1]) and shown.startswith(bad.text)
+    assert shown is None or (bad.text.startswith(shown[:1]) and shown.startswith(bad.text))
     assert found.taken_lines == text.count("\n") + (not text.endswith("\n"))
 
 
 def test_a_large_file_is_never_held_whole(tmp_path: Path) -> None:
     """Neither what stands before the rows, nor they, nor what stands behind them."""
     path = tmp_path / "x.json"
-    big = b'{"k": "' + b"x\\\"" * 1_000_000 + b'", "l": [' + b'{"p": [1, 2]},' * 1_200_000 + b"1]}"
+    big = b'{"k": "' + b'x\\"' * 1_000_000 + b'", "l": [' + b'{"p": [1, 2]},' * 1_200_000 + b"1]}"
     with open(path, "wb") as file:
         file.write(b'{"meta": ' + big + b', "data": {"rows": [')
         for number in range(50_000):
@@ -202,18 +210,20 @@ def test_such_a_file_is_never_cut() -> None:
     assert not may_be_cut(spec_of("json", "a bigint", records="rows"), "a.json")
 
 
+NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=6),
+    st.none() | st.booleans() | NUMBERS | st.text(max_size=6),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=8,
-)  # fmt: skip
+)
 KEYS = st.text(max_size=4)
+OBJECTS = st.dictionaries(KEYS, VALUES)
 
 
 @settings(deadline=None, max_examples=300)
 @given(
     path=st.lists(KEYS, min_size=1, max_size=3),
-    around=st.lists(st.tuples(st.dictionaries(KEYS, VALUES), st.dictionaries(KEYS, VALUES)), min_size=3, max_size=3),
+    around=st.lists(st.tuples(OBJECTS, OBJECTS), min_size=3, max_size=3),
     numbers=st.lists(st.integers(-5, 5), max_size=4),
     indent=st.sampled_from([None, 0, 2]),
     ascii_only=st.booleans(),

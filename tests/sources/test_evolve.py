@@ -126,6 +126,7 @@ def test_files_without_a_header_widen_too(tmp_path: Path) -> None:
         ("struct<p:bigint>", '{"p": 0.5, "q": {"r": 1}}', "struct<p:double,q:struct<r:bigint>>"),
         ("array<bigint>", "[1, 0.5]", "array<double>"),
         ("array<struct<x:bigint>>", '[{"y": null}]', "array<struct<x:bigint,y:string>>"),
+        ("struct<p:bigint>", '{"P": 1}', "string"),
         ("map<string,bigint>", '{"any": 1, "key": 2}', None),
         ("map<string,bigint>", '{"any": 0.5}', "map<string,double>"),
         ("bigint", "[1]", "string"),

@@ -6,7 +6,7 @@ read whole, as a stream. ORC's timestamps have nanoseconds: one that is finer th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -15,9 +15,11 @@ import pyarrow.dataset as ds
 import pyarrow.orc as orc
 
 from lading.errors import SourceError
+from lading.formats.file_types import columns_of
 from lading.formats.reader import WHOLE, Head, Piece, ReadSpec, Rows
 from lading.formats.source_file import SourceFile
-from lading.formats.typed import checked_head, columns_of, rows_of
+from lading.formats.typed import checked_head, rows_of
+from lading.model import Column
 
 _BLOCK = 16 << 20  # bytes of a batch
 _ROWS = 1 << 15  # of a batch, at most
@@ -32,10 +34,10 @@ def may_be_cut(spec: ReadSpec, path: str) -> bool:
     return False
 
 
-def columns(file: SourceFile) -> dict[str, str]:
+def columns(file: SourceFile, wanted: Sequence[Column] = ()) -> dict[str, str]:
     """Names and types, from the footer."""
     with _named(file), file.seekable() as raw:
-        return _columns(file, orc.ORCFile(raw).schema)
+        return columns_of(file.key, orc.ORCFile(raw).schema, wanted)
 
 
 def row_count(file: SourceFile) -> int:
@@ -49,7 +51,7 @@ class OrcReader:
     block: int = _BLOCK
 
     def head(self, file: SourceFile) -> Head:
-        return checked_head(file.key, columns(file), self.spec)
+        return checked_head(file.key, columns(file, self.spec.columns), self.spec)
 
     def rows(self, file: SourceFile, piece: Piece = WHOLE) -> Iterator[Rows]:
         assert piece.start == 0, "an ORC file is read whole"
@@ -72,23 +74,6 @@ class OrcReader:
                 )
             )
             yield from scanner.to_reader()
-
-
-def _columns(file: SourceFile, schema: pa.Schema) -> dict[str, str]:
-    return columns_of(file.key, pa.schema([(field.name, _in_microseconds(field.type)) for field in schema]))
-
-
-def _in_microseconds(kind: pa.DataType) -> pa.DataType:
-    """The type that takes what ORC's takes, as far as it can be kept."""
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", kind.tz)
-    if pa.types.is_list(kind):
-        return pa.list_(_in_microseconds(kind.value_type))
-    if pa.types.is_map(kind):
-        return pa.map_(_in_microseconds(kind.key_type), _in_microseconds(kind.item_type))
-    if pa.types.is_struct(kind):
-        return pa.struct([(field.name, _in_microseconds(field.type)) for field in kind])
-    return kind
 
 
 @contextmanager

@@ -1,13 +1,13 @@
 """Parquet: types from the footer, rows by row groups.
 
 A piece of a file is the row groups whose middle lies in it. Damage shows as an error, since pages that have
-checksums are checked, and never as rows.
+checksums are checked, and never as rows. Times of 96 bits (int96.py) are instants, as Spark writes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lading.errors import SourceError
+from lading.formats.file_types import columns_of
+from lading.formats.int96 import IN_MICROSECONDS, declared_schema, has_int96, settled
 from lading.formats.reader import WHOLE, Head, Piece, ReadSpec, Rows
 from lading.formats.source_file import SourceFile
-from lading.formats.typed import checked_head, columns_of, rows_of
+from lading.formats.typed import checked_head, rows_of
+from lading.model import Column
 
 _BLOCK = 16 << 20  # bytes of a batch
 _ROWS = 1 << 16  # of a batch, at most
@@ -34,10 +37,10 @@ def may_be_cut(spec: ReadSpec, path: str) -> bool:
     return True
 
 
-def columns(file: SourceFile) -> dict[str, str]:
+def columns(file: SourceFile, wanted: Sequence[Column] = ()) -> dict[str, str]:
     """Names and types, from the footer."""
     with _opened(file) as opened:
-        return columns_of(file.key, opened.schema_arrow)
+        return columns_of(file.key, declared_schema(opened), wanted)
 
 
 def row_count(file: SourceFile) -> int:
@@ -51,11 +54,12 @@ class ParquetReader:
     block: int = _BLOCK
 
     def head(self, file: SourceFile) -> Head:
-        return checked_head(file.key, columns(file), self.spec)
+        return checked_head(file.key, columns(file, self.spec.columns), self.spec)
 
     def rows(self, file: SourceFile, piece: Piece = WHOLE) -> Iterator[Rows]:
         with _opened(file) as opened:
-            checked_head(file.key, columns_of(file.key, opened.schema_arrow), self.spec)
+            found = columns_of(file.key, declared_schema(opened), self.spec.columns)
+            checked_head(file.key, found, self.spec)
             groups = _groups(opened.metadata, piece, file.size)
         yield from rows_of(self.spec, self._batches(file, groups))
 
@@ -67,12 +71,20 @@ class ParquetReader:
             repeated = [
                 name for name in wanted if _repeats(opened.schema_arrow, metadata, name, leaves[name])
             ]
+            old = [name for name in wanted if has_int96(metadata, leaves[name])]
         buffer = max(1 << 16, min(8 << 20, _BUFFERS // max(1, metadata.num_columns)))
         places = [place for found in leaves.values() for place in found]
-        with _opened(file, read_dictionary=repeated, buffer_size=buffer) as opened:
+        with (
+            _opened(file, read_dictionary=repeated, buffer_size=buffer) as opened,
+            _opened(file, buffer_size=buffer, **IN_MICROSECONDS) if old else nullcontext() as coarse,
+        ):
             for group in groups:
                 rows = self._batch_rows(metadata.row_group(group), places)
-                for batch in opened.iter_batches(rows, row_groups=[group], columns=wanted, use_threads=False):
+                how = {"row_groups": [group], "use_threads": False}
+                batches = opened.iter_batches(rows, columns=wanted, **how)
+                if coarse is not None:
+                    batches = settled(file.key, batches, coarse.iter_batches(rows, columns=old, **how))
+                for batch in batches:
                     yield from self._bounded(batch)
 
     def _batch_rows(self, group: Any, places: list[int]) -> int:

@@ -7,6 +7,7 @@ read and turned into the one that the rest of lading compares.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 NO_VALUE = "string: no value in any file"  # the evidence for a column of which nothing was seen
 
@@ -62,8 +63,13 @@ _WIDER = {
 
 
 def widens(narrow: str, wide: str) -> bool:
-    """Whether Spark reads a Parquet column of type `narrow` as `wide` without losing anything."""
-    return narrow == wide or wide in _WIDER.get(narrow, ()) or _decimal_widens(narrow, wide)
+    """Whether values of type `narrow` are read as `wide` without losing anything."""
+    if narrow in (wide, VOID) or wide in _WIDER.get(narrow, ()) or _decimal_widens(narrow, wide):
+        return True
+    if not (is_nested(narrow) and narrow.partition("<")[0] == wide.partition("<")[0]):
+        return False
+    these, those = inner_types(narrow), inner_types(wide)
+    return list(these) == list(those) and all(widens(these[name], those[name]) for name in these)
 
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
@@ -100,7 +106,10 @@ def _joined_nested(one: str, other: str) -> str | None:
         return None
     (these, those) = (inner_types(one), inner_types(other))
     found: dict[str, str] = {}
-    for name in [*these, *(name for name in those if name not in these)]:
+    names = [*these, *(name for name in those if name not in these)]
+    if case_clash(names) is not None:
+        return None
+    for name in names:
         inner = joined(these.get(name, VOID), those.get(name, VOID))
         if inner is None:
             return None
@@ -119,6 +128,29 @@ def settled(kind: str) -> str:
     if is_nested(kind):
         return nested_type(kind, {name: settled(inner) for name, inner in inner_types(kind).items()})
     return "bigint" if kind in _INTEGERS else "string" if kind == VOID else kind
+
+
+def without_void(kind: str) -> str:
+    """A type that was seen, as one that can be stored: nothing but nulls is string."""
+    if is_nested(kind):
+        return nested_type(kind, {name: without_void(inner) for name, inner in inner_types(kind).items()})
+    return "string" if kind == VOID else kind
+
+
+def case_clash(names: Sequence[str]) -> tuple[str, str] | None:
+    """The first two names that Spark takes for one."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if (low := name.lower()) in seen:
+            return seen[low], name
+        seen[low] = name
+    return None
+
+
+def _clash_text(one: str, other: str) -> str:
+    if one == other:
+        return f"the struct has two fields named {one!r}"
+    return f"the struct has fields named {one!r} and {other!r}, which Spark can't tell apart"
 
 
 def inner_types(kind: str) -> dict[str, str]:
@@ -231,8 +263,8 @@ def _fields(tokens: list[str]) -> dict[str, str]:
         name = _next(tokens)
         if name.startswith("`"):
             name = name[1:-1].replace("``", "`")
-        if name in fields:
-            raise ValueError(f"the struct has two fields named {name!r}")
+        if (clash := case_clash([*fields, name])) is not None:
+            raise ValueError(_clash_text(*clash))
         _expect(tokens, ":")
         fields[name] = _parse(tokens)
     tokens.pop(0)

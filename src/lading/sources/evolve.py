@@ -21,7 +21,7 @@ from lading.formats.infer.excel import ExcelFile, ExcelLook
 from lading.formats.infer.json import JsonSeen, json_look
 from lading.formats.infer.parquet import exact_as_double
 from lading.formats.infer.typed import columns_of_file
-from lading.formats.types import VOID, inner_types, is_nested, joined, nested_type, settled
+from lading.formats.types import VOID, case_clash, inner_types, is_nested, joined, nested_type, settled
 from lading.model import TYPED, Column, Format, FoundFile
 
 _NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double"})
@@ -189,6 +189,8 @@ def grown(pinned: str, seen: str) -> str:
     if is_nested(pinned) and pinned.partition("<")[0] == seen.partition("<")[0]:
         (these, those) = (inner_types(pinned), inner_types(seen))
         names = [*these, *(name for name in those if name not in these)]
+        if case_clash(names) is not None:
+            return "string"
         return nested_type(
             pinned, {name: grown(these.get(name, VOID), those.get(name, VOID)) for name in names}
         )

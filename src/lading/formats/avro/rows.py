@@ -7,7 +7,7 @@ blocks that begin in it; fastavro turns their bytes into values.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
@@ -17,10 +17,12 @@ import pyarrow as pa
 from lading.errors import MissingExtra, SourceError
 from lading.formats.avro.blocks import Header, blocks, read_header
 from lading.formats.avro.schema import Field, fields_of
+from lading.formats.file_types import columns_of
 from lading.formats.opening import READ_ERRORS, BeyondBounds, unreadable
 from lading.formats.reader import WHOLE, Head, Piece, ReadSpec, Rows
 from lading.formats.source_file import SourceFile
-from lading.formats.typed import checked_head, columns_of, rows_of
+from lading.formats.typed import checked_head, rows_of
+from lading.model import Column
 
 _BLOCK = 8 << 20  # bytes of a batch, as they stand in the file
 _ROWS = 1 << 16  # of a batch, at most
@@ -34,10 +36,10 @@ def may_be_cut(spec: ReadSpec, path: str) -> bool:
     return True
 
 
-def columns(file: SourceFile) -> dict[str, str]:
+def columns(file: SourceFile, wanted: Sequence[Column] = ()) -> dict[str, str]:
     """Names and types, from the header."""
     with _named(file), file.open_raw() as raw:
-        return _columns(file, _fields(file, read_header(raw)))
+        return _columns(file, _fields(file, read_header(raw)), wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +48,14 @@ class AvroReader:
     block: int = _BLOCK
 
     def head(self, file: SourceFile) -> Head:
-        return checked_head(file.key, columns(file), self.spec)
+        return checked_head(file.key, columns(file, self.spec.columns), self.spec)
 
     def rows(self, file: SourceFile, piece: Piece = WHOLE) -> Iterator[Rows]:
         with _named(file):
             with file.open_raw() as raw:
                 header = read_header(raw)
                 fields = _fields(file, header)
-                checked_head(file.key, _columns(file, fields), self.spec)
+                checked_head(file.key, _columns(file, fields, self.spec.columns), self.spec)
                 if piece.start <= header.length:
                     yield from rows_of(self.spec, self._batches(file, raw, header, fields, piece))
                     return
@@ -122,8 +124,8 @@ def _fields(file: SourceFile, header: Header) -> list[Field]:
         ) from error
 
 
-def _columns(file: SourceFile, fields: list[Field]) -> dict[str, str]:
-    return columns_of(file.key, pa.schema([(field.name, field.declared) for field in fields]))
+def _columns(file: SourceFile, fields: list[Field], wanted: Sequence[Column]) -> dict[str, str]:
+    return columns_of(file.key, pa.schema([(field.name, field.declared) for field in fields]), wanted)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from lading.formats.json.records import records_of
 from lading.formats.opening import READ_ERRORS, limits_of, unreadable
 from lading.formats.reader import WHOLE, Piece
 from lading.formats.source_file import SourceFile
-from lading.formats.types import NO_VALUE, VOID, inner_types, struct_type
+from lading.formats.types import NO_VALUE, VOID, case_clash, inner_types, struct_type
 from lading.model import FoundFile
 
 _BATCH = 4_096
@@ -179,8 +179,10 @@ class _Node:
             return "string"
         if self.items is not None:
             return f"array<{self.items.type(raw=raw)}>"
-        if self.fields:
+        if self.fields and case_clash(list(self.fields)) is None:
             return struct_type({name: child.type(raw=raw) for name, child in self.fields.items()})
+        if self.fields:
+            return "string"
         if raw and self._kind == NULL:
             return VOID
         if raw and self._kind == "bigint":
@@ -191,6 +193,8 @@ class _Node:
         kind = self.type()
         if self._shapes() > 1:
             return "string: a mix of objects, lists and plain values"
+        if self.fields and (clash := case_clash(list(self.fields))) is not None:
+            return f"string: Spark can't tell apart its keys {clash[0]!r} and {clash[1]!r}"
         if self.items is not None or self.fields:
             return f"{kind}: as the values are"
         if self._step is None:

@@ -11,7 +11,7 @@ from lading.errors import SchemaDrift
 from lading.formats.infer.parquet import exact_as_double
 from lading.formats.registry import file_columns
 from lading.formats.source_file import SourceFile
-from lading.formats.types import joined, widens
+from lading.formats.types import NO_VALUE, VOID, joined, widens, without_void
 from lading.model import Format, FoundFile
 
 _THREADS = 4
@@ -48,13 +48,16 @@ def types_look(files: Sequence[FoundFile], fmt: Format, *, join_types: bool = Fa
                         hint="rewrite one of the two files with the other's type",
                         file=found.key,
                     )
-                if wider != known or name not in seen.because:
+                if wider != known or (kind == wider != VOID and name not in seen.because):
                     seen.because[name] = f"{wider}: the {_WHERE[fmt]} of {found.key}"
                 seen.types[name] = wider
     for name, holding in longs.items():
         if seen.types[name] == "double" and not (fmt == "parquet" and exact_as_double(holding, name)):
             seen.types[name] = "string"
             seen.because[name] = "string: some integers have more digits than a double can hold"
+    for name, kind in seen.types.items():
+        seen.types[name] = without_void(kind)
+        seen.because.setdefault(name, NO_VALUE)
     return seen
 
 
