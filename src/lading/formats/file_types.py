@@ -151,8 +151,8 @@ _FROM_ARROW: tuple[tuple[_Test, str], ...] = (
     (pa.types.is_null, VOID),
 )
 
-# As what else values are read: wherever the schema takes its type from, and where a person wrote it. What such
-# a type can't hold is a bad row.
+# As what else values are read: wherever the type of the schema comes from, and where a person wrote it. What
+# it can't hold is a bad row.
 _ALWAYS: tuple[tuple[_Test, tuple[str, ...]], ...] = (
     (pa.types.is_null, ("",)),  # any type
     (is_uuid, ("binary",)),
