@@ -1,5 +1,5 @@
-"""Zones are in terms of the table's schema, wherever they lie: in the checkpoint, in the overlay or behind it,
-and whenever the schema changed."""
+"""Zones are in terms of the table's schema, wherever they lie: in the checkpoint, in the overlay or behind
+it, and whenever the schema changed."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def test_every_zone_is_in_terms_of_the_columns_of_now(table: Aging, by: str) -> 
         write_state(con, state.meta, state.columns())
         store = MemberStore(con, state.root)
         store.check()
-        found = {path: member for path, member in _found(state, store.by_path)}
+        found = dict(_found(state, store.by_path))
         assert "gone" not in store.columns_with_zones
     else:
-        found = {path: member for path, member in _found(state, state.find)}
+        found = dict(_found(state, state.find))
         listed = {member.path: member.zones for member in state.with_zones()}
         assert listed == {path: member.zones for path, member in found.items()}
     old = sorted(found.values(), key=lambda member: member.key_min)

@@ -1,4 +1,4 @@
-"""Stored columns in the table's types of today: no value changes, and what would have to change is refused."""
+"""Stored columns in the table's types of today: no value changes; what would have to is refused."""
 
 from __future__ import annotations
 

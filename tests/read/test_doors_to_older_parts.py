@@ -225,7 +225,7 @@ def test_a_gate_compares_with_a_snapshot_that_had_other_columns(table: Changed) 
     ]
     told = ask_gate(Gate(unique=("k", "gone")), new, seen, {"unique": ["k", "gone"]}, _no_spark).failures
     assert [one[:18] for one in told] == ["the column gone is"]
-    with pytest.raises(ConfigError, match="gate.nulls names 'nope'"):
+    with pytest.raises(ConfigError, match=r"gate\.nulls names 'nope'"):
         ask_gate(Gate(nulls={"nope": NullLimit(0.5)}), new, seen, {}, _no_spark)
 
 

@@ -1,5 +1,5 @@
-"""Parts under a later schema than they were written under: every door shows what reading the files again would
-give, and pruning never loses a row, whatever the columns were in between.
+"""Parts under a later schema than they were written under: every door shows what reading the files again
+would give, and pruning never loses a row, whatever the columns were in between.
 
 The oracle keeps each file as texts and reads them with Python, by the column's type of now; it shares no code
 with the product. Which files are read again it decides as a run does: those whose stored values can't be

@@ -94,7 +94,8 @@ _DAYS = {"date", "timestamp_ntz"}
 
 def lossless(old: str, new: str, *, plain: bool) -> bool:
     """Whether values that are stored as `old` can be read as `new`, and are what reading their file again
-    would give. Both are types of a schema file. `plain`: the file's texts of the column are (formats/plain.py).
+    would give. Both are types of a schema file. `plain`: the file's texts of the column are
+    (formats/plain.py).
 
     It is asked of a file whose values are values of `new`: that a bigint fits an int, that a double is a
     whole number of at most 15 digits or a timestamp a whole day, is for the file's evidence to say.

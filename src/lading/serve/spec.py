@@ -74,8 +74,8 @@ class ServeSpec:
 
 
 def spec_id(serve: Serve, schema: bytes, order_by: str | None, rows: int) -> str:
-    """Names the spec, cheaply enough for a run with nothing to do. A change of the table's columns is one of the
-    spec where shards hold them: all of them, unless `value` says which."""
+    """Names the spec, cheaply enough for a run with nothing to do. A change of the table's columns is one of
+    the spec where shards hold them: all of them, unless `value` says which."""
     said = {name: value for name, value in asdict(serve).items() if value != _UNSAID.get(name, _SAID)}
     del said["lines"]
     if serve.cel is not None:

@@ -2,7 +2,8 @@
 
 A bound has no type of its own: 19,000 may be a number, a day or a moment, and is compared as whatever the
 column is. So it is turned into what its value is read as today where that keeps the order, and forgotten
-where it doesn't: as text, 10 comes before 9. What is rounded is rounded outwards, so that it is still a bound.
+where it doesn't: as text, 10 comes before 9. What is rounded is rounded outwards, so that it is still a
+bound.
 """
 
 from __future__ import annotations
