@@ -19,6 +19,7 @@ from support.reading import Seen, read, source, spec_of
 
 from lading.errors import SchemaDrift, SourceError
 from lading.formats.advice import advice
+from lading.formats.exact import exact
 from lading.formats.infer.columns import infer
 from lading.formats.registry import file_types, reader_of
 from lading.model import BadRow, FoundFile
@@ -314,3 +315,22 @@ def test_orc_times_may_be_kept_to_the_nanosecond(tmp_path: Path) -> None:
     assert read(spec_of("orc", "a bigint"), path).table["a"].to_pylist() == [1_001, None]
     text = read(spec_of("orc", "a string"), path)
     assert text.table["a"].to_pylist() == ["1970-01-01 00:00:00.000001001", None]
+
+
+@pytest.mark.parametrize("start", range(4))
+def test_a_slice_of_nested_values_is_converted_without_its_neighbours(start: int) -> None:
+    """Readers cut batches where a text that stands in the file once is long."""
+    values = pa.array([1_000, None, 3_000, 4_001], pa.timestamp("ns"))
+    texts = exact(values, pa.string()).to_pylist()
+    targets = (pa.list_(pa.string()), pa.struct([("x", pa.string())]), pa.map_(pa.string(), pa.string()))
+    for (_, array, made), target in zip(nested(values), targets, strict=True):
+        found = exact(array.slice(start, 2), target)
+        found.validate(full=True)
+        assert found.to_pylist() == [made(one) for one in texts[start : start + 2]]
+
+
+@pytest.mark.parametrize("start", range(3))
+def test_a_slice_of_uuids_is_that_of_their_texts(start: int) -> None:
+    values = pa.array([ONE.bytes, OTHER.bytes, ONE.bytes, None], pa.uuid())
+    texts = [str(ONE), str(OTHER), str(ONE), None]
+    assert exact(values.slice(start, 2), pa.string()).to_pylist() == texts[start : start + 2]

@@ -101,6 +101,10 @@ def test_history_says_when_columns_changed(world: World) -> None:
     assert history(world.store, limit=2)[1].columns == told[1].columns
 
 
+def test_a_table_without_a_snapshot_has_no_history(tmp_path: Path) -> None:
+    assert history(World(tmp_path / "project").store) == []
+
+
 def test_a_snapshot_that_can_not_be_read_hides_no_other(world: World) -> None:
     listed = world.store.list_manifests()
     (world.root / listed[2].ref).write_bytes(b"nonsense")

@@ -99,8 +99,8 @@ def _map(values: pa.Array, target: pa.DataType) -> pa.Array:
 def _uuids(values: pa.Array) -> pa.Array:
     """The texts of values of 16 bytes."""
     count = len(values)
-    raw = values.fill_null(bytes(16)).buffers()[1]
-    start = values.offset * 16 if not values.null_count else 0
+    filled = values.fill_null(bytes(16))
+    raw, start = filled.buffers()[1], 16 * filled.offset
     digits = bytes(memoryview(raw)[start : start + 16 * count]).hex() if raw is not None else ""
     texts = np.full((count, 36), ord("-"), np.uint8)
     texts[:, np.delete(np.arange(36), _DASHES)] = np.frombuffer(digits.encode(), np.uint8).reshape(count, 32)

@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 from lading.errors import ConfigError, ManifestGone, ManifestParseError, ManifestStoreError, NotFound
@@ -155,8 +156,8 @@ def _told(
 ) -> list[HistoryEntry]:
     """Each with what differs from the one before, which for the last of them isn't known."""
     entries = [_entry(store, one, current) for one in listed]
-    followed = zip(entries, [*entries[1:], None], strict=True)
-    return [one[0] if older is None else _compared(one, older) for one, older in followed]
+    compared = [_compared(one, older) for one, older in pairwise(entries)]
+    return [*compared, *(entry for entry, _ in entries[-1:])]
 
 
 _Entry = tuple[HistoryEntry, bytes | None]  # with the schema
