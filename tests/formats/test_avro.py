@@ -148,17 +148,56 @@ def test_a_type_with_a_name_is_used_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("schema", "kind", "data", "reads"),
+    [
+        (logical("int", "time-millis"), "string", long_bytes(1_500), "00:00:01.5"),
+        (logical("long", "time-micros"), "string", long_bytes(1), "00:00:00.000001"),
+        (logical("long", "time-micros"), "bigint", long_bytes(1), 1),
+        (logical("long", "timestamp-nanos"), "timestamp", long_bytes(2_000),
+         datetime(1970, 1, 1, 0, 0, 0, 2, tzinfo=UTC)),
+        (logical("long", "local-timestamp-nanos"), "string", long_bytes(2_001),
+         "1970-01-01 00:00:00.000002001"),
+        (logical("long", "timestamp-nanos"), "bigint", long_bytes(2_001), 2_001),
+        (logical("bytes", "decimal", precision=40, scale=1), "string", long_bytes(1) + b"\x0f", "1.5"),
+        ("null", "string", b"", None),
+        (["null"], "bigint", long_bytes(0), None),
+        (["null", {"type": "array", "items": "null"}], "array<date>", long_bytes(0), None),
+    ],
+)  # fmt: skip
+def test_what_spark_has_no_type_for_is_read_exactly(
+    tmp_path: Path, schema: Any, kind: str, data: bytes, reads: Any
+) -> None:
+    path = by_hand(tmp_path, schema_of(a=schema, n="int"), block(1, data + long_bytes(7)))
+    seen = read(spec_of("avro", f"a {kind}; n int"), path)
+    assert seen.rows == [{"a": reads, "n": 7}] and not seen.bad
+
+
+def test_a_time_finer_than_a_microsecond_is_a_bad_row(tmp_path: Path) -> None:
+    schema = schema_of(a=logical("long", "timestamp-nanos"))
+    path = by_hand(tmp_path, schema, block(2, long_bytes(1_001) + long_bytes(1_000)))
+    seen = read(spec_of("avro", "a timestamp", inferred=True), path)
+    assert seen.records == [2]
+    assert seen.bad[0].reason == "'1970-01-01 00:00:00.000001001' is finer than a microsecond"
+
+
+@pytest.mark.parametrize(
     ("schema", "says"),
     [
         (schema_of(a=["null", "int", "string"]), r"column 'a' may hold values of several types \(\"int\" or"),
-        (schema_of(a="null"), "column 'a' can hold nothing but null"),
-        (schema_of(a=["null"]), "column 'a' can hold nothing but null"),
         (
-            schema_of(a=logical("int", "time-millis")),
-            r"column 'a' can't be read: there is no type for time32",
+            schema_of(a={"type": "record", "name": "T", "fields": [{"name": "x", "type": "int"}] * 2}),
+            "column 'a' is a record 'sea.T' with two fields of one name",
         ),
-        (schema_of(a=logical("long", "timestamp-nanos")), "there is no type for timestamp"),
-        (schema_of(a=logical("bytes", "decimal", precision=40)), "there is no type for decimal256"),
+        (
+            schema_of(
+                a={
+                    "type": "record",
+                    "name": "T",
+                    "fields": [{"name": n, "type": "int"} for n in ("id", "ID")],
+                }
+            ),
+            "column 'a' can't be read: Spark can't tell apart its fields 'id' and 'ID'",
+        ),
         (
             schema_of(a=logical("fixed", "duration", name="D", size=12)),
             "there is no type for month_day_nano_interval",

@@ -210,18 +210,20 @@ def test_such_a_file_is_never_cut() -> None:
     assert not may_be_cut(spec_of("json", "a bigint", records="rows"), "a.json")
 
 
+NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=6),
+    st.none() | st.booleans() | NUMBERS | st.text(max_size=6),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=8,
-)  # fmt: skip
+)
 KEYS = st.text(max_size=4)
+OBJECTS = st.dictionaries(KEYS, VALUES)
 
 
 @settings(deadline=None, max_examples=300)
 @given(
     path=st.lists(KEYS, min_size=1, max_size=3),
-    around=st.lists(st.tuples(st.dictionaries(KEYS, VALUES), st.dictionaries(KEYS, VALUES)), min_size=3, max_size=3),
+    around=st.lists(st.tuples(OBJECTS, OBJECTS), min_size=3, max_size=3),
     numbers=st.lists(st.integers(-5, 5), max_size=4),
     indent=st.sampled_from([None, 0, 2]),
     ascii_only=st.booleans(),

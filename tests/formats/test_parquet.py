@@ -73,29 +73,6 @@ def test_what_a_file_holds_is_read_exactly(
     assert seen.records == list(range(1, len(values) + 1)) and seen.lines == []
 
 
-@pytest.mark.parametrize(
-    ("values", "says"),
-    [
-        (pa.array([0], pa.timestamp("ns")), r"'a' can't be read: there is no type for timestamp\[ns\]"),
-        (pa.array([0], pa.time32("ms")), "there is no type for time32"),
-        (pa.array([Decimal(1)], pa.decimal256(40, 0)), "there is no type for decimal256"),
-    ],
-)
-def test_types_that_a_table_can_not_hold_are_refused(tmp_path: Path, values: pa.Array, says: str) -> None:
-    path = write(tmp_path, {"a": values})
-    with pytest.raises(SourceError, match=says) as caught:
-        reader_of(spec_of("parquet", "a bigint")).head(source(path))
-    assert "microseconds" in caught.value.hint and caught.value.file == "a.parquet"
-    with pytest.raises(SourceError, match=says):
-        read(spec_of("parquet", "a bigint"), path)
-
-
-def test_times_of_96_bits_are_refused(tmp_path: Path) -> None:
-    path = write(tmp_path, {"a": pa.array([0], pa.timestamp("us"))}, use_deprecated_int96_timestamps=True)
-    with pytest.raises(SourceError, match=r"timestamp\[ns\]"):
-        read(spec_of("parquet", "a timestamp"), path)
-
-
 def test_columns_come_in_any_order_and_drift_says_which(tmp_path: Path) -> None:
     path = write(tmp_path, {"b": ["x"], "a": pa.array([1], pa.int32()), "c": [1.5]})
     with pytest.raises(SchemaDrift, match="column 'c' is new"):

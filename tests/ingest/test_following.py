@@ -1,4 +1,4 @@
-"""A schema that follows the files: what a change of it costs, what plan says of it, and what people are told."""
+"""A schema that follows the files: what a change of it costs, what plan says of it, what people are told."""
 
 from __future__ import annotations
 

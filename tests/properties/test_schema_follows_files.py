@@ -35,8 +35,9 @@ NAMES = ("a", "b", "c")
 CELLS = st.sampled_from(VALUES)
 # Most columns hold one sort of value, or there would be nothing but text.
 SORTS = st.sampled_from(
-    [("1", "-7", "15"), ("1", "2.5", "0.1"), ("2.5", "1.50", "1e3"), ("2024-01-01",), ("2024-01-01", "2024-02-29 10:00:00"),
-     ("true", "False"), ("x", "00501"), ("1", "999999999999999"), ("9999999999999999", "1"), ("",), VALUES]
+    [("1", "-7", "15"), ("1", "2.5", "0.1"), ("2.5", "1.50", "1e3"), ("2024-01-01",),
+     ("2024-01-01", "2024-02-29 10:00:00"), ("true", "False"), ("x", "00501"), ("1", "999999999999999"),
+     ("9999999999999999", "1"), ("",), VALUES]
 )  # fmt: skip
 
 
@@ -68,7 +69,8 @@ class Project:
         folder.mkdir(parents=True)
         (folder / "lading.yaml").write_text(
             "spark: {in_process_below: 1GB}\n"
-            f"tables:\n  t:\n    root: {data}\n    path: '*.csv'\n    format: csv\n    order_by: id\n    {policy}\n"
+            f"tables:\n  t:\n    root: {data}\n    path: '*.csv'\n    format: csv\n    order_by: id\n"
+            f"    {policy}\n"
         )
 
     def run(self) -> str | None:

@@ -67,6 +67,7 @@ class World:
         self.now = datetime.now(UTC)
         self.live: set[str] = set()  # what the log has to hold, by the commits that were acknowledged
         self._runs = 0
+        self.schema = SCHEMA  # of the rows that runs write
         self.settle()
 
     def settle(self) -> None:
@@ -96,9 +97,10 @@ class World:
 
     def write_part(self, run: InFlight, rows: int, *, table_id: str | None = None, nulls: int = 0) -> Member:
         origin = Origin(table_id or run.table.table_id, run.run_id, "c", "id")
-        writer = PartWriter(self.where, 0, SCHEMA, origin)
-        notes = [None] * nulls + ["x"] * (rows - nulls)
-        writer.write(pa.table([list(range(rows)), notes, [run.number] * rows], schema=SCHEMA))
+        writer = PartWriter(self.where, 0, self.schema, origin)
+        values = {"note": [None] * nulls + ["x"] * (rows - nulls), "_source": [run.number] * rows}
+        columns = [pa.array(values.get(one.name, range(rows)), one.type) for one in self.schema]
+        writer.write(pa.table(columns, schema=self.schema))
         member = writer.close()
         self.dated(member.path)
         return member
@@ -127,7 +129,8 @@ class World:
 
     def commit(self, run: InFlight) -> Commit:
         source = Source(run.number, f"{run.run_id}.csv", "h", "s", 1, 1, 3, False, self.now.isoformat())
-        first = run.table.state.meta.schema == b""
+        schema = self.schema.serialize().to_pybytes()
+        changed = schema != run.table.state.meta.schema
         done = run.table.commit(
             Commit(
                 uuid.uuid4().hex,
@@ -137,8 +140,8 @@ class World:
                 add=tuple(run.parts),
                 remove=run.replaces,
                 sources=(source,),
-                schema=SCHEMA.serialize().to_pybytes() if first else None,
-                order_by="id" if first else None,
+                schema=schema if changed else None,
+                order_by="id" if changed else None,
             )
         )
         self.live = (self.live - set(run.replaces)) | {part.path for part in run.parts}
@@ -156,12 +159,12 @@ class World:
         )  # fmt: skip
 
     def payload(
-        self, table: Table, run_id: str, *, shards: Sequence[ShardMeta] = (), gate: Any = None
+        self, table: Table, run_id: str, *, shards: Sequence[ShardMeta] = (), gate: Any = None, **more: Any
     ) -> bytes:
         state = table.state
         custom = {"table": "t", "table_id": table.table_id, "sequence": state.sequence}
         custom |= {"rows": state.row_count(), "parts": state.count()}
-        custom |= {"gate": gate} if gate is not None else {}
+        custom |= more | ({"gate": gate} if gate is not None else {})
         meta = BuildMeta(run_id=run_id, created_at=self.now, num_dbs=len(shards) or 1, custom=custom)
         return build_snapshot(meta, shards, lambda con: write_state(con, state.meta, state.columns()))
 

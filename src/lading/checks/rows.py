@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from lading.checks.java_patterns import re2_of_java
 from lading.checks.moments import date_text, days_of, micros_of
 from lading.errors import ConfigError
-from lading.formats.typed import from_arrow
+from lading.formats.file_types import from_arrow
 from lading.layout.table import SOURCE
 from lading.model import Check
 

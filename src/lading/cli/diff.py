@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,7 +11,7 @@ from lading.cli.terminal.invocation import Json, Table, known_table
 
 if TYPE_CHECKING:
     from lading.snapshots.diff import Diff
-    from lading.snapshots.history import Wanted
+    from lading.snapshots.history import HistoryEntry, Wanted
 
 _HELP = "A run, a manifest reference, `current`, or ~N for N snapshots before the current one."
 Before = Annotated[str, typer.Argument(metavar="A", help=_HELP)]
@@ -21,7 +21,8 @@ After = Annotated[str, typer.Argument(metavar="B", help="The later snapshot, in 
 def diff(ctx: typer.Context, table: Table, before: Before, after: After, json: Json = False) -> None:
     """Show what changed between two snapshots.
 
-    Shows rows added, removed and replaced by source file, and changes in parts and columns. Reads no data.
+    Shows rows added, removed and replaced by source file, and changes in parts and columns: when each column
+    came, went or changed type, and because of which file if the run noted it. Reads no data.
 
     \b
     Example:
@@ -30,7 +31,7 @@ def diff(ctx: typer.Context, table: Table, before: Before, after: After, json: J
     """
     from lading.cli.terminal.screen import print_json
     from lading.snapshots.diff import diff as difference
-    from lading.snapshots.history import find
+    from lading.snapshots.history import column_history, find
     from lading.snapshots.opening import open_members
     from lading.snapshots.stores.by_url import store_of
 
@@ -44,11 +45,12 @@ def diff(ctx: typer.Context, table: Table, before: Before, after: After, json: J
     finally:
         old.close()
         new.close()
+    between = column_history(store, *refs) if found.columns else []
     if json:
         runs = {"table": table, "before": refs[0].run_id, "after": refs[1].run_id}
-        print_json({**runs, **found.as_json()})
+        print_json({**runs, **found.as_json(), "schema_changes": [_said(one) for one in between]})
     else:
-        _show(found)
+        _show(found, between)
 
 
 def _wanted(text: str) -> Wanted:
@@ -60,7 +62,15 @@ def _wanted(text: str) -> Wanted:
     return Wanted(offset=int(match[1])) if match else Wanted(ref=text)
 
 
-def _show(found: Diff) -> None:
+def _said(one: HistoryEntry) -> dict[str, Any]:
+    return {
+        "run_id": one.run_id,
+        "published_at": one.at.isoformat(),
+        "changes": list(one.column_words),
+    }
+
+
+def _show(found: Diff, between: list[HistoryEntry]) -> None:
     from lading.cli.terminal.screen import byte_words, say, show_table
 
     change = found.rows_after - found.rows_before
@@ -79,6 +89,9 @@ def _show(found: Diff) -> None:
     )
     for one in found.columns:
         say(f"column {one.name}: {one.before or 'none'} -> {one.after or 'none'}")
+    for entry in between:
+        for text in entry.column_words:
+            say(f"  {entry.at:%Y-%m-%d %H:%M:%S} UTC, run {entry.run_id}: {text}")
     if found.order_by is not None:
         say(f"order column: {found.order_by[0] or 'none'} -> {found.order_by[1] or 'none'}")
     if found.recipe_changed:

@@ -22,7 +22,8 @@ def history(ctx: typer.Context, table: Table, limit: Limit = _SHOWN, json: Json 
     """List the snapshots of a table.
 
     Newest first, with run, time, rows, and the change from the previous snapshot. `current` marks what
-    readers see, `held` a snapshot that was rolled back to, `failed` one that the gate refused.
+    readers see, `held` a snapshot that was rolled back to, `failed` one that the gate refused. Columns that
+    came, went or changed type are listed below, with the file that was the reason if the run noted it.
 
     \b
     Example:
@@ -57,6 +58,9 @@ def history(ctx: typer.Context, table: Table, limit: Limit = _SHOWN, json: Json 
         right=("rows", "change", "parts"),
     )
     for one in found:
+        for text in one.column_words:
+            say(f"{one.run_id}: {text}")
+    for one in found:
         for reason in (*one.failed, *([one.problem] if one.problem else [])):
             note(f"{one.run_id}: {reason}")
 
@@ -77,5 +81,7 @@ def _entry_object(one: HistoryEntry) -> dict[str, Any]:
         "held": one.held,
         "failed": list(one.failed),
         "problem": one.problem,
+        "columns": [{"name": c.name, "before": c.before, "after": c.after} for c in one.columns],
+        "schema_changes": list(one.column_words),
         "manifest_ref": one.ref,
     }

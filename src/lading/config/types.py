@@ -7,6 +7,7 @@ compares.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 VOID = "void"  # nothing but nulls: fits every type
 
@@ -64,6 +65,22 @@ def inner_types(kind: str) -> dict[str, str]:
         _expect(tokens, ",")
         inner["1"] = _parse(tokens)
     return inner
+
+
+def case_clash(names: Sequence[str]) -> tuple[str, str] | None:
+    """The first two names that Spark takes for one."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if (low := name.lower()) in seen:
+            return seen[low], name
+        seen[low] = name
+    return None
+
+
+def _clash_text(one: str, other: str) -> str:
+    if one == other:
+        return f"the struct has two fields named {one!r}"
+    return f"the struct has fields named {one!r} and {other!r}, which Spark can't tell apart"
 
 
 def _quoted(name: str) -> str:
@@ -154,8 +171,8 @@ def _fields(tokens: list[str]) -> dict[str, str]:
         name = _next(tokens)
         if name.startswith("`"):
             name = name[1:-1].replace("``", "`")
-        if name in fields:
-            raise ValueError(f"the struct has two fields named {name!r}")
+        if (clash := case_clash([*fields, name])) is not None:
+            raise ValueError(_clash_text(*clash))
         _expect(tokens, ":")
         fields[name] = _parse(tokens)
     tokens.pop(0)

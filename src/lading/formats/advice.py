@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lading.formats.reader import ReadSpec
-from lading.formats.reasons import NEVER_CLOSED
+from lading.formats.reasons import FINER, NEVER_CLOSED
 from lading.layout.project import schema_file
 from lading.model import DELIMITERS, BadRow
 
@@ -21,6 +21,11 @@ def advice(spec: ReadSpec, bad: BadRow, table: str) -> str:
             "" if options.get("multiline") else "; if values span lines, set read_options: {multiline: true}"
         )
         return f"fix the line, or set another read_options.quote{spanning}"
+    if bad.reason.endswith(FINER):
+        return (
+            f"write the file with microseconds, or set the column's type in {schema_file(table)}: `string` "
+            "keeps all digits as text, `bigint` makes a timestamp a number of nanoseconds since 1970"
+        )
     if column is not None and column.inferred:
         return (
             f"fix the row, run `lading discover-schema {table} --full-scan` to infer types from all rows, "

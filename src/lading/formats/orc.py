@@ -15,9 +15,10 @@ import pyarrow.dataset as ds
 import pyarrow.orc as orc
 
 from lading.errors import SourceError
+from lading.formats.file_types import FileTypes, columns_of
 from lading.formats.reader import WHOLE, Head, Piece, ReadSpec, Rows
 from lading.formats.source_file import SourceFile
-from lading.formats.typed import FileTypes, Stored, columns_of, rows_of
+from lading.formats.typed import Stored, rows_of
 
 _BLOCK = 16 << 20  # bytes of a batch
 _ROWS = 1 << 15  # of a batch, at most
@@ -36,7 +37,7 @@ def types(file: SourceFile) -> FileTypes:
     """From the footer."""
     with _named(file), file.seekable() as raw:
         opened = orc.ORCFile(raw)
-        return FileTypes(_columns(file, opened.schema), opened.nrows)
+        return FileTypes(columns_of(file.key, opened.schema), opened.nrows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +46,16 @@ class OrcReader:
     block: int = _BLOCK
 
     def head(self, file: SourceFile) -> Head:
-        return Stored.of(file.key, types(file).columns, self.spec).head
+        return self._stored(file).head
 
     def rows(self, file: SourceFile, piece: Piece = WHOLE) -> Iterator[Rows]:
         assert piece.start == 0, "an ORC file is read whole"
-        stored = Stored.of(file.key, types(file).columns, self.spec)
+        stored = self._stored(file)
         yield from rows_of(self.spec, stored, self._batches(file, stored.wanted(self.spec)))
+
+    def _stored(self, file: SourceFile) -> Stored:
+        with _named(file), file.seekable() as raw:
+            return Stored.of(file.key, orc.ORCFile(raw).schema, self.spec)
 
     def _batches(self, file: SourceFile, wanted: list[str]) -> Iterator[pa.RecordBatch]:
         with _named(file), file.seekable() as raw:
@@ -67,23 +72,6 @@ class OrcReader:
                 )
             )
             yield from scanner.to_reader()
-
-
-def _columns(file: SourceFile, schema: pa.Schema) -> dict[str, str]:
-    return columns_of(file.key, pa.schema([(field.name, _in_microseconds(field.type)) for field in schema]))
-
-
-def _in_microseconds(kind: pa.DataType) -> pa.DataType:
-    """The type that takes what ORC's takes, as far as it can be kept."""
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", kind.tz)
-    if pa.types.is_list(kind):
-        return pa.list_(_in_microseconds(kind.value_type))
-    if pa.types.is_map(kind):
-        return pa.map_(_in_microseconds(kind.key_type), _in_microseconds(kind.item_type))
-    if pa.types.is_struct(kind):
-        return pa.struct([(field.name, _in_microseconds(field.type)) for field in kind])
-    return kind
 
 
 @contextmanager

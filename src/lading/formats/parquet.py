@@ -1,13 +1,13 @@
 """Parquet: types from the footer, rows by row groups.
 
 A piece of a file is the row groups whose middle lies in it. Damage shows as an error, since pages that have
-checksums are checked, and never as rows.
+checksums are checked, and never as rows. Times of 96 bits (int96.py) are instants, as Spark writes them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lading.errors import SourceError
+from lading.formats.file_types import FileTypes, columns_of
+from lading.formats.int96 import IN_MICROSECONDS, declared_schema, has_int96, settled
 from lading.formats.reader import WHOLE, Head, Piece, ReadSpec, Rows
 from lading.formats.source_file import SourceFile
 from lading.formats.text_shapes import EXACT_DIGITS
-from lading.formats.typed import FileTypes, Stored, columns_of, rows_of
+from lading.formats.typed import Stored, rows_of
 
 _BLOCK = 16 << 20  # bytes of a batch
 _ROWS = 1 << 16  # of a batch, at most
@@ -39,7 +41,7 @@ def may_be_cut(spec: ReadSpec, path: str) -> bool:
 def types(file: SourceFile) -> FileTypes:
     """From the footer."""
     with _opened(file) as opened:
-        columns = columns_of(file.key, opened.schema_arrow)
+        columns = columns_of(file.key, declared_schema(opened))
         integers = {name for name, kind in columns.items() if kind == "bigint"}
         return FileTypes(columns, opened.metadata.num_rows, _short(opened.metadata, integers))
 
@@ -51,11 +53,11 @@ class ParquetReader:
 
     def head(self, file: SourceFile) -> Head:
         with _opened(file) as opened:
-            return Stored.of(file.key, columns_of(file.key, opened.schema_arrow), self.spec).head
+            return Stored.of(file.key, declared_schema(opened), self.spec).head
 
     def rows(self, file: SourceFile, piece: Piece = WHOLE) -> Iterator[Rows]:
         with _opened(file) as opened:
-            stored = Stored.of(file.key, columns_of(file.key, opened.schema_arrow), self.spec)
+            stored = Stored.of(file.key, declared_schema(opened), self.spec)
             groups = _groups(opened.metadata, piece, file.size)
         yield from rows_of(self.spec, stored, self._batches(file, groups, stored.wanted(self.spec)))
 
@@ -66,12 +68,20 @@ class ParquetReader:
             repeated = [
                 name for name in wanted if _repeats(opened.schema_arrow, metadata, name, leaves[name])
             ]
+            old = [name for name in wanted if has_int96(metadata, leaves[name])]
         buffer = max(1 << 16, min(8 << 20, _BUFFERS // max(1, metadata.num_columns)))
         places = [place for found in leaves.values() for place in found]
-        with _opened(file, read_dictionary=repeated, buffer_size=buffer) as opened:
+        with (
+            _opened(file, read_dictionary=repeated, buffer_size=buffer) as opened,
+            _opened(file, buffer_size=buffer, **IN_MICROSECONDS) if old else nullcontext() as coarse,
+        ):
             for group in groups:
                 rows = self._batch_rows(metadata.row_group(group), places)
-                for batch in opened.iter_batches(rows, row_groups=[group], columns=wanted, use_threads=False):
+                how = {"row_groups": [group], "use_threads": False}
+                batches = opened.iter_batches(rows, columns=wanted, **how)
+                if coarse is not None:
+                    batches = settled(file.key, batches, coarse.iter_batches(rows, columns=old, **how))
+                for batch in batches:
                     yield from self._bounded(batch)
 
     def _batch_rows(self, group: Any, places: list[int]) -> int:

@@ -8,6 +8,7 @@ from lading.formats.text_shapes import DATE, timestamp_shape
 from lading.model import Column
 
 NEVER_CLOSED = "a quote is opened and never closed"
+FINER = "is finer than a microsecond"
 
 # Roughly what is read as a type that a person wrote; only the words of a reason depend on it.
 _TIMES = re.compile(timestamp_shape("timestamp"))

@@ -6,9 +6,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from lading.formats.file_types import FileTypes
 from lading.formats.reader import Reader, ReadSpec
 from lading.formats.source_file import SourceFile
-from lading.formats.typed import FileTypes
 from lading.model import Format
 
 _MODULES: dict[Format, str] = {

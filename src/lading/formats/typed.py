@@ -17,46 +17,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lading.config.types import struct_type
-from lading.errors import SourceError
 from lading.formats.arrow_types import arrow_schema
 from lading.formats.drift import check_columns, reading_of
+from lading.formats.exact import exact, text_of
+from lading.formats.file_types import columns_of, is_list, is_uuid, read_as
 from lading.formats.header import table_names
 from lading.formats.reader import Bad, Head, ReadSpec, Rows
-from lading.formats.reasons import is_not, undecodable
+from lading.formats.reasons import FINER, is_not, undecodable
 from lading.formats.rules import Fault, Rules
 from lading.model import Column
 
 NOT_UTF8 = undecodable("UTF-8")
 _SHOWN = 64  # characters of a value in a reason
-
-
-@dataclass(frozen=True, slots=True)
-class FileTypes:
-    """What the head of a file says."""
-
-    columns: dict[str, str]  # names and types, in the file's order
-    rows: int | None = None  # None: it doesn't say
-    short: frozenset[str] = frozenset()  # columns of integers that surely have at most 15 digits
-
-
-def columns_of(key: str, schema: pa.Schema) -> dict[str, str]:
-    """Names and types as the schema files write them; SourceError for what has none."""
-    columns: dict[str, str] = {}
-    for field in schema:
-        if field.name in columns:
-            raise SourceError(
-                f"{key} has two columns named {field.name!r}", hint="rename one of them", file=key
-            )
-        try:
-            columns[field.name] = from_arrow(field.type)
-        except ValueError as error:
-            raise SourceError(
-                f"{key}: column {field.name!r} can't be read: {error}",
-                hint="write it with another type; timestamps may have microseconds, decimals up to 38 digits",
-                file=key,
-            ) from error
-    return columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,66 +39,20 @@ class Stored:
     headers: Mapping[str, str]  # as the file calls them
 
     @classmethod
-    def of(cls, key: str, columns: Mapping[str, str], spec: ReadSpec) -> Stored:
+    def of(cls, key: str, schema: pa.Schema, spec: ReadSpec) -> Stored:
         """SchemaDrift for columns or types that the table's policy doesn't allow."""
+        columns = columns_of(key, schema)
         names = table_names(key, columns, spec.naming.knowing(column.name for column in spec.columns))
+        headers = dict(zip(names, columns, strict=True))
         types = dict(zip(names, columns.values(), strict=True))
-        return cls(Head(types, check_columns(key, types, spec)), dict(zip(names, columns, strict=True)))
+        for column in spec.columns:
+            if column.name in types:
+                types[column.name] = read_as(schema.field(headers[column.name]).type, column)
+        return cls(Head(types, check_columns(key, types, spec)), headers)
 
     def wanted(self, spec: ReadSpec) -> list[str]:
         """Those that the table has, as the file calls them."""
         return [self.headers[column.name] for column in spec.columns if column.name in self.headers]
-
-
-def from_arrow(kind: pa.DataType) -> str:
-    """The type as schema files write it; ValueError if there is none."""
-    for test, made in _FROM_ARROW:
-        if test(kind):
-            return made
-    if pa.types.is_decimal(kind) and kind.precision <= 38 and 0 <= kind.scale <= kind.precision:
-        return f"decimal({kind.precision},{kind.scale})"
-    if pa.types.is_timestamp(kind) and kind.unit != "ns":
-        return "timestamp_ntz" if kind.tz is None else "timestamp"
-    if pa.types.is_dictionary(kind):
-        return from_arrow(kind.value_type)
-    if _is_list(kind):
-        return f"array<{from_arrow(kind.value_type)}>"
-    if pa.types.is_map(kind):
-        return f"map<{from_arrow(kind.key_type)},{from_arrow(kind.item_type)}>"
-    if pa.types.is_struct(kind):
-        return struct_type({field.name: from_arrow(field.type) for field in kind})
-    raise ValueError(f"there is no type for {kind}")
-
-
-# Unsigned integers have no type of their own: the next wider one holds them all.
-_FROM_ARROW: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
-    (pa.types.is_boolean, "boolean"),
-    (pa.types.is_int8, "tinyint"),
-    (pa.types.is_int16, "smallint"),
-    (pa.types.is_uint8, "smallint"),
-    (pa.types.is_int32, "int"),
-    (pa.types.is_uint16, "int"),
-    (pa.types.is_int64, "bigint"),
-    (pa.types.is_uint32, "bigint"),
-    (pa.types.is_duration, "bigint"),
-    (pa.types.is_uint64, "decimal(20,0)"),
-    (pa.types.is_float32, "float"),
-    (pa.types.is_float64, "double"),
-    (pa.types.is_string, "string"),
-    (pa.types.is_large_string, "string"),
-    (pa.types.is_string_view, "string"),
-    (pa.types.is_binary, "binary"),
-    (pa.types.is_large_binary, "binary"),
-    (pa.types.is_binary_view, "binary"),
-    (pa.types.is_fixed_size_binary, "binary"),
-    (pa.types.is_date, "date"),
-    # Nothing but nulls: Parquet stores them as int.
-    (pa.types.is_null, "int"),
-)
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def rows_of(spec: ReadSpec, stored: Stored, batches: Iterator[pa.RecordBatch]) -> Iterator[Rows]:
@@ -230,7 +156,17 @@ def _reason(values: pa.Array, place: int, column: Column) -> str:
         return NOT_UTF8
     shown = _shown(one[0])
     text = shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
-    return f"{text[:_SHOWN]!r} {is_not(text, column)}"
+    return f"{text[:_SHOWN]!r} {FINER if _is_finer(one) else is_not(text, column)}"
+
+
+def _is_finer(values: pa.Array) -> bool:
+    """Whether times are, than the microseconds that a type holds."""
+    kind = values.type
+    if pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
+        return kind.unit == "ns" and any(number % 1_000 for number in pc.cast(values, pa.int64()).to_pylist())
+    if pa.types.is_struct(kind):
+        return any(map(_is_finer, values.flatten()))
+    return is_list(kind) and _is_finer(values.flatten())
 
 
 def _is_undecodable(values: pa.Array) -> bool:
@@ -242,55 +178,11 @@ def _is_undecodable(values: pa.Array) -> bool:
 
 
 def _cast(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """`exact`; ArrowInvalid for a value that the type can't hold, and for what is no text."""
+    """ArrowInvalid for a value that the type can't hold, and for what is no text."""
     made = exact(values, target)
     if _holds_text(target):
         made.validate(full=True)
     return made
-
-
-def exact(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Casts that lose nothing; numbers and times become text as they would be written."""
-    kind = values.type
-    if kind == target:
-        return values
-    if pa.types.is_dictionary(kind):
-        return exact(values.dictionary_decode(), target)
-    if pa.types.is_struct(target) and pa.types.is_struct(kind):
-        return _struct(values, target)
-    if pa.types.is_list(target) and _is_list(kind):
-        return _list(values, target)
-    if pa.types.is_string(target):
-        return _text(values)
-    return pc.cast(values, target)
-
-
-def _struct(values: pa.Array, target: pa.DataType) -> pa.Array:
-    found = {field.name: values.field(place) for place, field in enumerate(values.type)}
-    inner = [
-        exact(found[field.name], field.type) if field.name in found else pa.nulls(len(values), field.type)
-        for field in target
-    ]
-    return pa.StructArray.from_arrays(inner, fields=list(target), mask=values.is_null())
-
-
-def _list(values: pa.Array, target: pa.DataType) -> pa.Array:
-    lengths = pc.fill_null(pc.list_value_length(values), 0)
-    offsets = np.concatenate([[0], np.cumsum(np.asarray(lengths))]).astype(np.int32)
-    inner = exact(values.flatten(), target.value_type)
-    made = pa.ListArray.from_arrays(pa.array(offsets), inner, mask=values.is_null())
-    return pc.cast(made, target)  # the name of its field
-
-
-def _text(values: pa.Array) -> pa.Array:
-    kind = values.type
-    text = pc.cast(values, pa.string())
-    if pa.types.is_floating(kind):
-        text = pc.replace_substring_regex(text, r"\A(-?[0-9]+)\z", r"\1.0")
-        text = pc.replace_substring_regex(pc.replace_substring(text, "nan", "NaN"), "inf", "Infinity")
-    elif pa.types.is_timestamp(kind):
-        text = pc.replace_substring_regex(text, r"(?:\.0+|(\.[0-9]*[1-9])0*)?Z?\z", r"\1")
-    return text
 
 
 def _holds_text(kind: pa.DataType) -> bool:
@@ -323,10 +215,12 @@ def _shown(value: pa.Scalar) -> Any:
     if pa.types.is_map(kind):
         pairs: Sequence[Any] = [] if value.values is None else value.values
         return {str(_shown(pair["key"])): _shown(pair["value"]) for pair in pairs}
-    if _is_list(kind):
+    if is_list(kind):
         return [_shown(inner) for inner in value.values]
     if _holds_text(kind):
         return pc.cast(value, pa.binary()).as_py().decode("utf-8", "replace")
+    if isinstance(kind, pa.BaseExtensionType):
+        return str(value.as_py()) if is_uuid(kind) else _shown(value.value)
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
         return value.as_py()
     if pa.types.is_floating(kind):
@@ -335,9 +229,9 @@ def _shown(value: pa.Scalar) -> Any:
     if _is_bytes(kind):
         return base64.b64encode(value.as_py()).decode()
     try:
-        return _text(pa.array([value]))[0].as_py()
-    except pa.ArrowInvalid:  # a time that no calendar has
-        return value.cast(pa.int64()).as_py()
+        return text_of(pa.array([value]))[0].as_py()
+    except pa.ArrowInvalid:  # a time that no calendar, or no day, has
+        return value.cast(pa.int32() if pa.types.is_time32(kind) else pa.int64()).as_py()
 
 
 def _is_bytes(kind: pa.DataType) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from lading.config.types import VOID, inner_types, struct_type
+from lading.config.types import VOID, case_clash, inner_types, struct_type
 
 NO_VALUE = "string: no value in any file"  # the evidence for a column of which nothing was seen
 
@@ -18,8 +18,13 @@ _WIDER = {
 
 
 def widens(narrow: str, wide: str) -> bool:
-    """Whether Spark reads a Parquet column of type `narrow` as `wide` without losing anything."""
-    return narrow == wide or wide in _WIDER.get(narrow, ()) or _decimal_widens(narrow, wide)
+    """Whether values of type `narrow` are read as `wide` without losing anything."""
+    if narrow in (wide, VOID) or wide in _WIDER.get(narrow, ()) or _decimal_widens(narrow, wide):
+        return True
+    if not (is_nested(narrow) and narrow.partition("<")[0] == wide.partition("<")[0]):
+        return False
+    these, those = inner_types(narrow), inner_types(wide)
+    return list(these) == list(those) and all(widens(these[name], those[name]) for name in these)
 
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
@@ -56,7 +61,10 @@ def _joined_nested(one: str, other: str) -> str | None:
         return None
     (these, those) = (inner_types(one), inner_types(other))
     found: dict[str, str] = {}
-    for name in [*these, *(name for name in those if name not in these)]:
+    names = [*these, *(name for name in those if name not in these)]
+    if case_clash(names) is not None:
+        return None
+    for name in names:
         inner = joined(these.get(name, VOID), those.get(name, VOID))
         if inner is None:
             return None
@@ -75,6 +83,13 @@ def settled(kind: str) -> str:
     if is_nested(kind):
         return nested_type(kind, {name: settled(inner) for name, inner in inner_types(kind).items()})
     return "bigint" if kind in _INTEGERS else "string" if kind == VOID else kind
+
+
+def without_void(kind: str) -> str:
+    """A type that was seen, as one that can be stored: nothing but nulls is string."""
+    if is_nested(kind):
+        return nested_type(kind, {name: without_void(inner) for name, inner in inner_types(kind).items()})
+    return "string" if kind == VOID else kind
 
 
 def _decimal_widens(narrow: str, wide: str) -> bool:

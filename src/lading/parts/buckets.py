@@ -7,7 +7,7 @@ import re
 import pyarrow as pa
 
 from lading.errors import ConfigError
-from lading.formats.typed import from_arrow
+from lading.formats.file_types import from_arrow
 
 _SPAN = re.compile(r"([1-9][0-9]*)([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}

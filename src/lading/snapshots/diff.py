@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import pyarrow as pa
-
 from lading.model import Member, Source
+from lading.snapshots.columns import ColumnChange, column_changes
 from lading.state.members import MemberStore
 
 Kind = Literal["added", "removed", "replaced"]
@@ -33,15 +32,6 @@ class PartChanges:
     kept: int
     bytes_added: int
     bytes_removed: int
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnChange:
-    """A column that came, went or changed its type; None is "not there"."""
-
-    name: str
-    before: str | None
-    after: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +78,7 @@ def diff(before: MemberStore, after: MemberStore) -> Diff:
         rows_after=int(after.live_rows.sum()),
         sources=_sources(before, after),
         parts=_parts(before.members(None), after.members(None)),
-        columns=_columns(before.schema, after.schema),
+        columns=column_changes(before.schema, after.schema),
         order_by=order if order[0] != order[1] else None,
         recipe_changed=before.meta.recipe != after.meta.recipe,
     )
@@ -124,18 +114,3 @@ def _parts(before: list[Member], after: list[Member]) -> PartChanges:
         bytes_added=sum(new[path].bytes for path in new.keys() - old.keys()),
         bytes_removed=sum(old[path].bytes for path in old.keys() - new.keys()),
     )
-
-
-def _columns(before: bytes, after: bytes) -> tuple[ColumnChange, ...]:
-    old, new = _types(before), _types(after)
-    return tuple(
-        ColumnChange(name, old.get(name), new.get(name))
-        for name in dict.fromkeys([*old, *new])
-        if old.get(name) != new.get(name)
-    )
-
-
-def _types(schema: bytes) -> dict[str, str]:
-    if not schema:
-        return {}
-    return {field.name: str(field.type) for field in pa.ipc.read_schema(pa.py_buffer(schema))}

@@ -7,14 +7,16 @@ Manifests are listed by name and tell the rest themselves. One that a gate refus
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 from lading.errors import ConfigError, ManifestGone, ManifestParseError, ManifestStoreError, NotFound
 from lading.model import SnapshotRef
-from lading.snapshots.opening import build_meta
+from lading.snapshots.columns import ColumnChange, column_changes, in_words, recorded_changes
+from lading.snapshots.opening import build_meta, build_meta_and_schema
 from lading.snapshots.runs import list_runs
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.storage.place import Where
@@ -35,6 +37,13 @@ class HistoryEntry:
     current: bool = False
     held: bool = False
     problem: str | None = None  # why the manifest can't be read
+    columns: tuple[ColumnChange, ...] = ()  # that differ from the one before
+    recorded: tuple[str, ...] = ()  # what its run said of them
+
+    @property
+    def column_words(self) -> tuple[str, ...]:
+        """What became of its columns since the one before, and because of which file, if that is known."""
+        return in_words(self.columns, self.recorded)
 
     @property
     def marks(self) -> list[str]:
@@ -72,9 +81,19 @@ def history(store: ManifestStore, *, limit: int | None = None) -> list[HistoryEn
         current = store.load_current()
     except ManifestParseError:
         current = None
-    listed = store.list_manifests(limit=None if limit is None else limit + 1)
-    entries = [_entry(store, one, current) for one in listed]
-    return [_compared(one, entries[at + 1 :]) for at, one in enumerate(entries)][:limit]
+    return _told(store, store.list_manifests(limit=None if limit is None else limit + 1), current)[:limit]
+
+
+def column_history(store: ManifestStore, before: SnapshotRef, after: SnapshotRef) -> list[HistoryEntry]:
+    """The snapshots behind `before` up to `after` whose columns differ from the one before them, oldest
+    first; none if `after` is the older one."""
+    listed = store.list_manifests()
+    places = {one.ref: place for place, one in enumerate(listed)}
+    first, last = places.get(after.ref), places.get(before.ref)
+    if first is None or last is None or first > last:
+        return []
+    told = _told(store, listed[first : last + 1], None)[:-1]
+    return [one for one in reversed(told) if one.columns or one.recorded]
 
 
 def find(store: ManifestStore, wanted: Wanted, root: Where) -> SnapshotRef:
@@ -132,29 +151,49 @@ def parse_time(text: str) -> datetime:
         ) from None
 
 
-def _entry(store: ManifestStore, listed: SnapshotRef, current: SnapshotRef | None) -> HistoryEntry:
+def _told(
+    store: ManifestStore, listed: Sequence[SnapshotRef], current: SnapshotRef | None
+) -> list[HistoryEntry]:
+    """Each with what differs from the one before, which for the last of them isn't known."""
+    entries = [_entry(store, one, current) for one in listed]
+    compared = [_compared(one, older) for one, older in pairwise(entries)]
+    return [*compared, *(entry for entry, _ in entries[-1:])]
+
+
+_Entry = tuple[HistoryEntry, bytes | None]  # with the schema
+
+
+def _entry(store: ManifestStore, listed: SnapshotRef, current: SnapshotRef | None) -> _Entry:
     is_current = current is not None and current.ref == listed.ref
     held = is_current and current is not None and current.held
     plain = HistoryEntry(listed.ref, listed.run_id, listed.published_at, current=is_current, held=held)
     try:
-        custom = build_meta(store, listed.ref).custom
+        meta, schema = build_meta_and_schema(store, listed.ref)
     except (ManifestParseError, ManifestStoreError) as error:
-        return replace(plain, problem=error.message)
+        return replace(plain, problem=error.message), None
+    custom = meta.custom
     rows, parts = custom.get("rows"), custom.get("parts")
-    return replace(
+    entry = replace(
         plain,
         sequence=_sequence(custom) or 0,
         rows=rows if isinstance(rows, int) else None,
         parts=parts if isinstance(parts, int) else None,
         failed=gate_failures(custom),
+        recorded=recorded_changes(custom),
     )
+    return entry, schema
 
 
-def _compared(entry: HistoryEntry, older: list[HistoryEntry]) -> HistoryEntry:
-    before = older[0].rows if older else None
-    if entry.rows is None or before is None:
+def _compared(one: _Entry, older: _Entry) -> HistoryEntry:
+    (entry, schema), (before, old_schema) = one, older
+    if entry.rows is not None and before.rows is not None:
+        entry = replace(entry, change=entry.rows - before.rows)
+    if schema is None or old_schema is None:
         return entry
-    return replace(entry, change=entry.rows - before)
+    try:
+        return replace(entry, columns=column_changes(old_schema, schema))
+    except ManifestParseError:
+        return entry  # opening it says what is wrong with it
 
 
 def _sequence(custom: dict[str, Any]) -> int | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lading.errors import NotFound
+from lading.errors import ManifestParseError, NotFound
 from lading.layout.table import is_run_step
 from lading.model import Place
 from lading.snapshots.manifest import STATE_TABLES, BuildMeta, is_foreign, load_build_meta, read_snapshot
@@ -73,6 +73,20 @@ def build_meta(store: ManifestStore, ref: str) -> BuildMeta:
     connection = open_manifest(store, ref)
     try:
         return load_build_meta(connection)
+    finally:
+        connection.close()
+
+
+def build_meta_and_schema(store: ManifestStore, ref: str) -> tuple[BuildMeta, bytes | None]:
+    """The same, and the schema of its rows; None if it has none that can be read."""
+    connection = open_manifest(store, ref)
+    try:
+        meta = load_build_meta(connection)
+        try:
+            members = members_in(connection, Place(""))
+            return meta, None if members is None else members.schema
+        except ManifestParseError:
+            return meta, None
     finally:
         connection.close()
 

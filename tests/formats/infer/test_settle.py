@@ -182,6 +182,15 @@ def records(*values: Any) -> str:
         ([{}], "widen", "string", ": objects without keys; line 1 of 0.json: '{}'"),
         ([None, {}], "widen", "string", ": objects without keys; line 2 of 0.json: '{}'"),
         ([1, [1]], "widen", "string", ": a mix of objects, lists and plain values; line 2 of 0.json: '[1]'"),
+        ([{"id": 1}, {"ID": 2}], "widen", "string", ": Spark can't tell apart its keys 'id' and 'ID'"),
+        ([[{"id": 1, "ID": 2}]], "widen", "array<string>", ": as the values are"),
+        ([{"p": {"id": 1, "ID": 2}, "q": 1}], "widen", "struct<p:string,q:bigint>", ": as the values are"),
+        (
+            [{"a": 1, "A": 2}, 1],
+            "widen",
+            "string",
+            ": a mix of objects, lists and plain values; line 2 of 0.json: '1'",
+        ),
         ([1, 2], "widen", "bigint", " in all 2 values"),
         (["5"], "widen", "string", " because of line 1 of 0.json: '5'"),
         ([10**30], "widen", "string", f" because of line 1 of 0.json: '{10**30}'"),
@@ -210,6 +219,15 @@ def test_fields_come_in_the_order_of_the_files(tmp_path: Path) -> None:
     assert types(settled(files[::-1], "widen", "json")) == {"a": "struct<q:double,p:bigint>"}
 
 
+def test_keys_of_several_files_that_differ_only_in_case_make_it_text(tmp_path: Path) -> None:
+    files = files_of(records({"p": 1}), records(*[{"P": 1}] * 9, 5), format="json")(tmp_path)
+    for policy in ("widen", "quarantine"):
+        assert types(settled(files[:1], policy, "json")) == {"a": "struct<p:bigint>"}
+    found = settled(files, "quarantine", "json")
+    assert found.because == {"a": "string: Spark can't tell apart its keys 'p' and 'P'"}
+    assert types(found) == {"a": "string"} and misfits(files[1][1].columns[0], "string", {}) == 0
+
+
 @pytest.mark.parametrize(
     ("dtype", "count"), [("bigint", 3), ("double", 1), ("date", 4), ("string", 0), ("boolean", 4)]
 )
@@ -219,10 +237,10 @@ def test_misfits_are_the_values_that_are_none_of_a_type(tmp_path: Path, dtype: s
 
 
 def typed(*kinds: str, rows: int = 5) -> list[tuple[str, FileEvidence]]:
-    return [
-        (f"{at}.parquet", FileEvidence(rows, (ColumnEvidence("x", (Seen(kind, rows, 0, 0, ""),)),)))
-        for at, kind in enumerate(kinds)
-    ]
+    def column(kind: str) -> ColumnEvidence:
+        return ColumnEvidence("x", () if kind == "void" else (Seen(kind, rows, 0, 0, ""),))
+
+    return [(f"{at}.parquet", FileEvidence(rows, (column(kind),))) for at, kind in enumerate(kinds)]
 
 
 @pytest.mark.parametrize(
@@ -241,6 +259,12 @@ def typed(*kinds: str, rows: int = 5) -> list[tuple[str, FileEvidence]]:
             "decimal(7,4)",
             "decimal(7,4): decimal(5,2) in 0.parquet, and decimal(5,4) in 1.parquet",
         ),
+        (["int", "void", "int"], "int", "int: the footer of 0.parquet"),
+        (["void", "int"], "int", "int: the footer of 1.parquet"),
+        (["void", "void"], "string", NO_VALUE),
+        (["array<void>"], "array<string>", "array<string>: the footer of 0.parquet"),
+        (["array<void>", "array<int>"], "array<int>", "array<int>: the footer of 1.parquet"),
+        (["array<int>", "array<bigint>"], "array<bigint>", "array<bigint>: the footer of 1.parquet"),
         (["struct<`a or b`:int>"], "struct<`a or b`:int>", "struct<`a or b`:int>: the footer of 0.parquet"),
     ],
 )
@@ -262,6 +286,8 @@ def test_types_of_files_that_differ_are_drift_where_they_are_not_joined() -> Non
         strict("int", "bigint", "string")
     with pytest.raises(SchemaDrift, match=r"'x' is struct<a:int> in 0\.parquet and int in 1\.parquet"):
         settled(typed("struct<a:int>", "int"), format="parquet")
+    with pytest.raises(SchemaDrift, match=r"'x' is struct<a:int> in 0\.parquet and struct<A:int> in 1"):
+        settled(typed("struct<a:int>", "struct<A:int>"), format="parquet")
 
 
 ALL = [

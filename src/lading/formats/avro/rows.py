@@ -17,10 +17,11 @@ import pyarrow as pa
 from lading.errors import MissingExtra, SourceError
 from lading.formats.avro.blocks import Header, blocks, read_header
 from lading.formats.avro.schema import Field, fields_of
+from lading.formats.file_types import FileTypes, columns_of
 from lading.formats.opening import READ_ERRORS, BeyondBounds, unreadable
 from lading.formats.reader import WHOLE, Head, Piece, ReadSpec, Rows
 from lading.formats.source_file import SourceFile
-from lading.formats.typed import FileTypes, Stored, columns_of, rows_of
+from lading.formats.typed import Stored, rows_of
 
 _BLOCK = 8 << 20  # bytes of a batch, as they stand in the file
 _ROWS = 1 << 16  # of a batch, at most
@@ -37,7 +38,7 @@ def may_be_cut(spec: ReadSpec, path: str) -> bool:
 def types(file: SourceFile) -> FileTypes:
     """From the header."""
     with _named(file), file.open_raw() as raw:
-        return FileTypes(_columns(file, _fields(file, read_header(raw))))
+        return FileTypes(columns_of(file.key, _schema(_fields(file, read_header(raw)))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +47,15 @@ class AvroReader:
     block: int = _BLOCK
 
     def head(self, file: SourceFile) -> Head:
-        return Stored.of(file.key, types(file).columns, self.spec).head
+        with _named(file), file.open_raw() as raw:
+            return Stored.of(file.key, _schema(_fields(file, read_header(raw))), self.spec).head
 
     def rows(self, file: SourceFile, piece: Piece = WHOLE) -> Iterator[Rows]:
         with _named(file):
             with file.open_raw() as raw:
                 header = read_header(raw)
                 fields = _fields(file, header)
-                stored = Stored.of(file.key, _columns(file, fields), self.spec)
+                stored = Stored.of(file.key, _schema(fields), self.spec)
                 wanted = stored.wanted(self.spec)
                 if piece.start <= header.length:
                     batches = self._batches(file, raw, header, fields, piece, wanted)
@@ -130,8 +132,8 @@ def _fields(file: SourceFile, header: Header) -> list[Field]:
         ) from error
 
 
-def _columns(file: SourceFile, fields: list[Field]) -> dict[str, str]:
-    return columns_of(file.key, pa.schema([(field.name, field.declared) for field in fields]))
+def _schema(fields: list[Field]) -> pa.Schema:
+    return pa.schema([(field.name, field.declared) for field in fields])
 
 
 @contextmanager

@@ -142,7 +142,7 @@ class _Schema:
             made = _LOGICAL.get((kind, str(logical)), _PLAIN[kind])
             return Shape(made, kind, made)
         if kind == "null":
-            raise ValueError("can hold nothing but null")
+            return Shape(pa.null(), "null", pa.null())
         for name in (f"{space}.{kind}", str(kind)):
             if name in self.open:
                 raise ValueError(f"is of type {kind!r}, which contains itself")
@@ -152,11 +152,11 @@ class _Schema:
 
     def _union(self, schema: list[Any], space: str) -> Shape:
         kinds = [kind for kind in schema if kind != "null"]
-        if len(kinds) != 1:
-            shown = " or ".join(json.dumps(kind)[:40] for kind in kinds) or "null"
-            raise ValueError(
-                f"may hold values of several types ({shown})" if kinds else "can hold nothing but null"
-            )
+        if not kinds:
+            return Shape(pa.null(), schema, pa.null())
+        if len(kinds) > 1:
+            shown = " or ".join(json.dumps(kind)[:40] for kind in kinds)
+            raise ValueError(f"may hold values of several types ({shown})")
         inner = self.shape(kinds[0], space)
         stored = ["null" if kind == "null" else inner.stored for kind in schema]
         return Shape(inner.declared, stored, inner.held, inner.convert)
@@ -168,6 +168,8 @@ class _Schema:
         self.open.pop()
         if not found:
             raise ValueError(f"is a record {full!r} without fields")
+        if len(found) < len(schema["fields"]):
+            raise ValueError(f"is a record {full!r} with two fields of one name")
         stored = {
             "type": "record",
             "name": self._fresh(),

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from lading.config.types import VOID
 from lading.errors import SchemaDrift
 from lading.formats.evidence import UNCOUNTED, ColumnEvidence, FileEvidence, Seen
 from lading.formats.header import table_names
-from lading.formats.infer.kinds import LONG
+from lading.formats.infer.kinds import LONG, STRING
 from lading.formats.reader import ReadSpec
 from lading.formats.registry import file_types
 from lading.formats.source_file import SourceFile
 from lading.formats.text_shapes import EXACT_DIGITS
-from lading.formats.types import joined, widens
+from lading.formats.types import NO_VALUE, joined, widens, without_void
 from lading.model import Format
 
 _WHERE = {"parquet": "footer", "orc": "footer", "avro": "header"}
@@ -33,6 +34,8 @@ def look_at_types(file: SourceFile, spec: ReadSpec) -> FileEvidence:
 
 
 def _column(name: str, kind: str, rows: int) -> ColumnEvidence:
+    if kind == VOID:
+        return ColumnEvidence(name, (), nulls=max(rows, 0))
     return ColumnEvidence(name, (Seen(kind, max(rows, 0), 0, 0, "", kind in _PLAIN),))
 
 
@@ -42,7 +45,7 @@ class _Type:
 
     type: str
     key: str  # of the file that made it so
-    because: str
+    because: str  # what is said behind the type
     long: str | None = None  # a file with integers of too many digits for a double
 
 
@@ -53,17 +56,16 @@ def settled_types(
     found: dict[str, _Type] = {}
     for key, one in files:
         for column in one.columns:
-            kind = column.seen[0].kind
+            kind = column.seen[0].kind if column.seen else VOID
             dtype = "bigint" if kind == LONG else kind
             known = found.get(column.name)
             if known is None:
-                because = f"{dtype}: the {_WHERE[fmt]} of {key}"
-                known = found[column.name] = _Type(dtype, key, because)
+                known = found[column.name] = _Type(dtype, key, f": the {_WHERE[fmt]} of {key}")
             else:
                 _widen(known, column.name, dtype, key, fmt, join_types)
             if kind == LONG:
                 known.long = known.long or key
-    return {name: _without_loss(one) for name, one in found.items()}
+    return {name: _settled(one) for name, one in found.items()}
 
 
 def _widen(known: _Type, name: str, dtype: str, key: str, fmt: Format, join_types: bool) -> None:
@@ -75,17 +77,20 @@ def _widen(known: _Type, name: str, dtype: str, key: str, fmt: Format, join_type
             file=key,
         )
     if wider == dtype != known.type:
-        known.because = f"{wider}: the {_WHERE[fmt]} of {key}"
+        known.because = f": the {_WHERE[fmt]} of {key}"
     elif wider != known.type:
-        known.because = f"{wider}: {known.type} in {known.key}, and {dtype} in {key}"
+        known.because = f": {known.type} in {known.key}, and {dtype} in {key}"
     if wider != known.type:
         known.type, known.key = wider, key
 
 
-def _without_loss(one: _Type) -> tuple[str, str]:
+def _settled(one: _Type) -> tuple[str, str]:
+    if one.type == VOID:
+        return STRING, NO_VALUE
     if one.type != "double" or one.long is None:
-        return one.type, one.because
-    return "string", f"string: doubles, and integers of more than {EXACT_DIGITS} digits in {one.long}"
+        dtype = without_void(one.type)
+        return dtype, f"{dtype}{one.because}"
+    return STRING, f"{STRING}: doubles, and integers of more than {EXACT_DIGITS} digits in {one.long}"
 
 
 def _wider(known: str, kind: str, join_types: bool) -> str | None:

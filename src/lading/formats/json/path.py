@@ -1,4 +1,4 @@
-"""`records:`: the way through a document's objects to the array whose elements are the rows, and out again."""
+"""`records:`: the way through a document's objects to the array that holds the rows, and out again."""
 
 from __future__ import annotations
 

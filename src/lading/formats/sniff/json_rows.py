@@ -1,7 +1,7 @@
 """Where the rows of a JSON document lie, if it is only wrapped around them.
 
-An API's answer is often one object that says this and that, and holds an array of objects somewhere. An object
-that has a list of others is a row of its own, though; so the array has to be the only one, and most of the text.
+An API's answer is often one object that says this and that, and holds an array of objects somewhere. But an
+object with a list of others may be a row itself; so the array has to be the only one, and most of the text.
 """
 
 from __future__ import annotations

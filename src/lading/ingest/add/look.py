@@ -60,7 +60,7 @@ def _json(found: FoundFile, content: Content) -> FileLook:
         below = rows_below(plain)
     if below is None:
         return FileLook(found, "json", content.options, because=content.because)
-    because = content.because | {"records": below.because}
+    because = {"format": "it is one JSON document", "records": below.because}
     return FileLook(found, "json", {"records": path_option(below.path)}, because=because)
 
 
