@@ -90,7 +90,7 @@ def test_a_changed_file_makes_its_own_tables_schema_stale_and_no_other(project: 
     assert states(capsys) == {"sales": "generated", "customers": "fresh"}
     after = schema(project, "sales")
     assert after["combined_hash"] != before["combined_hash"]
-    assert after["columns"][1]["because"] == "string because of row 2 of a.csv: 'x'"
+    assert after["columns"][1]["because"] == "string because of line 3 of a.csv: 'x'"
     assert invoke(["discover-schema", "--check"]) == 0
 
 

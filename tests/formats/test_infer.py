@@ -10,14 +10,11 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lading.errors import SchemaDrift, SourceError
 from lading.formats.csv.rows import CsvReader
 from lading.formats.infer import columns as infer_module
 from lading.formats.infer.columns import infer
-from lading.formats.infer.kinds import Kinds
 from lading.model import FoundFile
 
 
@@ -153,20 +150,6 @@ def test_what_can_not_be_inferred_says_what_to_do(tmp_path: Path) -> None:
         _types(_files(tmp_path, "", "\n"))
     with pytest.raises(SourceError, match=r"'_source'.*reserved for lading"):
         _types(_files(tmp_path, "_source\n1\n"))
-
-
-_values = st.sampled_from(
-    ["1", "0.5", "00", "true", "2024-01-01", "2024-01-01 00:00:00", "2024-01-01T00:00:00Z", "x", str(10**17)]
-)
-
-
-@given(st.lists(st.lists(_values), min_size=1, max_size=4))
-def test_the_answer_does_not_depend_on_how_the_values_are_cut_into_blocks(blocks: list[list[str]]) -> None:
-    kinds = Kinds()
-    joined = "null"
-    for block in blocks:
-        joined = kinds.join(joined, kinds.of_text(pa.array(block, pa.string())))
-    assert joined == kinds.of_text(pa.array([value for block in blocks for value in block], pa.string()))
 
 
 def _json(root: Path, *records: Any) -> dict[str, str]:

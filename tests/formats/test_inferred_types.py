@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.kinds import kind_of
 
 from lading.formats.infer.columns import infer
 from lading.formats.infer.kinds import Kinds, spark_type
@@ -35,7 +36,7 @@ FORMATS = [(None, None), ("dd.MM.yyyy", None), (None, "dd.MM.yyyy HH:mm"), ("d.M
 
 
 def _inferred(kinds: Kinds, *values: str) -> str:
-    return spark_type(kinds.of_text(pa.array(values)))
+    return spark_type(kind_of(kinds, *values))
 
 
 @pytest.mark.parametrize(("date", "timestamp"), FORMATS)

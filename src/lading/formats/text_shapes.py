@@ -1,6 +1,6 @@
 """What a text has to look like to be a value of a type, as regular expressions that Arrow and Java share.
 
-Inference (formats/infer/kinds.py) and the reader (spark/read/values.py) ask the same question with different
+Inference (formats/infer/kinds.py) and the reader (formats/values.py) ask the same question with different
 engines: a value fits a type that was inferred if, and only if, inference over all files would still give
 that type. So the shapes are written down once.
 """

@@ -6,9 +6,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.kinds import kind_of
 
 from lading.formats.infer.classify import TEXT_TYPES, classify
-from lading.formats.infer.kinds import LONG, NULL, Kinds, spark_type
+from lading.formats.infer.kinds import LONG, Kinds, spark_type
 from lading.formats.values import Texts
 from lading.model import Column
 
@@ -70,11 +71,7 @@ def test_many_texts_at_once_have_the_types_that_each_has(
 @settings(deadline=None)
 def test_a_column_is_of_the_narrowest_type_that_all_its_values_have(values: list[str], texts: Texts) -> None:
     kinds = Kinds(texts)
-    together = kinds.of_text(pa.array(values))
-    joined = NULL
-    for value in values:
-        joined = kinds.join(joined, kinds.of_text(pa.array([value])))
-    assert joined == together
+    together = kind_of(kinds, *values)
     shared = [kind for kind in TEXT_TYPES if all(kind in _types(texts, v, numbers=True) for v in values)]
     assert spark_type(together) == next(iter(shared), "string")
     assert kinds.types(together) == frozenset(shared)
@@ -94,4 +91,4 @@ def test_a_column_is_of_the_narrowest_type_that_all_its_values_have(values: list
 )
 def test_a_kind_says_what_a_value_could_be_read_as(value: str, kind: str) -> None:
     texts = Texts(dates=("dd.MM.yyyy", "yyyyMMdd"), timestamps=("dd.MM.yyyy[ HH:mm]",), empty_is_null=False)
-    assert Kinds(texts).of_text(pa.array([value])) == kind
+    assert kind_of(Kinds(texts), value) == kind

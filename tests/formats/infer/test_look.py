@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from support.kinds import kind_of
 
 from lading.errors import SourceError
 from lading.formats.csv.rows import CsvReader
@@ -73,7 +74,7 @@ def test_counts_are_exact_wherever_blocks_end(
         wanted: dict[str, list[int]] = {}
         for at, value in enumerate(texts, start=1):
             if value or quoted:
-                kind = Kinds().of_text(pa.array([value])) if value else EMPTY
+                kind = kind_of(Kinds(), value) if value else EMPTY
                 wanted.setdefault(kind, []).append(at)
         assert [(one.kind, one.count, one.row, one.line) for one in found.seen] == [
             (kind, len(at), at[0], at[0] + 1) for kind, at in sorted(wanted.items())
@@ -157,7 +158,7 @@ def _kind(value: Any) -> str:
         exact = abs(value) < 10**15
         return "bigint" if exact else LONG if -(2**63) <= value < 2**63 else "string"
     if isinstance(value, str):
-        return Kinds().of_text(pa.array([value]), numbers=False)
+        return kind_of(Kinds(), value, numbers=False)
     return {float: "double", dict: "struct", list: "array"}[type(value)]
 
 

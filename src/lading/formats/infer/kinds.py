@@ -14,15 +14,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
-from lading.formats.infer.classify import BIGINT, DATE, DOUBLE, TEXT_TYPES, TIMESTAMP_NTZ, classify
+from lading.formats.infer.classify import BIGINT, DATE, DOUBLE, TEXT_TYPES, TIMESTAMP_NTZ
 from lading.formats.rules import texts_by
 from lading.formats.values import Texts
 from lading.model import ColumnRule
 
-NULL = "null"  # nothing seen
 STRING = "string"  # of no other type
 LONG = "bigint beyond double"  # integers of more than 15 digits: among doubles they would lose some
 
@@ -33,7 +29,8 @@ _ISO = Texts(empty_is_null=False)
 
 def spark_type(kind: str) -> str:
     """Of a column that holds nothing else."""
-    return {NULL: STRING, LONG: "bigint"}.get(kind, kind.partition(_OR)[0])
+    first = kind.partition(_OR)[0]
+    return "bigint" if first == LONG else first
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +52,6 @@ class Kinds:
     def name(self, bits: int) -> str:
         """The kind of texts that could be read as these types (classify.py)."""
         return _name(bits, self._own)
-
-    def join(self, one: str, other: str) -> str:
-        if NULL in (one, other):
-            return other if one == NULL else one
-        both = self.types(one) & self.types(other)
-        if both & {"struct", "array"}:
-            return one
-        return self.name(sum(1 << place for place, kind in enumerate(TEXT_TYPES) if kind in both))
-
-    def of_text(self, values: pa.Array, *, numbers: bool = True) -> str:
-        """The kind of all the values, none of which is null. JSON has numbers of its own: `numbers=False`."""
-        if len(values) == 0:
-            return NULL
-        return self.name(int(np.bitwise_and.reduce(classify(self.texts, values, numbers=numbers))))
 
     @property
     def _own(self) -> bool:
