@@ -72,8 +72,8 @@ def _decoded(batch: pa.RecordBatch) -> list[Member]:
 def broken_by(
     bare: DataFrame, rows_with: Callable[[Sequence[str]], DataFrame], expression: str
 ) -> str | None:
-    """How the expression, over aggregates or of each row, is false; None when it isn't. `bare` has the columns
-    of the table and no rows, `rows_with` gives all rows with some of the columns."""
+    """How the expression, over aggregates or of each row, is false; None when it isn't. `bare` has the
+    table's columns and no rows; `rows_with` gives its rows, with some of the columns."""
 
     def wrong(problem: str, hint: str) -> ConfigError:
         return ConfigError(
