@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from support.reading import read, spec_of
 
-from lading.config.types import canonical_type, case_clash
+from lading.config.names import case_clash
+from lading.config.types import canonical_type
 from lading.formats.infer.columns import infer
 from lading.formats.types import joined
 from lading.model import FoundFile

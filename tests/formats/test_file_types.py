@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -17,6 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.reading import Seen, read, source, spec_of
 
+from lading.config.names import Naming
 from lading.errors import SchemaDrift, SourceError
 from lading.formats.advice import advice
 from lading.formats.exact import exact
@@ -139,6 +141,19 @@ def test_a_person_may_choose_another_type(
         path = write(tmp_path, array)
         seen = read_as(path, around.format(kind))
         assert seen.table["a"].to_pylist() == [made(one) for one in reads] and not seen.bad
+
+
+@pytest.mark.parametrize(
+    ("header", "naming"), [("  A ", Naming("fold")), ("B", Naming("exact", (("B", "a"),)))]
+)
+def test_so_it_is_where_the_file_has_another_name_for_the_column(
+    tmp_path: Path, header: str, naming: Naming
+) -> None:
+    path = tmp_path / "a.parquet"
+    table = pa.table({"n": pa.nulls(1), header: pa.array([1], pa.timestamp("ns"))})
+    pq.write_table(table, path, use_deprecated_int96_timestamps=True)
+    spec = replace(spec_of("parquet", "a bigint; n date"), naming=naming)
+    assert read(spec, path).rows == [{"a": 1, "n": None}]
 
 
 @pytest.mark.parametrize(("values", "kind", "reads"), [one for one in CHOICES if one[1] != "binary"])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import cast, get_args
 
-from lading.config.names import Naming, alike
+from lading.config.names import Naming, case_clash
 from lading.config.options import texts_of
 from lading.config.patterns import names_of
 from lading.config.section import Section
@@ -164,7 +164,7 @@ def _from_names(line: Line | None) -> tuple[str, ...]:
 
 def _refuse_shared(columns: Section, naming: Naming, rules: Iterable[ColumnRule]) -> None:
     """Headers that would mean two columns, and columns that nobody can tell apart."""
-    pair = alike(rule.name for rule in rules)
+    pair = case_clash(rule.name for rule in rules)
     if pair is not None:
         columns.complain(pair[1], f"differs from {pair[0]!r} only in case; rename one of the two columns")
     owners: dict[str, tuple[str, str]] = {}

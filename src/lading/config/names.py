@@ -32,13 +32,14 @@ def snaked(name: str) -> str:
     return _composed(words.lower()) or folded(name)
 
 
-def alike(names: Iterable[str]) -> tuple[str, str] | None:
-    """The first two that differ only in case: Spark, as most readers of a table, takes them for one."""
+def case_clash(names: Iterable[str]) -> tuple[str, str] | None:
+    """The first two that are equal, or differ only in case: Spark, as most readers of a table, takes them for
+    one."""
     seen: dict[str, str] = {}
     for name in names:
-        other = seen.setdefault(name.lower(), name)
-        if other != name:
-            return other, name
+        if (low := name.lower()) in seen:
+            return seen[low], name
+        seen[low] = name
     return None
 
 

@@ -7,7 +7,8 @@ compares.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+
+from lading.config.names import case_clash
 
 VOID = "void"  # nothing but nulls: fits every type
 
@@ -65,16 +66,6 @@ def inner_types(kind: str) -> dict[str, str]:
         _expect(tokens, ",")
         inner["1"] = _parse(tokens)
     return inner
-
-
-def case_clash(names: Sequence[str]) -> tuple[str, str] | None:
-    """The first two names that Spark takes for one."""
-    seen: dict[str, str] = {}
-    for name in names:
-        if (low := name.lower()) in seen:
-            return seen[low], name
-        seen[low] = name
-    return None
 
 
 def _clash_text(one: str, other: str) -> str:
@@ -163,6 +154,7 @@ def _struct(tokens: list[str]) -> str:
 
 
 def _fields(tokens: list[str]) -> dict[str, str]:
+    names: list[str] = []
     fields: dict[str, str] = {}
     _expect(tokens, "<")
     while tokens[:1] != [">"]:
@@ -171,9 +163,10 @@ def _fields(tokens: list[str]) -> dict[str, str]:
         name = _next(tokens)
         if name.startswith("`"):
             name = name[1:-1].replace("``", "`")
-        if (clash := case_clash([*fields, name])) is not None:
-            raise ValueError(_clash_text(*clash))
+        names.append(name)
         _expect(tokens, ":")
         fields[name] = _parse(tokens)
     tokens.pop(0)
+    if (clash := case_clash(names)) is not None:
+        raise ValueError(_clash_text(*clash))
     return fields

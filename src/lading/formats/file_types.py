@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lading.config.types import VOID, case_clash, inner_types, struct_type
+from lading.config.names import case_clash
+from lading.config.types import VOID, inner_types, struct_type
 from lading.errors import SourceError
 from lading.model import Column
 

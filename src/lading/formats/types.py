@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from lading.config.types import VOID, case_clash, inner_types, struct_type
+from lading.config.names import case_clash
+from lading.config.types import VOID, inner_types, struct_type
 
 NO_VALUE = "string: no value in any file"  # the evidence for a column of which nothing was seen
 

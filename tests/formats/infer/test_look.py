@@ -272,6 +272,7 @@ def test_files_with_types_say_them_in_their_heads(tmp_path: Path) -> None:
             "nothing": pa.array([None, None], pa.int64()),
             "n": pa.array([1.5, None]),
             "s": pa.array([{"p": 1}, None]),
+            "void": pa.nulls(2),
         }
     )
     pq.write_table(table, tmp_path / "p")
@@ -283,7 +284,9 @@ def test_files_with_types_say_them_in_their_heads(tmp_path: Path) -> None:
         ("nothing", Seen("bigint", 2, 0, 0, "", True)),
         ("n", Seen("double", 2, 0, 0, "", False)),
         ("s", Seen("struct<p:bigint>", 2, 0, 0, "", False)),
+        ("void",),
     ]
+    assert column(found, "void").nulls == 2
     pq.write_table(table, tmp_path / "p", write_statistics=False)
     unknown = seen(tmp_path, (tmp_path / "p").read_bytes(), "parquet")
     assert column(unknown, "small").seen[0].kind == LONG

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from lading.config.types import case_clash, inner_types, struct_type
+from lading.config.names import case_clash
+from lading.config.types import inner_types, struct_type
 from lading.errors import SchemaDrift
 from lading.formats.evidence import EMPTY, UNCOUNTED, ColumnEvidence, FileEvidence, Seen
 from lading.formats.header import IN_CASE
@@ -176,7 +177,7 @@ class _Settler:
         if shape == "array":
             return f"array<{STRING if part.items is None else self._type(part.items, policy)}>"
         if shape == "struct":
-            if not part.fields or case_clash(list(part.fields)) is not None:
+            if not part.fields or case_clash(part.fields) is not None:
                 return STRING
             return struct_type({name: self._type(field, policy) for name, field in part.fields.items()})
         return shape
@@ -184,7 +185,7 @@ class _Settler:
     def _because(self, part: _Part, dtype: str, policy: TypesPolicy) -> str:
         """What is said behind the type."""
         shape = self._shape(part, policy)
-        if shape == "struct" and (clash := case_clash(list(part.fields))) is not None:
+        if shape == "struct" and (clash := case_clash(part.fields)) is not None:
             return f": Spark can't tell apart its keys {clash[0]!r} and {clash[1]!r}"
         few = self._misfits(part, policy, "")
         if few is not None:
@@ -200,7 +201,7 @@ class _Settler:
     def _misfits(self, part: _Part, policy: TypesPolicy, where: str) -> str | None:
         """Of the first place in a column where values are left over."""
         shape = self._shape(part, policy)
-        if shape == STRING or (shape == "struct" and case_clash(list(part.fields)) is not None):
+        if shape == STRING or (shape == "struct" and case_clash(part.fields) is not None):
             return None
         few = [one for kind, one in part.kinds.items() if shape not in self.kinds.types(kind)]
         if few:
