@@ -85,6 +85,7 @@ def test_a_new_column_reads_the_new_file_alone(project: Project) -> None:
     project.put(c="id,n,note\n4,8,hello\n")
     plan = project.plan()
     assert plan.again is None and plan.verdicts["unchanged"] == 2
+    assert plan.columns == ("column 'note' (string) is new (line 2 of c.csv: 'hello')",)
     assert project.read() == {"c"}
     assert project.rows("id", "note") == [(1, None), (2, None), (3, None), (4, "hello")]
     project.put(c=None)

@@ -55,6 +55,7 @@ def _plan_object(plan: TablePlan) -> dict[str, Any]:
         "idle": plan.idle,
         "reason": plan.again.why if plan.again is not None and plan.replaces_all else None,
         "reread": plan.again.why if plan.again is not None else None,
+        "schema_changes": list(plan.columns),
         "publish": plan.publish,
         "notes": list(plan.notes),
     }
@@ -69,6 +70,8 @@ def _show(plan: TablePlan) -> None:
         say(f"{plan.table}: nothing to do ({verdict_words(plan.verdicts)})")
         return
     say(f"{plan.table}: {verdict_words(plan.verdicts)}")
+    for text in plan.columns:
+        say(f"  {text}")
     if plan.again is not None:
         what = "everything" if plan.replaces_all else count_words(plan.verdicts["reread"], "file")
         say(f"  reads {what} again: {plan.again.why}")

@@ -182,6 +182,8 @@ def _quick_look(run: TableRun) -> TableRun | None:
 
 def _with_stale(run: TableRun, plan: TablePlan) -> TableRun:
     """The run with its plan, and what that says of a schema that is stale."""
+    if run.followed is not None:
+        plan = replace(plan, columns=run.followed.changes)
     stale = is_stale_for_good(run.config, run.cfg, run.found, plan, run.manifest)
     if stale and not follows(run.cfg):
         plan = replace(plan, notes=(stale_note(run.cfg),))

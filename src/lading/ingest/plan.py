@@ -88,6 +88,7 @@ class TablePlan:
     quiet: bool = False  # every file is unchanged: nobody need count the verdicts
     publish: str | None = None  # what readers get although no row changes
     reshapes: bool = False  # whether the table's columns change, rows or not
+    columns: tuple[str, ...] = ()  # for people: how they change, and why
 
     @property
     def replaces_all(self) -> bool:

@@ -31,6 +31,7 @@ _WORDS = {
     "rules": "the checks",
     "float_checks": "how lading checks floats",
     "layout": "the spec",
+    "column_rules": "what lading.yaml says of columns",
     "record_type_filter": "the spec's filter",
 }
 
