@@ -42,7 +42,7 @@ def measure(kit: Kit) -> Iterator[Case]:
         for number in range(files):
             raw.write(number)
         config = projects.make(kit.work / "change", COLUMNS, table_lines(files * rows), raw.folder)
-        full = _full_builds(kit, config, layout)
+        full = full_builds(kit, config, layout)
         rebuild = Measured("peer", tuple(one.tasks / full.tasks for one in full.each))
         changes = kit.sizes([1, 10, 100], [1, 10], [1])
         with _delta_table(kit, raw) as delta:
@@ -112,12 +112,12 @@ class RawFiles:
         return table.append_column("bucket", bucket).append_column("source", source)
 
 
-def _full_builds(kit: Kit, config: Config, layout: str) -> Full:
+def full_builds(kit: Kit, config: Config, layout: str) -> Full:
     costs = []
     for number in range(kit.pick(4, 3, 2)):
         kit.tell(f"{layout}: full build {number}")
         projects.forget_table(config)
-        costs.append(_run(config))
+        costs.append(run_measured(config))
     return Full(costs[1:])  # the first has Spark's own start in it
 
 
@@ -136,7 +136,7 @@ def _case(
 
     def lading() -> float:
         raw.change(count)
-        cost = _run(config)
+        cost = run_measured(config)
         walls.append(cost.wall)
         tasks.append(cost.tasks)
         return cost.tasks / full.tasks
@@ -164,7 +164,7 @@ def _case(
     return Case(name, count, "of a full build", "lower", measured, bar, layout, extra if walls else {})
 
 
-def _run(config: Config) -> Cost:
+def run_measured(config: Config) -> Cost:
     before = spark_work.stages()
     begun = time.perf_counter()
     projects.run_once(config)
