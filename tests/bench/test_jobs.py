@@ -35,7 +35,8 @@ def check(name: str, cases: list[Case]) -> None:
             assert one.failed is None, f"{name}, {case.size}: {who} failed: {one.failed}"
             assert one.turns
         written = case.as_json()
-        assert isinstance(written["lading"], float) and written["lading"] > 0
+        assert isinstance(written["lading"], float)
+        assert written["lading"] > 0 or name == "evolve", "a column that goes is no work for Spark"
         assert (written["floor"] is None) == (name in WITHOUT_FLOOR)
         assert (written["ratio_to_floor"] is None) == (name in WITHOUT_FLOOR)
         assert written["bar"] and isinstance(written["met"], bool)
