@@ -1,5 +1,5 @@
-"""A table whose columns change while its parts stay: a real log, real parts and snapshots, without a run. What
-a run would decide (which files are read again) is decided by the test."""
+"""A table whose columns change while its parts stay: a real log, real parts and snapshots, but no run. What a
+run would decide (which files are read again) is decided by the test."""
 
 from __future__ import annotations
 
