@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
     Bound = Any
 
-Verdict = Literal["new", "changed", "touched", "unchanged", "vanished", "failed", "quarantined"]
+Verdict = Literal["new", "changed", "reread", "touched", "unchanged", "vanished", "failed", "quarantined"]
 
 
 Severity = Literal["error", "warn"]
@@ -34,13 +34,54 @@ TYPED = frozenset({"parquet", "orc", "avro"})  # formats whose files say what ty
 BINARY = TYPED | {
     "excel"
 }  # formats that are no text: they have no encoding, and are never compressed by suffix
-Drift = Literal["strict", "evolve", "ignore_new"]
+ColumnsPolicy = Literal["strict", "add", "ignore"]
+TypesPolicy = Literal["strict", "widen", "quarantine"]
+NamesPolicy = Literal["exact", "fold", "snake"]
 DELIMITERS = {"csv": ",", "tsv": "\t"}  # of the formats that are delimited text, unless `delimiter` is given
 
 
-def evolves(drift: Drift) -> bool:
-    """Whether the table's columns follow its files: new ones are added, missing ones null, types widen."""
-    return drift == "evolve"
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What becomes of a file whose columns or values are not the schema's.
+
+    Names: refused (`strict`), taken into the table and null where a file lacks them (`add`), or left out
+    (`ignore`). Values that are none of the type: bad rows (`strict`), a wider type (`widen`), or bad rows
+    that are set aside whatever `on_bad` says (`quarantine`).
+    """
+
+    columns: ColumnsPolicy = "strict"
+    types: TypesPolicy = "strict"
+    by_column: tuple[tuple[str, TypesPolicy], ...] = ()  # where a column's is another, sorted by name
+
+    def types_of(self, name: str) -> TypesPolicy:
+        return next((types for column, types in self.by_column if column == name), self.types)
+
+    @property
+    def adds(self) -> bool:
+        return self.columns == "add"
+
+    @property
+    def follows(self) -> bool:
+        """Whether the schema follows the files."""
+        return self.adds or any(types != "strict" for types in self._of_any)
+
+    @property
+    def quarantines(self) -> bool:
+        """Whether rows with misfits of some column are set aside whatever `on_bad` says."""
+        return "quarantine" in self._of_any
+
+    @property
+    def _of_any(self) -> tuple[TypesPolicy, ...]:
+        return (self.types, *(types for _, types in self.by_column))
+
+    @property
+    def drift(self) -> str | None:
+        """The one word for it, if it has one."""
+        return next((word for word, policy in DRIFTS.items() if policy == self), None)
+
+
+STRICT = Policy()
+DRIFTS = {"strict": STRICT, "ignore_new": Policy("ignore"), "evolve": Policy("add", "widen")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +164,14 @@ class Source(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return bool(self.rejected or self.aside is not None)
 
 
+class Looked(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What a look at one source file found, as the log keeps it (formats/evidence.py)."""
+
+    source: int
+    mark: int  # of the bytes that were looked at, and how: evidence of anything else counts for nothing
+    evidence: bytes
+
+
 class Commit(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One atomic frame of the log. `sequence` is set by the log when it is appended."""
 
@@ -140,6 +189,8 @@ class Commit(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     order_by: str | None = None  # with `schema`: the order column
     sequence: int = 0
     expire: tuple[str, ...] = ()  # runs given up for dead: what they planned before this may not be committed
+    facts: bytes | None = None  # what `recipe` is the hash of (sources/recipe.py), when it changes
+    evidence: tuple[Looked, ...] = ()
 
     @property
     def changes_rows(self) -> bool:
@@ -188,6 +239,27 @@ class Column:
     name: str
     type: str
     inferred: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRule:
+    """What lading.yaml says of one column; what it leaves out is the table's way, or inferred."""
+
+    name: str
+    type: str | None = None
+    headers: tuple[str, ...] = ()  # other names that files have for it
+    dates: tuple[str, ...] | None = None  # patterns; the first that reads a text counts
+    timestamps: tuple[str, ...] | None = None
+    nulls: tuple[str, ...] | None = None  # texts that mean nothing
+    decimal: str | None = None
+    default: str | None = None  # what stands in place of a null, and in files that lack the column; as text
+    types: TypesPolicy | None = None
+    line: int = field(default=0, compare=False)  # of lading.yaml, for messages
+
+    @property
+    def reads_texts(self) -> bool:
+        """Whether it says how texts are read as dates, times or numbers."""
+        return any(one is not None for one in (self.dates, self.timestamps, self.decimal))
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,8 @@ from lading.ingest.quarantine import refuse_too_many
 from lading.ingest.read import FilesRead, read_files
 from lading.ingest.record import record_sources, write_table_manifest
 from lading.ingest.release import Released, finish, release, release_of_nothing
-from lading.ingest.schema import extend_evidence
-from lading.ingest.table_run import TableRun, at_work, new_run_id
+from lading.ingest.schema import extend_evidence, repin
+from lading.ingest.table_run import TableRun, at_work, new_run_id, now_text
 from lading.log.table import Table
 from lading.model import CheckResult, Commit, FoundFile
 from lading.serve.shard import output_of, refuse_unservable
@@ -278,13 +278,16 @@ def _release(run: TableRun, record: RunHandle | None = None) -> Released:
         watch=run.watch,
         kept=run.kept,
         record=record,
+        schema_changes=run.followed.changes if run.followed is not None else (),
     )
 
 
 def _settle(run: TableRun) -> _Done:
     """No rows change: note new fingerprints, and publish what an earlier run could not."""
     refuse_too_many(run, (), {}, 0, 0)
-    if run.plan.note:
+    if run.followed is not None:
+        repin(run.config, run.cfg, run.followed.columns, run.followed, run.found, now_text())
+    if run.plan.note or _is_news(run):
         run.watch.phase(run.name, "commit")
         commit_notes(run)
     unrecorded = _error_of(lambda: _record_notes(run))
@@ -292,6 +295,12 @@ def _settle(run: TableRun) -> _Done:
     if unrecorded is not None:
         raise unrecorded
     return _Done(released=released)
+
+
+def _is_news(run: TableRun) -> bool:
+    """Whether the log lacks evidence of a file, or a recipe that is another and gives the same rows."""
+    looked = run.followed is not None and bool(run.followed.fresh)
+    return looked or (run.recipe is not None and run.recipe != run.table.state.meta.recipe)
 
 
 def _record_notes(run: TableRun) -> None:

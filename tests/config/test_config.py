@@ -8,7 +8,7 @@ from lading.config.file import PROJECT_KEYS, SPARK_KEYS, load
 from lading.config.options import READ_OPTIONS
 from lading.config.table import TABLE_KEYS
 from lading.errors import ConfigError, NotFound
-from lading.model import Place
+from lading.model import STRICT, Place
 
 WHOLE = r"""
 warehouse: out
@@ -79,7 +79,7 @@ def test_what_is_left_out_has_its_default(tmp_path):
     assert config.spark.master == "local[*]"
     assert found.root == tmp_path
     assert (found.order_by, found.bucket_size, found.transform, found.columns_from_name) == (None,) * 4
-    assert (found.fingerprint, found.per, found.on_bad, found.drift) == ("fast", "file", "fail", "strict")
+    assert (found.fingerprint, found.per, found.on_bad, found.policy) == ("fast", "file", "fail", STRICT)
 
 
 def test_every_table_has_its_places(tmp_path):

@@ -1,4 +1,4 @@
-"""Formats, specs, read options and drift, as lading.yaml says them."""
+"""Formats, specs and read options, as lading.yaml says them."""
 
 from __future__ import annotations
 
@@ -106,11 +106,6 @@ def test_a_pattern_that_can_not_be_read_is_refused_with_the_letter(
         assert says in caught.value.message
 
 
-@pytest.mark.parametrize("drift", ["strict", "evolve", "ignore_new"])
-def test_drift_is_one_of_three(tmp_path: Path, drift: str) -> None:
-    assert _table(tmp_path, "format: json", f"drift: {drift}").drift == drift
-
-
 @pytest.mark.parametrize(
     ("lines", "says"),
     [
@@ -128,11 +123,6 @@ def test_drift_is_one_of_three(tmp_path: Path, drift: str) -> None:
         (["format: csv", "read_options: {null: [NA, 5]}"], "null.2: must be text"),
         (["format: csv", 'read_options: {delimiter: "\\n"}'], "delimiter: can't be a line break"),
         (["format: json", "read_options: {ragged: pad}"], "ragged: unknown key"),
-        (["format: csv", "drift: evolving"], "did you mean 'evolve'"),
-        (
-            ["format: fixed_width", "spec: x.yaml", "drift: evolve"],
-            "drift: fixed-width files take their columns from the spec",
-        ),
     ],
 )
 def test_what_does_not_go_together_is_refused(tmp_path: Path, lines: list[str], says: str) -> None:

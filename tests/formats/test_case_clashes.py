@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from support.reading import read, spec_of
 
+from lading.config.types import canonical_type, case_clash
 from lading.formats.infer.columns import infer
-from lading.formats.types import canonical_type, case_clash, joined
+from lading.formats.types import joined
 from lading.model import FoundFile
 
 ROWS = '{"a": {"id": 1}, "l": [{"X": 1}]}\n{"a": {"ID": 2}, "l": [{"x": 2}, {"y": null}]}\n'
@@ -35,7 +36,8 @@ def test_json_with_such_keys_is_kept_as_text(tmp_path: Path) -> None:
         [FoundFile(path.name, str(path), path.stat().st_size, 0, False)], fmt="json", read_options={}
     )
     assert [(one.name, one.type) for one in inferred.columns] == [("a", "string"), ("l", "array<string>")]
-    assert inferred.because["a"] == "string: Spark can't tell apart its keys 'id' and 'ID'"
+    told = "string: Spark can't tell apart its keys 'id' and 'ID'; line 2 of a.json: '2'"
+    assert inferred.because["a"] == told
     seen = read(spec_of("json", "a string; l array<string>", inferred=True), path)
     assert seen.rows == [
         {"a": '{"id": 1}', "l": ['{"X": 1}']},

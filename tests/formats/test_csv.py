@@ -24,6 +24,7 @@ from lading.formats.csv import cut as cut_module
 from lading.formats.csv.rows import CsvReader, may_be_cut
 from lading.formats.reader import ReadSpec
 from lading.formats.registry import reader_of
+from lading.model import DRIFTS
 
 
 def look(
@@ -536,12 +537,12 @@ def test_a_file_that_can_not_be_read_is_refused(tmp_path: Path, name: str, says:
 
 def test_drift_decides_on_columns_that_are_new_or_missing(tmp_path: Path) -> None:
     wanted = columns_of("a bigint; b string")
-    spec = ReadSpec("csv", {}, wanted, drift="ignore_new")
+    spec = ReadSpec("csv", {}, wanted, policy=DRIFTS["ignore_new"])
     file = source(tmp_path, b"c,b,a\nx,y,1\n")
     head = CsvReader(spec).head(file)
     assert head is not None and list(head.columns) == ["c", "b", "a"] and head.ignored == ("c",)
     assert seen(CsvReader(spec), file, wanted).rows == [(1, "y")]
-    evolve = CsvReader(replace(spec, drift="evolve"))
+    evolve = CsvReader(replace(spec, policy=DRIFTS["evolve"]))
     assert seen(evolve, source(tmp_path, b"a\n1\n"), wanted).rows == [(1, None)]
     assert CsvReader(spec).head(source(tmp_path, b"\n")) is None
 

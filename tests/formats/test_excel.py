@@ -18,12 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.reading import Seen, read, source, spec_of
 
-from lading.errors import ConfigError, MissingExtra, SchemaDrift, SourceError
+from lading.errors import MissingExtra, SchemaDrift, SourceError
 from lading.formats.excel.rows import ExcelReader
 from lading.formats.infer.columns import infer
 from lading.formats.registry import may_be_cut, reader_of
 from lading.model import FoundFile
-from lading.sources.evolve import evolve
 
 SHIPS = Path(__file__).parent / "files" / "ships.xls"
 
@@ -376,8 +375,8 @@ def test_types_are_inferred_from_cells_with_evidence(tmp_path: Path) -> None:
     }
     assert inferred.because["i"] == "bigint in all 2 values"
     assert inferred.because["e"] == "bigint in its only value"
-    assert inferred.because["f"] == "double because of row 2 of a.xlsx: '0.5'"
-    assert inferred.because["m"] == "string because of row 2 of a.xlsx: '00501'"
+    assert inferred.because["f"] == "double because of row 3 of a.xlsx: '0.5'"
+    assert inferred.because["m"] == "string because of row 3 of a.xlsx: '00501'"
     assert inferred.because["o"] == "string: no value in any file"
     assert inferred.rows == 2 and inferred.files == 1 and inferred.whole
 
@@ -391,25 +390,27 @@ def test_inferred_types_read_what_they_were_inferred_from(tmp_path: Path) -> Non
     assert not read(spec_of("excel", text, inferred=True), path).bad
 
 
-def test_sheets_without_a_header_take_their_names_from_the_schema(tmp_path: Path) -> None:
+def test_sheets_without_a_header_take_their_names_from_the_schema_or_are_numbered(tmp_path: Path) -> None:
     path = table(tmp_path, (1, "x"))
-    with pytest.raises(ConfigError, match="without a header"):
-        infer([found(path)], fmt="excel", read_options={"header": False})
+    inferred = infer([found(path)], fmt="excel", read_options={"header": False})
+    assert [(column.name, column.type) for column in inferred.columns] == [
+        ("column_1", "bigint"),
+        ("column_2", "string"),
+    ]
     inferred = infer([found(path)], fmt="excel", read_options={"header": False}, names=("a", "b"))
     assert [column.type for column in inferred.columns] == ["bigint", "string"]
 
 
-def test_a_schema_grows_with_what_new_workbooks_bring(tmp_path: Path) -> None:
-    columns = infer([found(table(tmp_path, ("a", "b"), (1, 1)))], fmt="excel", read_options={}).columns
+def test_a_schema_is_what_all_workbooks_hold(tmp_path: Path) -> None:
+    old = found(table(tmp_path, ("a", "b"), (1, 1)))
     new = found(table(tmp_path, ("a", "b", "c"), (1.5, 7, "x"), name="new.xlsx"))
-    grown = evolve(columns, [new], [new], fmt="excel", read_options={})
-    assert grown is not None
-    assert [(column.name, column.type) for column in grown.columns] == [
+    both = infer([old, new], fmt="excel", read_options={})
+    assert [(column.name, column.type) for column in both.columns] == [
         ("a", "double"),
         ("b", "bigint"),
         ("c", "string"),
     ]
-    assert grown.because["a"] == "double because of row 1 of new.xlsx: '1.5'"
+    assert both.because["a"].startswith("double because of row 2 of new.xlsx: '1.5'")
 
 
 def test_without_python_calamine_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from lading.errors import SchemaDrift, SourceError
 from lading.formats.advice import advice
 from lading.formats.exact import exact
 from lading.formats.infer.columns import infer
-from lading.formats.registry import file_columns, reader_of
+from lading.formats.registry import file_types, reader_of
 from lading.model import BadRow, FoundFile
 
 DAY = 86_400 * 10**6
@@ -35,7 +35,7 @@ def write(folder: Path, values: pa.Array, **options: Any) -> Path:
 
 
 def inferred_type(path: Path, fmt: Any = "parquet") -> str:
-    return file_columns(fmt, source(path))["a"]
+    return file_types(fmt, source(path)).columns["a"]
 
 
 def read_as(path: Path, kind: str, *, inferred: bool = False) -> Seen:

@@ -12,12 +12,13 @@ from lading.errors import SchemaDrift, SourceError
 from lading.formats.csv.head import top_of
 from lading.formats.drift import check_columns
 from lading.formats.reader import ReadSpec
-from lading.formats.registry import file_columns
+from lading.formats.registry import file_types
 from lading.formats.source_file import SourceFile
 from lading.model import Column, FoundFile
 
 FOUND = FoundFile("in/a.csv", "/data/in/a.csv", 1, 1, False)
 SCHEMA = (Column("id", "bigint"), Column("name", "string"), Column("port", "string"))
+SPEC = ReadSpec("csv", {}, SCHEMA, name_columns=("port",))
 
 
 def _header(tmp_path: Path, data: bytes, format: str = "csv", **options: Any) -> tuple[str, ...] | None:
@@ -31,7 +32,7 @@ def _header_of(path: Path, options: dict[str, Any], format: str = "csv") -> tupl
 
 
 def parquet_columns(path: str) -> dict[str, str]:
-    return file_columns("parquet", SourceFile("a.parquet", path, Path(path).stat().st_size))
+    return file_types("parquet", SourceFile("a.parquet", path, Path(path).stat().st_size)).columns
 
 
 @pytest.mark.parametrize(
@@ -129,8 +130,8 @@ def test_a_parquet_file_that_spark_can_not_read_is_refused(tmp_path: Path) -> No
 
 
 def test_columns_may_come_in_any_order() -> None:
-    check_columns(FOUND.key, ("name", "id"), SCHEMA, ("port",))
-    check_columns(FOUND.key, {"name": "string", "id": "int"}, SCHEMA, ("port",))
+    check_columns(FOUND.key, ("name", "id"), SPEC)
+    check_columns(FOUND.key, {"name": "string", "id": "int"}, SPEC)
 
 
 @pytest.mark.parametrize(
@@ -148,6 +149,6 @@ def test_columns_may_come_in_any_order() -> None:
 )
 def test_drift_names_the_file_the_column_and_the_remedy(have: Any, says: str) -> None:
     with pytest.raises(SchemaDrift, match=rf"in/a\.csv: .*{says}") as caught:
-        check_columns(FOUND.key, have, SCHEMA, ("port",))
+        check_columns(FOUND.key, have, SPEC)
     assert caught.value.hint
     assert caught.value.file == "in/a.csv"

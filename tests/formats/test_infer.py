@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lading.errors import ConfigError, SchemaDrift, SourceError
+from lading.errors import SchemaDrift, SourceError
 from lading.formats.csv.rows import CsvReader
 from lading.formats.infer import columns as infer_module
 from lading.formats.infer.columns import infer
@@ -151,8 +151,6 @@ def test_columns_from_names_come_last_as_strings(tmp_path: Path) -> None:
 def test_what_can_not_be_inferred_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no columns can be inferred"):
         _types(_files(tmp_path, "", "\n"))
-    with pytest.raises(ConfigError, match="without a header"):
-        _types(_files(tmp_path, "1,2\n"), header=False)
     with pytest.raises(SourceError, match=r"'_source'.*reserved for lading"):
         _types(_files(tmp_path, "_source\n1\n"))
 
@@ -264,8 +262,8 @@ def test_a_type_says_which_value_of_which_file_decided_it(tmp_path: Path) -> Non
     second = "zip,n,d,e\n" + "1,1,2024-01-02,\n" * 410 + "1,2\n" + "00123,0.5,2024-01-03,\n1,1,,\n"
     files = _files(tmp_path, first, second)
     assert _because(files) == {
-        "zip": "string because of row 412 of 1.csv: '00123'",
-        "n": "double because of row 412 of 1.csv: '0.5'",
+        "zip": "string because of line 413 of 1.csv: '00123'",
+        "n": "double because of line 413 of 1.csv: '0.5'",
         "d": "date in all 20,411 values",
         "e": "string: no value in any file",
     }
@@ -273,11 +271,11 @@ def test_a_type_says_which_value_of_which_file_decided_it(tmp_path: Path) -> Non
     assert (seen.files, seen.rows, seen.whole) == (2, 20_412, True)
 
 
-def test_trimmed_and_quoted_values_are_found_in_their_row(tmp_path: Path) -> None:
+def test_trimmed_and_quoted_values_are_found_in_their_line(tmp_path: Path) -> None:
     files = _files(tmp_path, "a,b\n 1 , \n,\n  , x \n")
     assert _because(files, trim=True) == {
         "a": "bigint in its only value",
-        "b": "string because of row 3 of 0.csv: 'x'",
+        "b": "string because of line 4 of 0.csv: 'x'",
     }
 
 
@@ -285,8 +283,8 @@ def test_json_says_which_value_decided_too(tmp_path: Path) -> None:
     lines = ['{"a": 1, "t": "2024-01-01", "o": {"p": 1}}'] * 5000 + ['{"a": 0.5, "t": "soon", "o": null}']
     files = _files(tmp_path, "\n".join(lines), suffix="json")
     assert _because(files, "json") == {
-        "a": "double because of row 5,001 of 0.json: '0.5'",
-        "t": "string because of row 5,001 of 0.json: 'soon'",
+        "a": "double because of line 5,001 of 0.json: '0.5'",
+        "t": "string because of line 5,001 of 0.json: 'soon'",
         "o": "struct<p:bigint>: as the values are",
     }
 
@@ -306,6 +304,17 @@ def test_files_without_a_header_take_their_names_from_the_schema(tmp_path: Path)
     assert [(c.name, c.type) for c in found.columns] == [("a", "bigint"), ("b", "string")]
     with pytest.raises(SourceError, match="line 1 has 2 fields, the schema has 1 column"):
         infer(files, fmt="csv", read_options={"header": False}, names=("a",))
+
+
+def test_columns_that_nobody_named_are_numbered(tmp_path: Path) -> None:
+    files = _files(tmp_path, "skipped\n# 1,2,3,4\n\n1,x,\n2,y,0.5\n", "skipped\n")
+    assert _types(files, header=False, skip=1, comment="#") == {
+        "column_1": "bigint",
+        "column_2": "string",
+        "column_3": "double",
+    }
+    with pytest.raises(SourceError, match=r"0\.csv contains no records"):
+        _types(_files(tmp_path, "\n"), header=False)
 
 
 def test_a_row_with_bytes_of_another_encoding_says_nothing_of_the_types(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lading.formats.infer.columns import infer
-from lading.formats.infer.fits import Fits
 from lading.formats.infer.kinds import Kinds, spark_type
 from lading.formats.values import Texts
 from lading.model import Column, FoundFile
@@ -46,7 +45,7 @@ def test_a_value_fits_an_inferred_type_exactly_if_inference_would_still_give_it(
     kinds = Kinds(Texts.of({"date_format": date, "timestamp_format": timestamp}))
     for first, second in itertools.product(FIRST, AWKWARD):
         type = _inferred(kinds, first)
-        fits = Fits(kinds).all_fit(pa.array([second]), Column("v", type, inferred=True))
+        fits = kinds.texts.all_fit(pa.array([second]), Column("v", type, inferred=True))
         assert fits == (_inferred(kinds, first, second) == type), (first, second, type)
 
 
@@ -55,11 +54,11 @@ def test_a_value_fits_an_inferred_type_exactly_if_inference_would_still_give_it(
 def test_values_fit_together_exactly_if_each_does(first: list[str], second: list[str]) -> None:
     kinds = Kinds()
     column = Column("v", _inferred(kinds, *first), inferred=True)
-    each = all(Fits(kinds).all_fit(pa.array([value]), column) for value in second)
+    each = all(kinds.texts.all_fit(pa.array([value]), column) for value in second)
     together = _inferred(kinds, *first, *second) == column.type
     assert each == together
-    misfit = Fits(kinds).first_misfit(pa.array(second, pa.string()), column)
-    assert (misfit is None) == each
+    fits = kinds.texts.fits(pa.array(second, pa.string()), column)
+    assert fits.tolist() == [kinds.texts.all_fit(pa.array([value]), column) for value in second]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from lading.formats.json.structure import LEVELS, keys_in, outside_strings
 from lading.formats.reader import WHOLE, Bad, Piece, ReadSpec
 from lading.formats.registry import reader_of
 from lading.formats.source_file import SourceFile
-from lading.model import Column
+from lading.model import DRIFTS, Column
 
 SCHEMA = (
     "a bigint; s string; t timestamp; o struct<p:bigint,q:string>; r array<bigint>; "
@@ -62,13 +62,13 @@ def read(
     *,
     pieces: tuple[Piece, ...] = (WHOLE,),
     block: int = 1 << 20,
-    drift: Any = "strict",
+    drift: str = "strict",
     inferred: bool = False,
     **options: Any,
 ) -> Read:
     """All pieces, one behind the other, as if they had been read in one."""
     data = data if isinstance(data, bytes) else data.encode()
-    spec = ReadSpec("json", options, columns(schema, inferred=inferred), drift)
+    spec = ReadSpec("json", options, columns(schema, inferred=inferred), DRIFTS[drift])
     file = InMemory("x.json", data.decode("latin-1"), len(data))
     found = Read()
     for piece in pieces:

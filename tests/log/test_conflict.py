@@ -45,8 +45,7 @@ def theirs(recipe: str = "base", **edits: Any) -> Commit:
         pytest.param({"minus": (("a", (1,)),)}, {"minus": (("b", (1,)),)}, id="others subtracted from"),
         pytest.param({"tier": (("a", 1),)}, {"tier": (("b", 1),)}, id="tiers of others"),
         pytest.param({"sources": (source(1),)}, {"remove": ("a",), "add": (part("b"),)}, id="a merge"),
-        pytest.param({"schema": b"new"}, {"add": (part("b"),)}, id="a member under the columns before"),
-        pytest.param({"add": (part("b"),)}, {"schema": b"new"}, id="more columns than a member has"),
+        pytest.param({"sources": (source(1),)}, {"schema": b"new"}, id="a note, and other columns"),
     ],
 )
 def test_disjoint_commits_are_both_made(my: dict[str, Any], their: dict[str, Any]) -> None:
@@ -127,6 +126,25 @@ def test_any_commit_since_the_base_counts(at: int) -> None:
 def test_two_sets_of_columns_are_not_both_made_of_one_base() -> None:
     with pytest.raises(Conflict, match="changed the columns"):
         refuse_conflicts(mine(schema=b"one"), [theirs(schema=b"two")], "base")
+
+
+def test_members_of_a_collection_may_have_other_columns_than_it_had() -> None:
+    added, wider = {"add": (part("b"),)}, {"schema": b"new"}
+    refuse_conflicts(mine(recipe="", **added), [theirs(recipe="", **wider)], "")
+    refuse_conflicts(mine(recipe="", **wider), [theirs(recipe="", **added)], "")
+
+
+def test_no_part_is_added_to_a_table_whose_columns_are_others_by_now() -> None:
+    with pytest.raises(Conflict, match="changed the columns, which this one's parts were not written for"):
+        refuse_conflicts(mine(add=(part("a"),)), [theirs(schema=b"new")], "base")
+
+
+def test_columns_are_not_settled_past_files_that_were_read_since() -> None:
+    read = {"add": (part("b"),), "sources": (source(2),)}
+    with pytest.raises(Conflict, match="read files that the columns of this one don't follow"):
+        refuse_conflicts(mine(schema=b"new"), [theirs(**read)], "base")
+    merged = {"add": (part("b"),), "remove": ("a",)}
+    refuse_conflicts(mine(schema=b"new"), [theirs(**merged)], "base")
 
 
 def test_files_with_new_columns_added_at_once_keep_all_their_columns(tmp_path: Path) -> None:

@@ -80,11 +80,11 @@ def test_a_row_group_of_nulls_only_adds_its_nulls() -> None:
 def test_bounds_in_another_unit_than_the_table_s_are_unknown() -> None:
     metadata = footer(pa.table({"t": pa.array([datetime(2024, 1, 1)], pa.timestamp("us")), "i": [1]}))
     schema = pa.schema([("t", pa.timestamp("ms")), ("i", pa.int32())])
-    assert zones_of_footer(metadata, schema) == {"i": Zone(1, 1, 0)}
+    assert zones_of_footer(metadata, schema) == {"t": Zone(None, None, 0), "i": Zone(1, 1, 0)}
 
 
-def test_a_column_that_the_file_does_not_have_is_unknown_in_every_row_group() -> None:
+def test_a_column_that_the_file_does_not_have_is_null_in_every_row_group() -> None:
     metadata = footer(pa.table({"i": [1, 2]}), row_group_size=1)
     vector = FooterZones(metadata).vector("nope")
     assert vector is not None
-    assert [vector.zone(at) for at in range(2)] == [None, None]
+    assert [vector.zone(at) for at in range(2)] == [Zone(None, None, 1)] * 2

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from lading.errors import ConfigError, TransformError
-from lading.model import Column
-from lading.sources.recipe import recipe, transform_source
+from lading.model import DRIFTS, Column, ColumnRule, Policy
+from lading.sources.recipe import facts_of, hashed, transform_source
 
 
 def _recipe(**changes: Any) -> str:
@@ -22,7 +22,7 @@ def _recipe(**changes: Any) -> str:
         "transform_code": b"def clean(df, context): return df",
         "per": "file",
     }
-    return recipe(**{**facts, **changes})
+    return hashed(facts_of(**{**facts, **changes}))
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,15 @@ def _recipe(**changes: Any) -> str:
         {"transform_code": None, "transform_name": None},
         {"transform_name": "other"},
         {"per": "table"},
+        {"policy": Policy("ignore")},
+        {"policy": Policy(types="quarantine")},
+        {"policy": Policy(by_column=(("a", "widen"),))},
+        {"names": "fold"},
+        {"column_rules": (ColumnRule("a", headers=("A",)),)},
+        {"column_rules": (ColumnRule("a", dates=("yyyy",)),)},
+        {"column_rules": (ColumnRule("a", nulls=()),)},
+        {"column_rules": (ColumnRule("a", decimal=","),)},
+        {"column_rules": (ColumnRule("a", default=""),)},
     ],
 )
 def test_whatever_decides_the_rows_changes_the_recipe(change: dict[str, Any]) -> None:
@@ -49,6 +58,23 @@ def test_whatever_decides_the_rows_changes_the_recipe(change: dict[str, Any]) ->
 def test_the_order_of_read_options_is_no_change() -> None:
     assert _recipe(read_options={"quote": "'", "header": True}) == _recipe()
     assert len(_recipe()) == 64
+
+
+@pytest.mark.parametrize(
+    ("drift", "known"), [("strict", "898dd767"), ("ignore_new", "2f0d307c"), ("evolve", "14529361")]
+)
+def test_tables_that_are_there_keep_their_recipe(drift: str, known: str) -> None:
+    assert _recipe(policy=DRIFTS[drift]).startswith(known), "every table would be read again"
+
+
+def test_a_rule_that_only_says_what_is_known_is_no_change() -> None:
+    assert _recipe(column_rules=(ColumnRule("a", "bigint", types="strict", line=7),)) == _recipe()
+
+
+def test_the_order_of_column_rules_is_no_change() -> None:
+    a, b = ColumnRule("a", headers=("x", "y")), ColumnRule("b", default="0")
+    again = ColumnRule("a", headers=("y", "x"))
+    assert _recipe(column_rules=(a, b)) == _recipe(column_rules=(b, again))
 
 
 def test_a_transform_is_found_inside_the_project(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from lading.errors import ConfigError
 from lading.model import Check
 from lading.spark.determinism import nondeterministic
-from lading.spark.whole_table import broken_by
+from lading.spark.whole_table import broken_by, may_name
 
 COLUMNS = "id bigint, note string, day date, at timestamp, tags array<int>"
 HIDDEN = [
@@ -53,7 +53,7 @@ def test_a_check_is_refused_for_what_its_plan_shows(shop, own, text, told):
 def test_a_gate_is_refused_for_what_its_plan_shows(own, text, told, tmp_path):
     rows = own.createDataFrame([], COLUMNS)
     with pytest.raises(ConfigError, match=rf"gate.sql: .*{told}") as caught:
-        broken_by(rows, text.format(file=tmp_path))
+        broken_by(rows, lambda _: rows, text.format(file=tmp_path))
     assert "nothing was published" in caught.value.hint
 
 
@@ -73,7 +73,28 @@ def test_a_gate_is_refused_for_what_its_plan_shows(own, text, told, tmp_path):
 )
 def test_a_gate_asks_rows_or_aggregates(spark, text, told):
     rows = spark.createDataFrame([(1, "a", None, None, [1]), (5, None, None, None, [2])], COLUMNS)
-    assert broken_by(rows, text) == told
+    bare = spark.createDataFrame([], COLUMNS)
+    assert broken_by(bare, lambda names: rows.select(*names), text) == told
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("sum(ID) > 5", ["id"]),
+        ("count(*) > 5", ["id"]),  # one, so that there is something to count
+        ("count( * ) * max(note) > 5", ["note"]),
+        ("id > 1 and date(at) > '2024-01-01'", ["id", "at"]),
+        ("max(struct(*)) is null", ["id", "note", "at"]),
+        ("hash(note, *) > 0", ["id", "note", "at"]),
+        ("count(distinct *) > 1", ["id", "note", "at"]),
+    ],
+)
+def test_columns_that_no_word_can_mean_are_not_read(text, read):
+    assert may_name(text, ["id", "note", "at"]) == read
+
+
+def test_a_column_that_is_spelled_otherwise_in_sql_is_read():
+    assert may_name("`a``b` > 1", ["id", "a`b"]) == ["a`b"]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +102,8 @@ def test_a_gate_asks_rows_or_aggregates(spark, text, told):
 )
 def test_a_gate_that_makes_no_sense_is_a_config_error(spark, text, said):
     with pytest.raises(ConfigError, match=f"can't be evaluated: .*{said}"):
-        broken_by(spark.createDataFrame([], COLUMNS), text)
+        bare = spark.createDataFrame([], COLUMNS)
+        broken_by(bare, lambda _: bare, text)
 
 
 def test_a_range_that_moves_with_the_clock_is_refused(shop):

@@ -13,7 +13,7 @@ from lading.formats.arrow_types import arrow_schema
 from lading.formats.reader import WHOLE, Bad, Piece, Reader, ReadSpec
 from lading.formats.registry import reader_of
 from lading.formats.source_file import SourceFile
-from lading.model import Column, Drift, Format
+from lading.model import DRIFTS, Column, Format
 
 
 @dataclass
@@ -39,9 +39,9 @@ def columns_of(text: str, *, inferred: bool = False) -> tuple[Column, ...]:
 
 
 def spec_of(
-    fmt: Format, columns: str, *, drift: Drift = "strict", inferred: bool = False, **options: Any
+    fmt: Format, columns: str, *, drift: str = "strict", inferred: bool = False, **options: Any
 ) -> ReadSpec:
-    return ReadSpec(fmt, options, columns_of(columns, inferred=inferred), drift)
+    return ReadSpec(fmt, options, columns_of(columns, inferred=inferred), DRIFTS[drift])
 
 
 def source(path: Path) -> SourceFile:

@@ -18,12 +18,12 @@ from lading.ingest.tasks.execute import execute
 from lading.ingest.tasks.outcome import Ingested
 from lading.ingest.tasks.splits import FilePiece, make_tasks
 from lading.ingest.tasks.task import Ingest
-from lading.model import Column, IngestJob, Place
+from lading.model import STRICT, Column, IngestJob, Place
 from lading.parts.cut import Limits
 from lading.parts.footer import Origin
 from lading.parts.task import TaskSpec
 
-_OF_READING = ("format", "read_options", "layout", "drift")
+_OF_READING = ("format", "read_options", "layout", "policy")
 _OF_TASKS = ("cores", "memory", "limits", "reject")
 
 
@@ -83,7 +83,7 @@ class Workshop:
             settings.get("format", "csv"),
             settings.get("read_options", {}),
             tuple(column for column in job.columns if column.name not in names),
-            settings.get("drift", "strict"),
+            settings.get("policy", STRICT),
             settings.get("layout"),
             names,
         )

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from lading.where.bind import bind, parse
-from lading.where.filter import apply, to_arrow, without_sources
+from lading.where.filter import apply, to_arrow
 
 BATCH = pa.record_batch(
     {
@@ -54,12 +54,3 @@ def test_only_true_is_kept(where: str, rows: list[int]) -> None:
     kept = apply(BATCH, to_arrow(bind(parse(where), BATCH.schema), BATCH.schema))
     # As text: NaN is not equal to itself.
     assert str(kept.to_pylist()) == str(BATCH.take(pa.array(rows, pa.int64())).to_pylist())
-
-
-def test_sources_are_left_out_beside_or_without_a_predicate() -> None:
-    batch = pa.record_batch({"n": [1, 2, 3], "_source": [7, 8, 9]})
-    assert without_sources(None, "_source", ()) is None
-    alone = without_sources(None, "_source", (7, 9))
-    assert apply(batch, alone)["n"].to_pylist() == [2]
-    beside = without_sources(to_arrow(bind(parse("n > 1"), batch.schema), batch.schema), "_source", (9,))
-    assert apply(batch, beside)["n"].to_pylist() == [2]

@@ -37,8 +37,9 @@ def ask_gate(
         _rows(gate, new.row_count(), seen.row_count(), found)
     for column, limit in gate.nulls.items():
         _nulls(column, limit, new, seen, facts.get("nulls", {}), found)
-    if gate.unique:
-        _unique(gate.unique, new, seen if facts.get("unique") == list(gate.unique) else None, found, session)
+    if gate.unique and _has(new, seen, gate.unique, "unique", found):
+        known = facts.get("unique") == list(gate.unique) and _same_types(gate.unique, new, seen)
+        _unique(gate.unique, new, seen if known else None, found, session)
     for expression in gate.sql:
         how = broken(new, expression, session)
         found.failures += [f"sql: {how}"] if how is not None else []
@@ -66,7 +67,8 @@ def _nulls(
     known: dict[str, Any],
     found: Findings,
 ) -> None:
-    _require(new, (column,), "nulls")
+    if not _has(new, seen, (column,), "nulls", found):
+        return
     count, rows = null_count(new, column), new.row_count()
     found.facts.setdefault("nulls", {})[column] = count
     share = count / rows if rows else 0.0
@@ -75,7 +77,7 @@ def _nulls(
             f"{_percent(count, rows)} of {column} is null; at most {_share(limit.max)} is allowed"
         )
     if limit.max_increase is None or seen is None or column not in table_schema(seen).names:
-        return
+        return  # a column that readers don't see yet has no nulls to compare with
     told = known.get(column)
     before = told if isinstance(told, int) else null_count(seen, column)
     rows_before = seen.row_count()
@@ -92,7 +94,6 @@ def _unique(
 ) -> None:
     """`unique` is an earlier state whose keys were found to be unique: only what came since can repeat
     one, so only new parts are read, and those whose range of the key meets theirs."""
-    _require(new, columns, "unique")
     members = new.members(None)
     if unique is not None:
         members = _in_question(columns, new, members, unique)
@@ -136,14 +137,33 @@ def _meets(vector: ZoneVector, fresh: np.ndarray) -> np.ndarray:
     return every
 
 
-def _require(members: MemberStore, columns: Sequence[str], key: str) -> None:
-    schema = table_schema(members)
-    for column in columns:
-        if column not in schema.names:
+def _has(
+    new: MemberStore, seen: MemberStore | None, columns: Sequence[str], key: str, found: Findings
+) -> bool:
+    """Whether the table has what the gate asks about. A column that has left since readers last saw it is for
+    them to decide on: the gate refuses. One that they never saw is a mistake in lading.yaml."""
+    schema = table_schema(new)
+    missing = [name for name in columns if name not in schema.names]
+    before = table_schema(seen).names if seen is not None else []
+    for name in missing:
+        if name not in before:
             raise ConfigError(
-                f"gate.{key} names {column!r}, which the table doesn't have",
+                f"gate.{key} names {name!r}, which the table doesn't have",
                 hint=f"{list_columns(schema)}; nothing was published",
             )
+        found.failures.append(
+            f"the column {name} is gone, which gate.{key} asks about: no source file has it any more, or the "
+            "schema file leaves it out"
+        )
+    return not missing
+
+
+def _same_types(columns: Sequence[str], new: MemberStore, seen: MemberStore | None) -> bool:
+    """Keys that were unique need not be once their type is another."""
+    if seen is None:
+        return False
+    now, then = table_schema(new), table_schema(seen)
+    return all(name in then.names and now.field(name).type == then.field(name).type for name in columns)
 
 
 def _share(share: float) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -66,7 +67,8 @@ def repeats(
     if not _is_little(among):
         from lading.spark.whole_table import repeated, whole_table
 
-        return Repeats(*repeated(whole_table(session(), members.root, among, schema), columns, shown))
+        keys = pa.schema([schema.field(name) for name in columns])
+        return Repeats(*repeated(whole_table(session(), members.root, among, keys), columns, shown))
     batches = [batch for member in among for batch in _read(members, member, columns)]
     keys = pa.Table.from_batches(batches, pa.schema([schema.field(name) for name in columns])).drop_null()
     try:
@@ -90,8 +92,13 @@ def broken(members: MemberStore, expression: str, session: StartSpark) -> str | 
     except PredicateError:
         from lading.spark.whole_table import broken_by, whole_table
 
-        rows = whole_table(session(), members.root, members.members(None), table_schema(members))
-        how = broken_by(rows, expression)
+        schema, spark = table_schema(members), session()
+
+        def rows_with(names: Sequence[str]) -> Any:
+            some = pa.schema([schema.field(name) for name in names])
+            return whole_table(spark, members.root, members.members(None), some)
+
+        how = broken_by(whole_table(spark, members.root, (), schema), rows_with, expression)
         return None if how is None else f"`{expression}`: {how}"
     row = _first_row(where, members, session)
     return None if row is None else f"`{expression}` is false for at least one row ({row})"

@@ -23,6 +23,7 @@ File = Annotated[str, typer.Argument(metavar="FILE", help="A path, or a key from
 _CONSEQUENCE = {
     "new": "The next run reads it.",
     "changed": "The next run reads it again and replaces its rows.",
+    "reread": "It has not changed; the next run reads it again and replaces its rows.",
     "touched": "The next run records its new time without reading it.",
     "unchanged": "The next run leaves it alone.",
     "vanished": "The next run retracts its rows.",

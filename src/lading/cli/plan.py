@@ -53,7 +53,8 @@ def _plan_object(plan: TablePlan) -> dict[str, Any]:
         "bytes_to_rewrite": plan.bytes_to_rewrite,
         "parts_to_subtract": len(plan.subtract),
         "idle": plan.idle,
-        "reason": plan.reason,
+        "reason": plan.again.why if plan.again is not None and plan.replaces_all else None,
+        "reread": plan.again.why if plan.again is not None else None,
         "publish": plan.publish,
         "notes": list(plan.notes),
     }
@@ -68,8 +69,9 @@ def _show(plan: TablePlan) -> None:
         say(f"{plan.table}: nothing to do ({verdict_words(plan.verdicts)})")
         return
     say(f"{plan.table}: {verdict_words(plan.verdicts)}")
-    if plan.reason:
-        say(f"  reads everything again: {plan.reason}")
+    if plan.again is not None:
+        what = "everything" if plan.replaces_all else count_words(plan.verdicts["reread"], "file")
+        say(f"  reads {what} again: {plan.again.why}")
     if plan.publish:
         say(f"  {plan.publish}")
     if plan.parts_to_rewrite:
@@ -78,7 +80,12 @@ def _show(plan: TablePlan) -> None:
         say(f"  rewrites {parts} ({rows}, {byte_words(plan.bytes_to_rewrite)})")
     if plan.subtract:
         say(f"  removes rows from {count_words(len(plan.subtract), 'part')} without rewriting")
-    work = [file for file in plan.files if file.verdict != "unchanged"]
+    told = plan.again.why if plan.again is not None else None  # once, for all of them
+    work = [
+        file
+        for file in plan.files
+        if file.verdict != "unchanged" and not (file.verdict == "reread" and file.reason == told)
+    ]
     if work:
         show_table(("  verdict", "file", "why"), ((f"  {f.verdict}", f.key, f.reason) for f in work[:_SHOWN]))
     if len(work) > _SHOWN:

@@ -20,7 +20,7 @@ def quarantine_list(ctx: typer.Context, tables: Tables = None, json: Json = Fals
     """List the files that have rows set aside.
 
     Tables with `on_bad: quarantine` set aside rows that don't fit or fail a check, and whole files that
-    can't be read.
+    can't be read; tables with `types: quarantine` set aside rows with a value that isn't of its type.
 
     \b
     Example:

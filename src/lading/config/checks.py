@@ -14,7 +14,7 @@ from typing import Any, cast
 from lading.config.section import Section
 from lading.config.sql import sql_problem
 from lading.config.yaml import Line
-from lading.model import Check, OnBad, Severity, Threshold
+from lading.model import Check, OnBad, Policy, Severity, Threshold
 
 CHECK_KINDS = ("min_rows", "max_rows", "not_null", "columns", "range", "values", "pattern", "unique", "sql")
 CHECK_KEYS = ("name", "severity", "threshold")
@@ -56,9 +56,9 @@ def on_bad_of(table: Section) -> OnBad:
     return cast(OnBad, table.choice("on_bad", ("fail", "quarantine")))
 
 
-def max_bad_of(table: Section, on_bad: OnBad) -> Threshold | None:
-    """What stops the run, under `on_bad: quarantine`."""
-    if "max_bad" in table.lines and on_bad != "quarantine":
+def max_bad_of(table: Section, on_bad: OnBad, policy: Policy) -> Threshold | None:
+    """What stops the run, where rows are set aside."""
+    if "max_bad" in table.lines and on_bad != "quarantine" and not policy.quarantines:
         table.complain("max_bad", "needs on_bad: quarantine; with `fail`, the first bad row stops the run")
     return _threshold(table, "max_bad")
 

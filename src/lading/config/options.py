@@ -7,7 +7,7 @@ is worse than an error.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from lading.config.date_patterns import date_pattern
@@ -104,7 +104,8 @@ def _option(section: Section, name: str) -> Any:
     if name in _FLAGS:
         return section.flag(name)
     if name in _LISTS:
-        return _texts(section, name)
+        texts = texts_of(section, name)
+        return texts if texts is None else texts[0] if len(texts) == 1 else list(texts)  # no other recipe
     if name == "records":
         return _path(section)
     if name in _CHOICES:
@@ -129,19 +130,27 @@ def _text_option(section: Section, name: str) -> str | None:
     return section.checked(name, _encoding_problem)
 
 
-def _texts(section: Section, name: str) -> str | list[str] | None:
-    """One text, or a list of them; a list of one is that one: no other recipe."""
+def texts_of(
+    section: Section,
+    name: str,
+    problem_of: Callable[[str], str | None] | None = None,
+    *,
+    may_be_empty: bool = False,
+) -> tuple[str, ...] | None:
+    """One text or a list of them, each of them checked: patterns as such, unless `problem_of` says how."""
+    check = problem_of or (lambda text: _problem_of(name, text))
     listed = section.lines.get(name)
     if listed is None or not isinstance(listed.value, list):
-        return section.checked(name, lambda text: _problem_of(name, text))
+        text = section.checked(name, check)
+        return None if text is None else (text,)
     each = Section(
         Line(dict(_numbered(listed.value)), listed.line), f"{section.key}.{name}", None, section.problems
     )
-    found = [each.checked(number, lambda text: _problem_of(name, text)) for number in each.lines]
-    texts = list(dict.fromkeys(text for text in found if text is not None))
-    if not listed.value:
+    found = [each.checked(number, check) for number in each.lines]
+    if not listed.value and not may_be_empty:
         section.complain(name, "is an empty list; remove the key")
-    return texts[0] if len(texts) == 1 else texts or None
+        return None
+    return tuple(dict.fromkeys(text for text in found if text is not None))
 
 
 def _path(section: Section) -> str | list[str] | None:

@@ -10,11 +10,12 @@ from typing import Any, Literal
 from lading.config.archives import ArchiveLimits, Preprocess
 from lading.config.clean import Keep
 from lading.config.gate import Gate
+from lading.config.names import EXACT, Naming
 from lading.config.serve import Serve
 from lading.config.stores import PostgresNames
 from lading.errors import NotFound
 from lading.layout.project import schema_file, source_manifest
-from lading.model import Check, Drift, Format, OnBad, Place, Threshold
+from lading.model import STRICT, Check, ColumnRule, Format, OnBad, Place, Policy, Threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,9 @@ class TableConfig:
     transform: str | None = None  # "transforms/voyages.py:clean", relative to the project
     per: Literal["file", "table"] = "file"
     on_bad: OnBad = "fail"
-    drift: Drift = "strict"
+    policy: Policy = STRICT
+    naming: Naming = EXACT  # what the headers of files are called in the table
+    rules: tuple[ColumnRule, ...] = ()  # of single columns, in the order of lading.yaml
     url: str | None = None  # s3://bucket/prefix: then `root` is where its objects are copied to
     inside: str | None = None  # a glob, relative to the top of each archive
     password_file: Path | None = None
@@ -51,7 +54,7 @@ class TableConfig:
     gate: Gate | None = None
     serve: Serve | None = None
     checks: tuple[Check, ...] = ()  # the project's included
-    max_bad: Threshold | None = None  # beyond it, `on_bad: quarantine` stops the run
+    max_bad: Threshold | None = None  # beyond it, what is set aside stops the run
     spec: str | None = None  # "specs/ships.yaml", relative to the project: where fixed-width columns are
 
 

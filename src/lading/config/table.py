@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import Literal, cast
 
 from lading.config.archives import is_bucket, password_file, preprocess
 from lading.config.checks import checks_of, max_bad_of, on_bad_of, refuse_unplaceable
+from lading.config.columns import columns_of, naming_of
 from lading.config.gate import gate
 from lading.config.options import format_of, read_options, spec_of
 from lading.config.patterns import names_of, re2_of
+from lading.config.policy import policy_of
 from lading.config.project import TableConfig
 from lading.config.section import Section
 from lading.config.serve import serve
@@ -19,7 +21,7 @@ from lading.config.stores import almost_url, mistyped_url, scheme_of
 from lading.config.yaml import Line
 from lading.layout.project import CACHE, OBJECTS
 from lading.layout.table import SOURCE
-from lading.model import Check, Drift, Format
+from lading.model import Check, Format
 
 TABLE_KEYS = (
     "root",
@@ -41,6 +43,9 @@ TABLE_KEYS = (
     "max_bad",
     "checks",
     "drift",
+    "columns",
+    "types",
+    "names",
     "gate",
     "serve",
 )
@@ -60,9 +65,8 @@ def table_config(project: Path, name: str, section: Section, defaults: tuple[Che
     on_bad, checks = on_bad_of(section), checks_of(section, defaults)
     per = cast(Literal["file", "table"], section.choice("per", ("file", "table")))
     refuse_unplaceable(section, checks, on_bad, per)
-    drift = cast(Drift, section.choice("drift", get_args(Drift)))
-    if fmt == "fixed_width" and drift != "strict":
-        section.complain("drift", "fixed-width files take their columns from the spec; remove this key")
+    rules = columns_of(section, fmt)
+    policy = policy_of(section, fmt, rules)
     names = section.checked("columns_from_name", _name_pattern_problem)
     if names is not None and fmt in ("json", "fixed_width") and _has_value_group(names):
         section.complain("columns_from_name", "`value` is Spark's own name for a line; choose another name")
@@ -80,9 +84,11 @@ def table_config(project: Path, name: str, section: Section, defaults: tuple[Che
         transform=section.checked("transform", _transform_problem),
         per=per,
         on_bad=on_bad,
-        max_bad=max_bad_of(section, on_bad),
+        max_bad=max_bad_of(section, on_bad, policy),
         checks=checks,
-        drift=drift,
+        policy=policy,
+        naming=naming_of(section, fmt, rules),
+        rules=rules,
         url=root.rstrip("/") if bucket else None,
         inside=section.checked("inside", _glob_problem),
         password_file=password_file(section, project),

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from lading.formats.types import inner_types, is_nested
+from lading.config.types import inner_types
+from lading.formats.types import is_nested
 from lading.model import Column
 
 PLAIN = {

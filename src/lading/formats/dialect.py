@@ -6,8 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from lading.config.names import EXACT, Naming
 from lading.errors import SourceError
+from lading.formats.header import renamed, table_names
 from lading.model import DELIMITERS, Format
+
+RENAME = "rename one of them, or set read_options: {duplicates: rename}"
 
 
 class Records(Protocol):
@@ -51,14 +55,20 @@ class Dialect:
         )
 
 
-def header_names(key: str, fields: Sequence[str], read_options: Mapping[str, Any]) -> tuple[str, ...]:
-    """The columns' names; a SourceError for one that has none, or has another's, unless the options say what
-    it is to be called."""
+def header_names(
+    key: str,
+    fields: Sequence[str],
+    read_options: Mapping[str, Any],
+    naming: Naming = EXACT,
+    line: int | None = None,
+) -> tuple[str, ...]:
+    """What the columns are called in the table; a SourceError for one that has no name, or has another's,
+    unless the options say what it is to be called."""
     names = [field.strip() if read_options.get("trim") else field for field in fields]
     if read_options.get("unnamed") == "name":
         names = [name if name.strip() else f"column_{place}" for place, name in enumerate(names, start=1)]
     if read_options.get("duplicates") == "rename":
-        names = _renamed(names)
+        names = renamed(names, naming)
     seen: set[str] = set()
     for position, name in enumerate(names, start=1):
         if not name.strip():
@@ -70,24 +80,8 @@ def header_names(key: str, fields: Sequence[str], read_options: Mapping[str, Any
         if name in seen:
             raise SourceError(
                 f"{key}: the header has two columns named {name!r}",
-                hint="rename one of them, or set read_options: {duplicates: rename}",
+                hint=RENAME,
                 file=key,
             )
         seen.add(name)
-    return tuple(names)
-
-
-def _renamed(names: Sequence[str]) -> list[str]:
-    """The second `a` is `a_2`, or the next number that no other column has."""
-    taken = set(names)
-    counts: dict[str, int] = {}
-    renamed = []
-    for name in names:
-        counts[name] = counts.get(name, 0) + 1
-        if counts[name] > 1 and name.strip():
-            while (other := f"{name}_{counts[name]}") in taken:
-                counts[name] += 1
-            taken.add(other)
-            name = other
-        renamed.append(name)
-    return renamed
+    return table_names(key, names, naming, line=line, way=RENAME)

@@ -7,21 +7,19 @@ doesn't fit is a bad row, unless a person chooses a type that holds it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pyarrow as pa
 
+from lading.config.types import VOID, case_clash, inner_types, struct_type
 from lading.errors import SourceError
-from lading.formats.types import VOID, case_clash, inner_types, struct_type
 from lading.model import Column
 
 _Test = Callable[[pa.DataType], bool]
 
 
-def columns_of(key: str, schema: pa.Schema, wanted: Sequence[Column] = ()) -> dict[str, str]:
-    """Names and types as the schema files write them; the type that is wanted of a column, where it may be
-    read as that. SourceError for what has none."""
-    types = {column.name: column for column in wanted}
+def columns_of(key: str, schema: pa.Schema) -> dict[str, str]:
+    """Names and types as the schema files write them; SourceError for what has none."""
     columns: dict[str, str] = {}
     for field in schema:
         if field.name in columns:
@@ -29,16 +27,20 @@ def columns_of(key: str, schema: pa.Schema, wanted: Sequence[Column] = ()) -> di
                 f"{key} has two columns named {field.name!r}", hint="rename one of them", file=key
             )
         try:
-            kind = from_arrow(field.type)
+            columns[field.name] = from_arrow(field.type)
         except ValueError as error:
             raise SourceError(
                 f"{key}: column {field.name!r} can't be read: {error}",
                 hint="write it with another type, or with other names, or leave it out of the file",
                 file=key,
             ) from error
-        column = types.get(field.name)
-        columns[field.name] = kind if column is None else _read_as(field.type, column.type, column.inferred)
     return columns
+
+
+def read_as(kind: pa.DataType, column: Column) -> str:
+    """The type of the table's column, at any depth at which values are read as that one too; else the one
+    that `from_arrow` gives."""
+    return _read_as(kind, column.type, column.inferred)
 
 
 def from_arrow(kind: pa.DataType) -> str:
@@ -83,7 +85,6 @@ def _struct(kind: pa.DataType) -> str:
 
 
 def _read_as(kind: pa.DataType, wanted: str, inferred: bool) -> str:
-    """The type that is wanted, at any depth at which values are read as that one too."""
     if pa.types.is_dictionary(kind):
         return _read_as(kind.value_type, wanted, inferred)
     if is_list(kind) and wanted.startswith("array<"):

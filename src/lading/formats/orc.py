@@ -6,7 +6,7 @@ read whole, as a stream. ORC's timestamps have nanoseconds: one that is finer th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -18,8 +18,7 @@ from lading.errors import SourceError
 from lading.formats.file_types import columns_of
 from lading.formats.reader import WHOLE, Head, Piece, ReadSpec, Rows
 from lading.formats.source_file import SourceFile
-from lading.formats.typed import checked_head, rows_of
-from lading.model import Column
+from lading.formats.typed import FileTypes, Stored, rows_of
 
 _BLOCK = 16 << 20  # bytes of a batch
 _ROWS = 1 << 15  # of a batch, at most
@@ -34,15 +33,11 @@ def may_be_cut(spec: ReadSpec, path: str) -> bool:
     return False
 
 
-def columns(file: SourceFile, wanted: Sequence[Column] = ()) -> dict[str, str]:
-    """Names and types, from the footer."""
+def types(file: SourceFile) -> FileTypes:
+    """From the footer."""
     with _named(file), file.seekable() as raw:
-        return columns_of(file.key, orc.ORCFile(raw).schema, wanted)
-
-
-def row_count(file: SourceFile) -> int:
-    with _named(file), file.seekable() as raw:
-        return int(orc.ORCFile(raw).nrows)
+        opened = orc.ORCFile(raw)
+        return FileTypes(columns_of(file.key, opened.schema), opened.nrows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +46,21 @@ class OrcReader:
     block: int = _BLOCK
 
     def head(self, file: SourceFile) -> Head:
-        return checked_head(file.key, columns(file, self.spec.columns), self.spec)
+        return self._stored(file).head
 
     def rows(self, file: SourceFile, piece: Piece = WHOLE) -> Iterator[Rows]:
         assert piece.start == 0, "an ORC file is read whole"
-        self.head(file)
-        yield from rows_of(self.spec, self._batches(file))
+        stored = self._stored(file)
+        yield from rows_of(self.spec, stored, self._batches(file, stored.wanted(self.spec)))
 
-    def _batches(self, file: SourceFile) -> Iterator[pa.RecordBatch]:
+    def _stored(self, file: SourceFile) -> Stored:
+        with _named(file), file.seekable() as raw:
+            return Stored.of(file.key, orc.ORCFile(raw).schema, self.spec)
+
+    def _batches(self, file: SourceFile, wanted: list[str]) -> Iterator[pa.RecordBatch]:
         with _named(file), file.seekable() as raw:
             opened = orc.ORCFile(raw)
             a_row = max(1, _UNPACKED * file.size // max(1, opened.nrows))
-            wanted = [column.name for column in self.spec.columns if column.name in opened.schema.names]
             scanner = (
                 ds.OrcFileFormat()
                 .make_fragment(raw)

@@ -6,7 +6,7 @@ checksums are checked, and never as rows. Times of 96 bits (int96.py) are instan
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -20,12 +20,13 @@ from lading.formats.file_types import columns_of
 from lading.formats.int96 import IN_MICROSECONDS, declared_schema, has_int96, settled
 from lading.formats.reader import WHOLE, Head, Piece, ReadSpec, Rows
 from lading.formats.source_file import SourceFile
-from lading.formats.typed import checked_head, rows_of
-from lading.model import Column
+from lading.formats.text_shapes import EXACT_DIGITS
+from lading.formats.typed import FileTypes, Stored, rows_of
 
 _BLOCK = 16 << 20  # bytes of a batch
 _ROWS = 1 << 16  # of a batch, at most
 _BUFFERS = 64 << 20  # bytes of all columns that are read ahead
+_LONG = 10**EXACT_DIGITS  # an integer of more digits than a double surely holds
 _PLAIN = 4  # bytes that a text which stands in its page takes at least: its length
 
 
@@ -37,15 +38,12 @@ def may_be_cut(spec: ReadSpec, path: str) -> bool:
     return True
 
 
-def columns(file: SourceFile, wanted: Sequence[Column] = ()) -> dict[str, str]:
-    """Names and types, from the footer."""
+def types(file: SourceFile) -> FileTypes:
+    """From the footer."""
     with _opened(file) as opened:
-        return columns_of(file.key, declared_schema(opened), wanted)
-
-
-def row_count(file: SourceFile) -> int:
-    with _opened(file) as opened:
-        return int(opened.metadata.num_rows)
+        columns = columns_of(file.key, declared_schema(opened))
+        integers = {name for name, kind in columns.items() if kind == "bigint"}
+        return FileTypes(columns, opened.metadata.num_rows, _short(opened.metadata, integers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +52,18 @@ class ParquetReader:
     block: int = _BLOCK
 
     def head(self, file: SourceFile) -> Head:
-        return checked_head(file.key, columns(file, self.spec.columns), self.spec)
+        with _opened(file) as opened:
+            return Stored.of(file.key, declared_schema(opened), self.spec).head
 
     def rows(self, file: SourceFile, piece: Piece = WHOLE) -> Iterator[Rows]:
         with _opened(file) as opened:
-            found = columns_of(file.key, declared_schema(opened), self.spec.columns)
-            checked_head(file.key, found, self.spec)
+            stored = Stored.of(file.key, declared_schema(opened), self.spec)
             groups = _groups(opened.metadata, piece, file.size)
-        yield from rows_of(self.spec, self._batches(file, groups))
+        yield from rows_of(self.spec, stored, self._batches(file, groups, stored.wanted(self.spec)))
 
-    def _batches(self, file: SourceFile, groups: list[int]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, file: SourceFile, groups: list[int], wanted: list[str]) -> Iterator[pa.RecordBatch]:
         with _opened(file) as opened:
             metadata = opened.metadata
-            wanted = [c.name for c in self.spec.columns if c.name in opened.schema_arrow.names]
             leaves = {name: _leaves(metadata, name) for name in wanted}
             repeated = [
                 name for name in wanted if _repeats(opened.schema_arrow, metadata, name, leaves[name])
@@ -101,6 +98,26 @@ class ParquetReader:
         step = max(1, self.block // a_row)
         for start in range(0, batch.num_rows, step):
             yield batch.slice(start, step)
+
+
+def _short(metadata: Any, names: set[str]) -> frozenset[str]:
+    """Of columns of integers, those with at most 15 digits by the statistics of all row groups."""
+    places = [
+        (place, name)
+        for place in range(metadata.num_columns)
+        if (name := metadata.schema.column(place).path) in names
+    ]
+    short = set(names)
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for place, name in places:
+            column = group.column(place)
+            known = column.statistics
+            if column.num_values == 0 or (known is not None and known.null_count == column.num_values):
+                continue
+            if known is None or not known.has_min_max or max(abs(known.min), abs(known.max)) >= _LONG:
+                short.discard(name)
+    return frozenset(short)
 
 
 def _groups(metadata: Any, piece: Piece, size: int) -> list[int]:

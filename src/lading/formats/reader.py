@@ -14,8 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from lading.config.names import EXACT, Naming
 from lading.formats.source_file import SourceFile
-from lading.model import Column, Drift, Format, Layout
+from lading.model import STRICT, Column, ColumnRule, Format, Layout, Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +26,11 @@ class ReadSpec:
     format: Format
     options: Mapping[str, Any]  # the table's read_options
     columns: tuple[Column, ...]  # the schema's, without those that come from file names
-    drift: Drift = "strict"
+    policy: Policy = STRICT
     layout: Layout | None = None  # of fixed-width lines
     name_columns: tuple[str, ...] = ()  # that come from file names: no file may hold them too
+    naming: Naming = EXACT  # what the headers of files are called in the table
+    rules: tuple[ColumnRule, ...] = ()  # what lading.yaml says of single columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class Bad:
     column: str | None  # the one to blame, if one is
     reason: str
     text: str  # as it stands in the file; what can't be decoded is replaced
+    quarantine: bool = False  # whether it is set aside whatever `on_bad` says
 
 
 @dataclass(frozen=True, slots=True)

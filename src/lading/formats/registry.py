@@ -8,6 +8,7 @@ from typing import Any
 
 from lading.formats.reader import Reader, ReadSpec
 from lading.formats.source_file import SourceFile
+from lading.formats.typed import FileTypes
 from lading.model import Format
 
 _MODULES: dict[Format, str] = {
@@ -33,16 +34,10 @@ def may_be_cut(spec: ReadSpec, path: str) -> bool:
     return bool(_module(spec.format).may_be_cut(spec, path))
 
 
-def file_columns(fmt: Format, file: SourceFile) -> dict[str, str]:
-    """Names and types, of a format whose files say them: the module's `columns`."""
-    found: dict[str, str] = _module(fmt).columns(file)
+def file_types(fmt: Format, file: SourceFile) -> FileTypes:
+    """Of a format whose files have types: the module's `types`."""
+    found: FileTypes = _module(fmt).types(file)
     return found
-
-
-def row_count(fmt: Format, file: SourceFile) -> int | None:
-    """Rows of a file, where its head says how many; None where it doesn't."""
-    count = getattr(_module(fmt), "row_count", None)
-    return None if count is None else int(count(file))
 
 
 def _module(fmt: Format) -> Any:

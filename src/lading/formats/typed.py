@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,63 +18,127 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lading.formats.arrow_types import arrow_schema
-from lading.formats.drift import check_columns
+from lading.formats.drift import check_columns, reading_of
 from lading.formats.exact import exact, text_of
-from lading.formats.file_types import is_list, is_uuid
+from lading.formats.file_types import columns_of, is_list, is_uuid, read_as
+from lading.formats.header import table_names
 from lading.formats.reader import Bad, Head, ReadSpec, Rows
 from lading.formats.reasons import FINER, is_not, undecodable
+from lading.formats.rules import Fault, Rules
 from lading.model import Column
 
 NOT_UTF8 = undecodable("UTF-8")
 _SHOWN = 64  # characters of a value in a reason
 
 
-def checked_head(key: str, columns: Mapping[str, str], spec: ReadSpec) -> Head:
-    """SchemaDrift for columns or types that the table's policy doesn't allow."""
-    ignored = check_columns(key, columns, spec.columns, spec.name_columns, drift=spec.drift)
-    return Head(columns, ignored)
+@dataclass(frozen=True, slots=True)
+class FileTypes:
+    """What the head of a file says."""
+
+    columns: dict[str, str]  # names and types, in the file's order
+    rows: int | None = None  # None: it doesn't say
+    short: frozenset[str] = frozenset()  # columns of integers that surely have at most 15 digits
 
 
-def rows_of(spec: ReadSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[Rows]:
-    """Batches as the file has them, with any of the schema's columns, as rows of the schema."""
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The columns of a file, by the names that the table has for them."""
+
+    head: Head
+    headers: Mapping[str, str]  # as the file calls them
+
+    @classmethod
+    def of(cls, key: str, schema: pa.Schema, spec: ReadSpec) -> Stored:
+        """SchemaDrift for columns or types that the table's policy doesn't allow."""
+        columns = columns_of(key, schema)
+        known = {column.name: column for column in spec.columns}
+        names = table_names(key, columns, spec.naming.knowing(known))
+        types = {
+            name: read_as(field.type, known[name]) if name in known else columns[field.name]
+            for name, field in zip(names, schema, strict=True)
+        }
+        return cls(Head(types, check_columns(key, types, spec)), dict(zip(names, columns, strict=True)))
+
+    def wanted(self, spec: ReadSpec) -> list[str]:
+        """Those that the table has, as the file calls them."""
+        return [self.headers[column.name] for column in spec.columns if column.name in self.headers]
+
+
+def rows_of(spec: ReadSpec, stored: Stored, batches: Iterator[pa.RecordBatch]) -> Iterator[Rows]:
+    """Batches as the file has them, with those of its columns that are wanted, as rows of the schema."""
+    fitting = _Fitting(spec, stored)
     taken = 0
     for batch in batches:
         if batch.num_rows:
-            yield _fit(spec, batch, taken)
+            yield fitting.rows(batch, taken)
             taken += batch.num_rows
 
 
-def _fit(spec: ReadSpec, batch: pa.RecordBatch, before: int) -> Rows:
-    schema = arrow_schema(spec.columns)
-    here = [column for column in spec.columns if column.name in batch.schema.names]
-    held = batch.select([column.name for column in here])
-    faults: dict[int, tuple[str, str]] = {}  # by place in the batch
-    made: dict[str, pa.Array] = {}
-    for column, values in zip(here, held.columns, strict=True):
-        kind = schema.field(column.name).type
-        try:
-            made[column.name] = _cast(values, kind)
-        except pa.ArrowInvalid:
-            for place in misfits(values, partial(_cast, target=kind)):
-                faults.setdefault(place, (column.name, _reason(values, place, column)))
-    places = np.setdiff1d(np.arange(batch.num_rows), np.fromiter(faults, np.int64, len(faults)))
-    if len(made) < len(here):
-        fine = held.take(pa.array(places))
-        made = {c.name: _cast(v, schema.field(c.name).type) for c, v in zip(here, fine.columns, strict=True)}
-    arrays = [
-        made[field.name] if field.name in made else pa.nulls(len(places), field.type) for field in schema
-    ]
-    return Rows(
-        pa.RecordBatch.from_arrays(arrays, schema=schema),
-        places + (before + 1),
-        None,
-        lambda wanted: [row_text(held, int(places[place])) for place in wanted],
-        tuple(
-            Bad(before + place + 1, None, name, reason, row_text(held, place))
-            for place, (name, reason) in sorted(faults.items())
-        ),
-        batch.num_rows,
-    )
+class _Fitting:
+    """Makes rows of the schema of what one file holds."""
+
+    def __init__(self, spec: ReadSpec, stored: Stored) -> None:
+        self._rules = Rules(spec)
+        self._columns = spec.columns
+        self._schema = arrow_schema(spec.columns)
+        self._headers = stored.headers
+        self._wanted = stored.wanted(spec)
+        types = stored.head.columns
+        self._how = {
+            column.name: reading_of(column.name, str(types[column.name]), column.type, spec)
+            for column in spec.columns
+            if column.name in types
+        }
+
+    def rows(self, batch: pa.RecordBatch, before: int) -> Rows:
+        held = batch.select(self._wanted)
+        faults: dict[int, Fault] = {}  # by place in the batch
+        made: dict[str, pa.Array] = {}
+        for column in [one for one in self._columns if one.name in self._how]:
+            values = held.column(self._headers[column.name])
+            read, bad = self._read(values, column)
+            made[column.name] = self._rules.filled(read, column.name)
+            for place in bad:
+                self._rules.blame(faults, place, (column.name, _reason(values, place, column)))
+        arrays = [
+            made[column.name] if column.name in made else self._rules.lacking(column, batch.num_rows)
+            for column in self._columns
+        ]
+        rows = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        places = np.setdiff1d(np.arange(batch.num_rows), np.fromiter(faults, np.int64, len(faults)))
+        return Rows(
+            rows.take(pa.array(places)) if faults else rows,
+            places + (before + 1),
+            None,
+            lambda wanted: [row_text(held, int(places[place])) for place in wanted],
+            tuple(
+                Bad(before + place + 1, None, *fault, row_text(held, place), self._rules.sets_aside(fault[0]))
+                for place, fault in sorted(faults.items())
+            ),
+            batch.num_rows,
+        )
+
+    def _read(self, values: pa.Array, column: Column) -> tuple[pa.Array, list[int]]:
+        """The values as the column's, null at the places of those that are none, and these places."""
+        kind = self._schema.field(column.name).type
+        how = self._how[column.name]
+        if how == "misfits":
+            return pa.nulls(len(values), kind), pc.indices_nonzero(values.is_valid()).to_pylist()
+        if how == "values":
+            return _cast_where_possible(values, kind)
+        texts, bad = _cast_where_possible(values, pa.string())
+        read, misfit = self._rules.texts(column.name).read(texts, column)
+        return read, bad if misfit is None else sorted({*bad, *pc.indices_nonzero(misfit).to_pylist()})
+
+
+def _cast_where_possible(values: pa.Array, target: pa.DataType) -> tuple[pa.Array, list[int]]:
+    """The values, and the places of those that the type can't hold, where they are null."""
+    try:
+        return _cast(values, target), []
+    except pa.ArrowInvalid:
+        bad = misfits(values, partial(_cast, target=target))
+        places = np.arange(len(values))
+        return _cast(values.take(pa.array(places, mask=np.isin(places, bad))), target), bad
 
 
 def misfits(values: pa.Array, convert: Callable[[pa.Array], Any]) -> list[int]:

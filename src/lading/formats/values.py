@@ -37,7 +37,7 @@ from lading.formats.text_shapes import (
 )
 from lading.model import Column
 
-_BOOLEAN = r"(?i)\A(?:true|false)\z"
+_BOOLEAN = r"\A(?:[tT][rR][uU][eE]|[fF][aA][lL][sS][eE])\z"  # (?i) would take the long s as well
 _INTEGER = r"[+-]?[0-9]+"
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _SPECIAL = r"\A(?:NaN|[+-]?Inf(?:inity)?)\z"
@@ -98,6 +98,26 @@ class Texts:
         if rule.quick(said) is not None:
             return True
         return matches(rule.shape, said) and rule.careful(said).null_count == said.null_count
+
+    def fits(self, texts: pa.Array, column: Column) -> np.ndarray:
+        """Which texts are values of the type, or null."""
+        if column.type in ("string", "binary"):
+            return np.ones(len(texts), bool)
+        rule, said = self._rule(column), self.said(texts, column)
+        if rule.quick(said) is not None:
+            return np.ones(len(texts), bool)
+        fits: np.ndarray = pc.fill_null(pc.match_substring_regex(said, rule.shape), True).to_numpy(
+            zero_copy_only=False
+        )
+        shaped = np.flatnonzero(fits)
+        if len(shaped):
+            there = said.take(pa.array(shaped))
+            values = rule.quick(there)
+            if values is None:
+                misfits = pc.and_(pc.is_valid(there), pc.is_null(rule.careful(there)))
+                fits = fits.copy()
+                fits[shaped] = ~misfits.to_numpy(zero_copy_only=False)
+        return fits
 
     def said(self, texts: pa.Array, column: Column) -> pa.Array:
         """The texts, null where they say nothing."""

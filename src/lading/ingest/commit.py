@@ -11,12 +11,16 @@ from lading.errors import CommitUnknown, Conflict, LadingError, PartError, Sourc
 from lading.ingest.plan import parts_to_change, recorded_hash
 from lading.ingest.prepare import Prepared
 from lading.ingest.read import FilesRead
+from lading.ingest.recipe import recipe_facts
+from lading.ingest.schema import look_spec
 from lading.ingest.table_run import TableRun, now_text
 from lading.ingest.tasks.outcome import Ingested
+from lading.ingest.tasks.task import table_schema
 from lading.log.table import Table
-from lading.model import Commit, FoundFile, Member, Source
+from lading.model import Commit, FoundFile, Looked, Member, Source
 from lading.parts.rewrite import rewrite_members
 from lading.sources.fingerprint import source_id
+from lading.sources.recipe import hashed
 
 
 def commit_rows(run: TableRun, prepared: Prepared, read: FilesRead) -> tuple[Commit, tuple[FoundFile, ...]]:
@@ -29,8 +33,8 @@ def commit_rows(run: TableRun, prepared: Prepared, read: FilesRead) -> tuple[Com
     if moved:
         replaced -= stay
         drop, rewrite, subtract = parts_to_change((*drop, *rewrite, *subtract), replaced, run.cfg.replace)
-    kept = _rewritten(run, rewrite, replaced)
     schema = _schema_change(run, prepared, ingested)
+    kept = _rewritten(run, rewrite, replaced, schema or run.table.state.schema)
     commit = Commit(
         commit_id=run.commit_id,
         run_id=run.run_id,
@@ -43,6 +47,8 @@ def commit_rows(run: TableRun, prepared: Prepared, read: FilesRead) -> tuple[Com
         gone=tuple(source.id for source in plan.vanished),
         schema=schema,
         order_by=run.cfg.order_by if schema is not None else None,
+        facts=_facts_change(run, prepared.facts),
+        evidence=_evidence(run, read, stay),
     )
     return commit_keeping(run.table, commit, run.kept), moved
 
@@ -52,12 +58,38 @@ def _held(member: Member, sources: frozenset[int]) -> tuple[int, ...]:
 
 
 def commit_notes(run: TableRun) -> None:
-    """A frame with sources only: no rows change, so no snapshot follows."""
-    sources = noted(run)
-    if sources:
-        recipe = run.table.state.meta.recipe
-        commit = Commit(run.commit_id, run.run_id, now_text(), recipe, sources=sources)
-        commit_keeping(run.table, commit, run.kept)
+    """A frame with what is known of sources, and of a recipe that gives the same rows: none of them changes,
+    so no snapshot follows."""
+    meta, columns = run.table.state.meta, run.columns
+    facts = recipe_facts(run.config, run.cfg, columns) if columns is not None and meta.sequence else None
+    told = _facts_change(run, facts) if facts is not None else None
+    sources, evidence = noted(run), _evidence(run, None, set())
+    if not sources and not evidence and told is None:
+        return
+    recipe = meta.recipe if told is None else hashed(told)
+    commit = Commit(
+        run.commit_id, run.run_id, now_text(), recipe, sources=sources, facts=told, evidence=evidence
+    )
+    commit_keeping(run.table, commit, run.kept)
+
+
+def _facts_change(run: TableRun, facts: bytes) -> bytes | None:
+    """What the recipe is made of, where the log doesn't have it."""
+    return None if facts == run.table.state.meta.facts else facts
+
+
+def _evidence(run: TableRun, read: FilesRead | None, moved: set[int]) -> tuple[Looked, ...]:
+    """What a look at files has found, for the log: of those that are in it by now."""
+    if run.followed is None or not run.followed.fresh:
+        return ()
+    from lading.ingest.evidence import to_keep
+
+    known = run.ledger.known
+    content = {key: one.source.sha256 for key, one in known.items() if one.source is not None}
+    if read is not None:
+        content |= {key: digest.sha256 for key, digest in read.digests.items()}
+    fresh = {key: one for key, one in run.followed.fresh.items() if source_id(key) not in moved}
+    return to_keep(fresh, content, look_spec(run.cfg, run.followed.schema))
 
 
 def commit_keeping(table: Table, commit: Commit, kept: set[str]) -> Commit:
@@ -100,7 +132,7 @@ def without_moved(
     moved = tuple(file for file in run.plan.read if source_id(file.key) in known or not run.unmoved(file))
     if not moved:
         return members, ()
-    if run.plan.reason is not None or run.cfg.per == "table":
+    if run.plan.replaces_all or run.cfg.per == "table":
         raise SourceError(
             f"{moved[0].key} changed while it was being read and this run replaces everything at once",
             hint="run again when the file is complete; nothing was committed",
@@ -115,9 +147,12 @@ def without_moved(
 
 def _schema_change(run: TableRun, prepared: Prepared, ingested: Ingested | None) -> bytes | None:
     meta = run.table.state.meta
+    if run.cfg.transform is None:  # whether rows were read or not
+        schema = table_schema(prepared.columns).serialize().to_pybytes()
+        return schema if schema != meta.schema else None
     if ingested is None or ingested.schema == meta.schema:
         return None
-    if meta.schema and prepared.recipe == meta.recipe and run.plan.reason is None:
+    if meta.schema and prepared.recipe == meta.recipe and not run.plan.replaces_all:
         raise TransformError(
             "the transform returned different columns or types than before, although its code did not change",
             hint="make its output depend on the input columns only, not on the rows; or run with --full",
@@ -155,7 +190,10 @@ def _sources_read(
     )
 
 
-def _rewritten(run: TableRun, members: Iterable[Member], drop: frozenset[int]) -> list[Member]:
+def _rewritten(
+    run: TableRun, members: Iterable[Member], drop: frozenset[int], schema: bytes = b""
+) -> list[Member]:
+    """`schema`: of the table, for parts that may be older than it."""
     several = list(members)
     try:
         return rewrite_members(
@@ -166,6 +204,7 @@ def _rewritten(run: TableRun, members: Iterable[Member], drop: frozenset[int]) -
             run_id=run.run_id,
             commit_id=run.commit_id,
             order_by=run.cfg.order_by,
+            schema=schema,
         )
     except PartError as error:
         if run.table.holds([member.path for member in several]):

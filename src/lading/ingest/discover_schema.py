@@ -11,7 +11,7 @@ from lading.config.project import Config, TableConfig
 from lading.errors import LadingError
 from lading.ingest.expand import expand
 from lading.ingest.record import schema_section
-from lading.ingest.schema import infer_schema, is_stale, one_column_note, pinned_columns
+from lading.ingest.schema import infer_schema, is_stale, one_column_note, pinned_columns, says_the_same
 from lading.ingest.table_run import TableRun, now_text
 from lading.log.table import Table
 from lading.model import Column, FoundFile, StartSpark
@@ -72,9 +72,8 @@ def _discover(
         due = old is None or found is None or _is_due(config, cfg, old, found)
         return SchemaReport(cfg.name, path, "stale" if due else "fresh")
     assert found is not None, "archives that are opened are not waiting"
-    with run.at_hand(found) as at_hand:
-        schema = infer_schema(config, cfg, at_hand, now=now_text(), full_scan=full_scan)
-    if old is not None and _says_the_same(old, schema):
+    schema = infer_schema(run, found, now=now_text(), full_scan=full_scan)
+    if old is not None and says_the_same(old, schema):
         return SchemaReport(cfg.name, path, "fresh", old.columns, old.because, old.looked_at)
     save_schema(path, schema)
     _record(config, cfg)
@@ -94,10 +93,6 @@ def _is_due(config: Config, cfg: TableConfig, old: TableSchema, found: Sequence[
     if cfg.spec is not None:
         return old.columns != pinned_columns(config, cfg)
     return is_stale(old, found)
-
-
-def _says_the_same(old: TableSchema, new: TableSchema) -> bool:
-    return (old.columns, old.combined_hash, old.because) == (new.columns, new.combined_hash, new.because)
 
 
 def _found(

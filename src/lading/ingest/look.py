@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,23 +11,44 @@ from lading.errors import LadingError
 from lading.ingest.expand import expand, without_hidden
 from lading.ingest.ledger import Ledger, make_ledger
 from lading.ingest.noop import is_quiet, quiet_ledger, quiet_plan
-from lading.ingest.plan import FileVerdict, TablePlan, make_plan, to_compare, verdict_on, with_waiting
-from lading.ingest.recipe import current_recipe, only_relaxed, recipe_of
+from lading.ingest.plan import (
+    Again,
+    FileVerdict,
+    TablePlan,
+    make_plan,
+    to_compare,
+    verdict_on,
+    with_waiting,
+)
+from lading.ingest.recipe import only_relaxed, recipe_facts, recipe_of
 from lading.ingest.replay import read_again
-from lading.ingest.schema import evolution_of, is_stale_for_good, pinned_columns, stale_note
-from lading.ingest.table_run import TableRun, new_run_id
+from lading.ingest.reread import Stored, Wanted, columns_in, files_to_reread
+from lading.ingest.schema import (
+    Followed,
+    follow,
+    follows,
+    infer_schema,
+    is_as_configured,
+    is_stale_for_good,
+    look_spec,
+    pinned_columns,
+    stale_note,
+)
+from lading.ingest.table_run import TableRun, new_run_id, now_text
 from lading.ingest.unpack import refused_keys
 from lading.layout.project import source_manifest
 from lading.log.table import Table
-from lading.model import Digest, FoundFile, Member, StartSpark, evolves
-from lading.sources.archives.scratch import scratch
+from lading.model import Digest, FoundFile, Member, Source, StartSpark
 from lading.sources.discover import discover_files, objects_of
 from lading.sources.fingerprint import check_collisions, digest_all
 from lading.sources.manifest import load as load_source_manifest
+from lading.sources.names import name_columns
+from lading.sources.recipe import hashed
+from lading.sources.schema import load_schema
 from lading.watch import Watch
 
 if TYPE_CHECKING:
-    from lading.sources.evolve import Evolution
+    from lading.formats.evidence import FileEvidence
 
 
 def look(
@@ -69,22 +90,15 @@ def _planned(run: TableRun, full: bool) -> TableRun:
     acts = run.start_spark is not None
     readable = acts or (run.objects is None and not expanded.waiting)
     run = replace(run, apart=expanded.apart)
-    with run.at_hand(found if readable and _infers(run) else []) as at_hand:
-        columns, current = current_recipe(config, cfg, run.opened, at_hand)
-    relaxed = only_relaxed(config, cfg, run.opened, run.manifest, columns, current)
-    ledger = read_again(ledger, cfg, relaxed=relaxed, replay=run.replay, archives=refused_keys(section))
     compare = to_compare(found, ledger.known, full=run.full)
     digests = digest_all(compare) if compare else {}
-    reason = _why_all(full, ledger, run.opened, None if relaxed else current)
-    evolution = None
-    if readable and evolves(cfg.drift) and columns is not None:
-        # What is read again may not have been read under these columns, or only in part.
-        fresh = found if reason is not None else _to_read(found, ledger, digests, full=run.full)
-        with scratch():
-            evolution = evolution_of(config, cfg, columns, fresh, found, run.fetch)
-    if evolution is not None:
-        columns, current = evolution.columns, recipe_of(config, cfg, evolution.columns)
-        reason = _why_all(full, ledger, run.opened, current, evolution)
+    there = _there(run, found, ledger, digests)
+    followed = _followed(run, found, there) if readable else None
+    columns = followed.columns if followed is not None else pinned_columns(config, cfg)
+    facts = recipe_facts(config, cfg, columns) if columns is not None else None
+    current = hashed(facts) if facts is not None else None
+    relaxed = only_relaxed(config, cfg, run.opened, run.manifest, columns, current)
+    ledger = read_again(ledger, cfg, relaxed=relaxed, replay=run.replay, archives=refused_keys(section))
     run = replace(
         run,
         ledger=ledger,
@@ -94,16 +108,47 @@ def _planned(run: TableRun, full: bool) -> TableRun:
         preprocessing=expanded.preprocessing,
         made=expanded.made,
         refused=expanded.refused,
-        evolution=evolution,
+        followed=followed,
     )
+    again = _again(run, full, there, None if relaxed else facts)
     aside = [FileVerdict(one.key, "quarantined", one.reason) for one in expanded.refused]
-    return _with_stale(run, with_waiting(_plan(run, digests, reason), [*expanded.waiting, *aside]))
+    return _with_stale(run, with_waiting(_plan(run, digests, again), [*expanded.waiting, *aside]))
 
 
-def _infers(run: TableRun) -> bool:
-    """Whether the columns of a table that has some are asked of its files."""
-    opened = run.opened
-    return opened is not None and opened.state.sequence > 0 and pinned_columns(run.config, run.cfg) is None
+def _there(
+    run: TableRun, found: Sequence[FoundFile], ledger: Ledger, digests: Mapping[str, Digest]
+) -> dict[str, Source]:
+    """The sources of files that are in the table, or set aside, and are as they were; by key."""
+    there = {}
+    for file in found:
+        known = ledger.known.get(file.key)
+        if known is None or known.source is None:
+            continue
+        plain = replace(known, again=None, failed=False)
+        verdict = verdict_on(file, plain, digests.get(file.key), full=run.full).verdict
+        if verdict in ("unchanged", "touched", "quarantined"):
+            there[file.key] = known.source
+    return there
+
+
+def _followed(run: TableRun, found: Sequence[FoundFile], there: Mapping[str, Source]) -> Followed | None:
+    """What the files make of the schema, where they may, or where there is none although there is a table."""
+    config, cfg, table = run.config, run.cfg, run.opened
+    begun = table is not None and table.state.sequence > 0
+    if not follows(cfg):
+        missing = begun and found and pinned_columns(config, cfg) is None
+        return Followed(infer_schema(run, found, now=now_text()), {}) if missing else None
+    if not found and not begun:
+        return None
+    known: dict[str, FileEvidence] = {}
+    if table is not None:
+        from lading.ingest.evidence import kept_evidence
+
+        spec = look_spec(cfg, load_schema(config.schema_file(cfg.name)))
+        files = ((key, source.sha256) for key, source in there.items())
+        known = kept_evidence(table.state.evidence(), files, spec)
+    has = columns_in(table.state.meta.facts) if table is not None and begun else None
+    return follow(run, found, known, table=has, now=now_text())
 
 
 def _discovered(run: TableRun) -> TableRun:
@@ -126,8 +171,9 @@ def _quick_look(run: TableRun) -> TableRun | None:
     cfg, table, manifest = run.cfg, run.opened, run.manifest
     if table is None or manifest is None or not is_quiet(cfg, table, manifest, run.found):
         return None
-    columns, current = current_recipe(run.config, cfg, table, [])
-    if columns is None or current != table.state.meta.recipe:
+    columns = pinned_columns(run.config, cfg)
+    current = recipe_of(run.config, cfg, columns) if columns is not None else None
+    if columns is None or current != table.state.meta.recipe or not is_as_configured(run.config, cfg):
         return None
     ledger = quiet_ledger(manifest, table, source_manifest(cfg.name))
     run = replace(run, ledger=ledger, columns=columns, recipe=current)
@@ -137,66 +183,60 @@ def _quick_look(run: TableRun) -> TableRun | None:
 def _with_stale(run: TableRun, plan: TablePlan) -> TableRun:
     """The run with its plan, and what that says of a schema that is stale."""
     stale = is_stale_for_good(run.config, run.cfg, run.found, plan, run.manifest)
-    if stale and not evolves(run.cfg.drift):
+    if stale and not follows(run.cfg):
         plan = replace(plan, notes=(stale_note(run.cfg),))
     return replace(run, plan=plan, stale=stale)
 
 
-def _to_read(
-    found: list[FoundFile], ledger: Ledger, digests: Mapping[str, Digest], *, full: bool
-) -> list[FoundFile]:
-    return [
-        file
-        for file in found
-        if verdict_on(file, ledger.known.get(file.key), digests.get(file.key), full=full).verdict
-        in ("new", "changed", "failed")
-    ]
-
-
-def _why_all(
-    full: bool,
-    ledger: Ledger,
-    table: Table | None,
-    current: str | None,
-    evolution: Evolution | None = None,
-) -> str | None:
+def _again(run: TableRun, full: bool, there: Mapping[str, Source], facts: bytes | None) -> Again | None:
+    """What is read again although it is as it was, and why."""
+    table, cfg = run.opened, run.cfg
     if table is None or table.state.sequence == 0:
         return None
-    if evolution is not None:
-        return f"the schema evolves: {'; '.join(evolution.changes)}"
     if full:
-        return "--full: everything is read again"
-    if ledger.reset is not None:
-        return ledger.reset
-    if current is not None and current != table.state.meta.recipe:
-        return (
-            "the recipe changed (schema, transform, checks, read options, order, bucket size or format): "
-            "everything is read again"
-        )
-    return None
+        return Again("--full: everything is read again")
+    if run.ledger.reset is not None:
+        return Again(run.ledger.reset)
+    meta = table.state.meta
+    if facts is None or run.recipe is None or run.recipe == meta.recipe:
+        return None
+    evidence = run.followed.evidence if run.followed is not None else {}
+    wanted = Wanted(
+        run.recipe,
+        facts,
+        cfg.order_by,
+        cfg.checks,
+        transformed=cfg.transform is not None,
+        name_columns=name_columns(cfg.columns_from_name),
+        rules=cfg.rules,
+    )
+    return files_to_reread(Stored(meta.recipe, meta.facts, there, evidence), wanted)
 
 
-def _plan(run: TableRun, digests: dict[str, Digest], reason: str | None) -> TablePlan:
+def _plan(run: TableRun, digests: dict[str, Digest], again: Again | None) -> TablePlan:
     table = run.opened
+    has = columns_in(table.state.meta.facts) if table is not None else None
+    reshapes = has is not None and run.columns is not None and run.columns != has
 
     def live(sources: frozenset[int] | None) -> list[Member]:
         if table is None:
             return []
         return table.state.candidates(None) if sources is None else table.state.members_of(sources)
 
-    def planned(why: str | None) -> TablePlan:
+    def planned(why: Again | None) -> TablePlan:
         return make_plan(
             run.name,
             run.found,
             run.ledger.known,
             digests,
             full=run.full,
-            reason=why,
+            again=why,
             live=live,
             replace=run.cfg.replace,
+            reshapes=reshapes,
         )
 
-    plan = planned(reason)
-    if run.cfg.per == "table" and plan.changes_rows and reason is None and table is not None:
-        return planned("the transform is `per: table`, so any change reads everything again")
+    plan = planned(again)
+    if run.cfg.per == "table" and plan.changes_rows and not plan.replaces_all and table is not None:
+        return planned(Again("the transform is `per: table`, so any change reads everything again"))
     return plan

@@ -21,12 +21,15 @@ from lading.words import count_words
 VERDICTS: tuple[Verdict, ...] = (
     "new",
     "changed",
+    "reread",
     "touched",
     "unchanged",
     "vanished",
     "failed",
     "quarantined",
 )
+
+READ_VERDICTS = frozenset({"new", "changed", "reread", "failed"})  # of files that a run reads
 
 # `replace: auto`: what is rewritten without the rows that leave. Everything larger gets a `minus`, so that
 # a change costs what changed, however widely its rows are spread. Decided anew with every commit.
@@ -47,6 +50,17 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
+class Again:
+    """Files that are read again although they are as they were."""
+
+    why: str
+    keys: frozenset[str] | None = None  # None: all of them
+
+    def asks_for(self, key: str) -> bool:
+        return self.keys is None or key in self.keys
+
+
+@dataclass(frozen=True, slots=True)
 class FileVerdict:
     key: str
     verdict: Verdict
@@ -59,7 +73,7 @@ class TablePlan:
 
     table: str
     files: Sequence[FileVerdict]
-    reason: str | None = None  # why everything is read again, if it is
+    again: Again | None = None  # what is read again that has not changed, in one line
     read: tuple[FoundFile, ...] = ()
     vanished: tuple[Source, ...] = ()
     note: tuple[FoundFile, ...] = ()  # same bytes, new fingerprint: recorded without reading
@@ -73,6 +87,12 @@ class TablePlan:
     notes: tuple[str, ...] = ()  # for people: nothing that a run would do anything about
     quiet: bool = False  # every file is unchanged: nobody need count the verdicts
     publish: str | None = None  # what readers get although no row changes
+    reshapes: bool = False  # whether the table's columns change, rows or not
+
+    @property
+    def replaces_all(self) -> bool:
+        """Whether every row of the table is made anew."""
+        return self.again is not None and self.again.keys is None
 
     @property
     def verdicts(self) -> dict[str, int]:
@@ -95,7 +115,7 @@ class TablePlan:
 
     @property
     def changes_rows(self) -> bool:
-        return bool(self.read or self.vanished or self.drop)
+        return bool(self.read or self.vanished or self.drop or self.reshapes)
 
     @property
     def idle(self) -> bool:
@@ -122,7 +142,7 @@ def verdict_on(file: FoundFile, known: Known | None, digest: Digest | None, *, f
     if source is None:
         return FileVerdict(file.key, "new", known.again or "not read before")
     if known.again is not None:
-        return FileVerdict(file.key, "changed", known.again)
+        return FileVerdict(file.key, "reread", known.again)
     if file.fingerprint is not None:
         return _verdict_by_fingerprint(file, known, source)
     elsewhere = is_elsewhere(file.spot, known.spot)
@@ -170,21 +190,19 @@ def make_plan(
     digests: Mapping[str, Digest],
     *,
     full: bool,
-    reason: str | None,
+    again: Again | None,
     live: Callable[[frozenset[int] | None], list[Member]],
     replace: Replace = "rewrite",
+    reshapes: bool = False,
 ) -> TablePlan:
-    """`reason` is why everything is read again, if it is; `live` gives the members that hold rows of some
-    sources, or all members for None."""
+    """`live` gives the members that hold rows of some sources, or all members for None."""
     verdicts = [verdict_on(file, known.get(file.key), digests.get(file.key), full=full) for file in found]
-    if reason is not None:
-        verdicts = [_reread(verdict, reason) for verdict in verdicts]
+    if again is not None:
+        verdicts = [_reread(one, again.why) if again.asks_for(one.key) else one for one in verdicts]
     here = {file.key for file in found}
     lost = {key: one.source for key, one in known.items() if one.source is not None and key not in here}
     vanished = tuple(source for _, source in sorted(lost.items()) if source is not None)
-    read = tuple(
-        file for file, one in zip(found, verdicts, strict=True) if one.verdict in ("new", "changed", "failed")
-    )
+    read = tuple(file for file, one in zip(found, verdicts, strict=True) if one.verdict in READ_VERDICTS)
     note = tuple(
         file
         for file, one in zip(found, verdicts, strict=True)
@@ -195,13 +213,13 @@ def make_plan(
         )
     )
     replaced = _replaced(read, known) | {source.id for source in vanished}
-    everything = reason is not None
+    everything = again is not None and again.keys is None
     touched = live(None if everything else replaced) if everything or replaced else []
     drop, rewrite, subtract = parts_to_change(touched, None if everything else replaced, replace)
     return TablePlan(
         table=table,
         files=tuple(sorted([*verdicts, *map(_vanished, vanished)], key=lambda one: one.key)),
-        reason=reason,
+        again=again,
         read=read,
         vanished=vanished,
         note=note,
@@ -211,6 +229,7 @@ def make_plan(
         rewrite=rewrite,
         touches=any(one.verdict == "touched" for one in verdicts),
         subtract=subtract,
+        reshapes=reshapes,
     )
 
 
@@ -308,7 +327,7 @@ def _replaced(read: Iterable[FoundFile], known: Mapping[str, Known]) -> frozense
 
 def _reread(verdict: FileVerdict, reason: str) -> FileVerdict:
     if verdict.verdict in ("unchanged", "touched", "quarantined"):
-        return FileVerdict(verdict.key, "changed", reason)
+        return FileVerdict(verdict.key, "reread", reason)
     return verdict
 
 

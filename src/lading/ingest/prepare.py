@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from lading.checks.tally import CheckSpec
 from lading.errors import SourceError
 from lading.formats.reader import ReadSpec
+from lading.formats.rules import Rules
 from lading.ingest.quarantine import Aside
-from lading.ingest.recipe import recipe_of
+from lading.ingest.recipe import recipe_facts
 from lading.ingest.schema import layout_of, one_column_note, pin, repin
 from lading.ingest.table_run import TableRun, now_text
 from lading.ingest.tasks.outcome import Ingested
@@ -22,6 +23,7 @@ from lading.parts.footer import Origin
 from lading.parts.task import TaskSpec
 from lading.sources.fingerprint import source_id
 from lading.sources.names import columns_from_name, name_columns
+from lading.sources.recipe import hashed
 from lading.words import count_words
 
 MEMORY_SETTING = "spark.lading.task.memory"  # bytes of rows a task holds before it sorts on disk
@@ -34,16 +36,20 @@ class Prepared:
 
     files: Sequence[FoundFile]
     columns: tuple[Column, ...]
-    recipe: str
+    facts: bytes  # what the recipe is the hash of
     names: Mapping[str, Mapping[str, str | None]]  # what the files' names say, by key and column
     aside: tuple[Aside, ...] = ()  # files that are set aside by their names
+
+    @property
+    def recipe(self) -> str:
+        return hashed(self.facts)
 
 
 def prepare(run: TableRun, read: Sequence[FoundFile]) -> Prepared:
     """Settle the schema, and what the names of the files say."""
     files, names, aside = _named(run, read)
     columns = _settled_columns(run, {one.file.key for one in aside})
-    return Prepared(files, columns, recipe_of(run.config, run.cfg, columns), names, tuple(aside))
+    return Prepared(files, columns, recipe_facts(run.config, run.cfg, columns), names, tuple(aside))
 
 
 def ingest_job(run: TableRun, prepared: Prepared, place: Place | None = None) -> IngestJob:
@@ -83,6 +89,7 @@ def ingest_of(
     bits) that single sources broke, and whose rows may not stay; without `keep_aside`, rows that are set
     aside are left out and that is all."""
     reading = read_spec(run, prepared.columns)
+    Rules(reading)  # a default that is none is told before anything is read
     files = [file for file in prepared.files if file.size and (only is None or source_id(file.key) in only)]
     pieces = [
         FilePiece(
@@ -129,15 +136,17 @@ def read_spec(run: TableRun, columns: Sequence[Column]) -> ReadSpec:
         cfg.format,
         cfg.read_options,
         tuple(column for column in columns if column.name not in names),
-        cfg.drift,
+        cfg.policy,
         layout_of(run.config, cfg),
         names,
+        cfg.naming,
+        cfg.rules,
     )
 
 
 def drift_notes(run: TableRun, prepared: Prepared, ingested: Ingested | None) -> tuple[str, ...]:
     """For people: what the table's `drift` let pass that `strict` would have refused."""
-    notes = list(run.evolution.changes) if run.evolution is not None else []
+    notes = list(run.followed.changes) if run.followed is not None else []
     if run.columns is None:  # pinned by this run
         notes += one_column_note(run.cfg, prepared.columns)
     if ingested is None:
@@ -181,7 +190,6 @@ def _settled_columns(run: TableRun, aside: Collection[str]) -> tuple[Column, ...
     """Those that the files are read by. The schema file has them before anything is committed under them."""
     now = now_text()
     if run.columns is None:
-        with run.at_hand(run.found) as found:
-            return pin(run.config, run.cfg, found, now, aside)
-    repin(run.config, run.cfg, run.columns, run.evolution, run.found, now)
+        return pin(run, run.found, now, aside)
+    repin(run.config, run.cfg, run.columns, run.followed, run.found, now)
     return run.columns

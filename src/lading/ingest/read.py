@@ -79,12 +79,12 @@ class _Read:
         checks = row_results(run.cfg.checks, found.tally, self.by_id)
         rejected: dict[int, Rejected] = {}
         if not self.job.quarantine:
-            self._refuse_bad(found.bad, found.bad_rows)
+            self._refuse_bad(found.bad, found.stopping_rows)
             self._refuse_failing(found, checks)
-        else:
-            if self.job.per == "table":  # a row that no file gave can't be set aside with one
-                unkeyed = [row for row in found.bad if row.reason == no_key(self.job.order_by)]
-                self._refuse_bad(unkeyed, sum(found.unkeyed.values()))
+        elif self.job.per == "table":  # a row that no file gave can't be set aside with one
+            unkeyed = [row for row in found.bad if row.reason == no_key(self.job.order_by)]
+            self._refuse_bad(unkeyed, sum(found.unkeyed.values()))
+        if self.job.quarantine or run.cfg.policy.quarantines:
             found, rejected = self._with_bad_aside(found, whole)
         written |= _buckets(found.members)
         if found.passing:

@@ -5,24 +5,31 @@ from __future__ import annotations
 from lading.checks.relaxed import compares_floats, relaxes, rules_of
 from lading.config.archives import UNZIP
 from lading.config.project import Config, TableConfig
-from lading.ingest.schema import infer_columns, layout_of, pinned_columns
+from lading.ingest.schema import layout_of
 from lading.log.table import Table
-from lading.model import Column, FoundFile
+from lading.model import Column
 from lading.read.scan import table_schema
 from lading.sources.manifest import SourceManifest
 from lading.sources.preprocess import load_script
-from lading.sources.recipe import recipe, transform_source
+from lading.sources.recipe import facts_of, hashed, transform_source
 
 
 def recipe_of(
     config: Config, cfg: TableConfig, columns: tuple[Column, ...], *, rules: str | None = ""
 ) -> str:
     """`rules` are those of other times, in the form that manifest/<table>.json keeps; empty: today's."""
+    return hashed(recipe_facts(config, cfg, columns, rules=rules))
+
+
+def recipe_facts(
+    config: Config, cfg: TableConfig, columns: tuple[Column, ...], *, rules: str | None = ""
+) -> bytes:
+    """What the recipe is the hash of."""
     _, function, code = (
         transform_source(config.project, cfg.transform) if cfg.transform else (None, None, None)
     )
     rules = rules_of(cfg.checks) if rules == "" else rules
-    return recipe(
+    return facts_of(
         columns=columns,
         fmt=cfg.format,
         read_options=cfg.read_options,
@@ -36,24 +43,16 @@ def recipe_of(
         rules=rules,
         float_checks=compares_floats(rules, columns, transformed=cfg.transform is not None),
         layout=layout_of(config, cfg),
-        drift=cfg.drift,
+        policy=cfg.policy,
+        on_bad=cfg.on_bad,
+        names=cfg.naming.how,
+        column_rules=cfg.rules,
     )
 
 
 def _preprocess_code(config: Config, cfg: TableConfig) -> str | None:
     spec = cfg.preprocess
     return None if spec is None or spec.action == UNZIP else load_script(config.project, spec).made_by
-
-
-def current_recipe(
-    config: Config, cfg: TableConfig, table: Table | None, found: list[FoundFile]
-) -> tuple[tuple[Column, ...] | None, str | None]:
-    columns = pinned_columns(config, cfg)
-    if columns is None and table is not None and table.state.sequence > 0 and found:
-        columns = infer_columns(cfg, found).columns
-    if columns is None:
-        return None, None
-    return columns, recipe_of(config, cfg, columns)
 
 
 def only_relaxed(

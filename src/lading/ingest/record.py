@@ -10,7 +10,7 @@ from lading.checks.relaxed import rules_of
 from lading.config.project import Config
 from lading.ingest.ledger import FAILED, QUARANTINED, SUCCESS, Sources, make_ledger
 from lading.ingest.noop import SEAL, seal_of
-from lading.ingest.schema import FOUND_HASH, found_hash
+from lading.ingest.schema import FOUND_HASH, follows, found_hash
 from lading.ingest.table_run import TableRun, now_text
 from lading.layout.project import schema_file, source_manifest
 from lading.log.table import Table
@@ -56,7 +56,10 @@ def record_sources(run: TableRun, failures: Mapping[str, str], *, settled: bool 
     shown = keys == sorted([file.key for file in run.found])
     lading[FOUND_HASH] = found_hash(run.found) if shown else None
     spots = _spots(run, sources, keys, settled)
-    lading[SEAL] = None if failed else seal_of([sources[key][0] for key in keys], spots)
+    # What others committed may make the schema another one, of which nobody has thought yet.
+    settled_by_all = shown or not follows(run.cfg)
+    seal = seal_of([sources[key][0] for key in keys], spots) if settled_by_all and not failed else None
+    lading[SEAL] = seal
     now = now_text()
     new = old.updated({}, schema=schema, lading=lading, preprocessing=_preprocessing(run, settled))
 

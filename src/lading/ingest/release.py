@@ -61,10 +61,12 @@ def release(
     watch: Watch,
     kept: set[str],
     record: RunHandle | None = None,
+    schema_changes: Sequence[str] = (),
 ) -> Released:
     """Publish what the log holds, if it isn't and its gate lets it; also what an earlier run committed
     and could not publish. `session` gives Spark, should the gate need it; `record` is the run's, if it
-    has one already; `kept` are this run's files that stay, and those that it publishes are added."""
+    has one already; `kept` are this run's files that stay, and those that it publishes are added.
+    `schema_changes` are those of this run."""
     state = table.state
     store = store_of(config, cfg.name)
     current = store.load_current()
@@ -87,7 +89,9 @@ def release(
             return Released(refused=refused, ref=listed.ref, checks=told_results(custom))
         if not failures and current is not None and current.held:
             return Released(ref=listed.ref)
-    attempt = _Attempt(config, cfg, table, run_id, session, watch, kept, store, current)
+    attempt = _Attempt(
+        config, cfg, table, run_id, session, watch, kept, store, current, tuple(schema_changes)
+    )
     if record is not None:
         return attempt.publish(record)
     with start_record(table.place, run_id, tables=[cfg.name], output=output_of(config, cfg, table)) as own:
@@ -135,6 +139,7 @@ class _Attempt:
     kept: set[str]
     store: ManifestStore
     current: SnapshotRef | None
+    schema_changes: tuple[str, ...] = ()
 
     def publish(self, record: RunHandle) -> Released:
         cfg, run_id = self.cfg, self.run_id
@@ -158,6 +163,7 @@ class _Attempt:
             gate=verdict.facts if verdict is not None else None,
             shards=served.shards if served is not None else (),
             describe=served.described if served is not None else None,
+            schema_changes=self.schema_changes,
         )
         checks = verdict.checks if verdict is not None else ()
         if verdict is not None and verdict.failures:

@@ -38,7 +38,7 @@ def read_again(
 def _why_again(source: Source, cfg: TableConfig, relaxed: bool, replay: Collection[str] | None) -> str | None:
     if replay is not None and (not replay or source.key in replay):
         return "replayed: some of it was set aside"
-    if cfg.on_bad != "quarantine":
+    if cfg.on_bad != "quarantine" and not cfg.policy.quarantines:
         return "some of it was set aside, which on_bad: fail doesn't allow"
     return "the checks accept more rows now, and some of it was set aside" if relaxed else None
 

@@ -10,10 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from lading.config.project import Config, TableConfig
-from lading.formats.opening import bound_below
 from lading.formats.source_file import SourceFile
 from lading.ingest.ledger import Ledger
 from lading.ingest.plan import TablePlan
@@ -21,7 +18,7 @@ from lading.layout.beside import lock_of
 from lading.layout.project import AT_WORK, work_folder
 from lading.log.table import Table
 from lading.model import Column, FoundFile, StartSpark
-from lading.sources.archives.scratch import Apart, scratch, scratch_folder
+from lading.sources.archives.scratch import Apart
 from lading.sources.fingerprint import unmoved
 from lading.sources.manifest import SourceManifest
 from lading.sources.objects import Objects
@@ -29,7 +26,7 @@ from lading.storage.folder import is_locked, locked
 from lading.watch import Watch
 
 if TYPE_CHECKING:
-    from lading.sources.evolve import Evolution
+    from lading.ingest.schema import Followed
 
 
 def new_id() -> str:
@@ -97,7 +94,7 @@ class TableRun:
     made: bool = False  # whether archives were extracted or scripts run for this look
     refused: tuple[Refused, ...] = ()  # archives that are set aside
     apart: Mapping[str, Apart] = field(default_factory=dict)  # by the key of the input: what only tasks make
-    evolution: Evolution | None = None  # how `columns` differ from the schema file, which a run then writes
+    followed: Followed | None = None  # what the files make of `columns`, which a run then writes down
     stale: bool = False  # whether the schema is, though there is nothing to read
 
     @property
@@ -118,24 +115,10 @@ class TableRun:
         assert self.start_spark is not None, "a look starts nothing"
         return self.start_spark()
 
-    @contextmanager
-    def at_hand(self, files: Sequence[FoundFile]) -> Iterator[list[FoundFile]]:
-        """The files with paths that this machine can open: see `fetch`."""
-        with scratch():
-            yield self.fetch(files)
-
-    def fetch(self, files: Sequence[FoundFile], tick: Callable[[int], None] | None = None) -> list[FoundFile]:
-        """Files in a bucket are copied here before this machine opens them; what only tasks make is made
-        in its scratch folder. Their paths say where they are."""
+    def fetch(self, files: Sequence[FoundFile], tick: Callable[[int], None] | None = None) -> None:
+        """Objects are copied here before this machine opens them as files."""
         if self.objects is not None:
             self.objects.fetch([file for file in files if file.archive is None], tick)
-        if not self.apart:
-            return list(files)
-        bound_below(scratch_folder(), self.config.archives)
-        return [self._made(file) if file.archive in self.apart else file for file in files]
-
-    def _made(self, file: FoundFile) -> FoundFile:
-        return msgspec.structs.replace(file, path=str(self.source_file(file).local))
 
     def source_file(self, file: FoundFile) -> SourceFile:
         """A file as tasks open it."""

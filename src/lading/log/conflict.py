@@ -22,6 +22,11 @@ def refuse_conflicts(commit: Commit, since: Iterable[Commit], recipe: str) -> No
         if commit.schema is not None and other.schema is not None:
             # Each is made of the base's: the later one would drop what the earlier one brought.
             raise _conflict(other, "changed the columns or the key, as this one does")
+        # A collection's schema only ever takes in more; a table's follows its files, and decides about parts.
+        if recipe and other.schema is not None and commit.add:
+            raise _conflict(other, "changed the columns, which this one's parts were not written for")
+        if recipe and commit.schema is not None and other.add and other.sources:
+            raise _conflict(other, "read files that the columns of this one don't follow")
         if sources & _sources(other):
             raise _conflict(other, "read or retracted one of the same source files")
         if paths & _paths(other):

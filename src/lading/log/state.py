@@ -8,13 +8,13 @@ somebody wrote it down so (state/overlay.py), and decoded when a question asks f
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 import numpy as np
 
 from lading.errors import LogCorrupt
-from lading.model import Bound, Commit, Member, Place, Source
+from lading.model import Bound, Commit, Looked, Member, Place, Source
 from lading.state.key_index import KeyIndex
 from lading.state.members import MemberStore, zone_loader
 from lading.state.overlay import Added, Covered, Overlay, Read
@@ -22,6 +22,7 @@ from lading.state.source_lists import SourceLists
 from lading.state.tables import StateColumns, StateMeta, row_of
 from lading.where.prune import may_match
 from lading.where.tree import Predicate
+from lading.zones.terms import Terms, in_terms_of, other_terms, rezoned
 from lading.zones.vector import ZoneVector, pack
 
 
@@ -38,13 +39,16 @@ class TableState:
     # may ask.
     _members: tuple[Overlay | None, Added] = field(default_factory=lambda: (None, {}))
     _sources: tuple[Overlay | None, Read] = field(default_factory=lambda: (None, {}))
+    _looked: dict[int, Looked] = field(default_factory=dict)  # since the base
     _by_key: KeyIndex | None = None  # of `added`, from the first question on
+    _terms: tuple[bytes, Terms] | None = None  # how the base's zones are turned, under which schema
 
     @staticmethod
     def over(root: Place, base: MemberStore | None, overlay: Overlay) -> TableState:
         """The state that an overlay of this very base describes."""
         removed, gone = set(overlay.removed), set(overlay.gone)
-        return TableState(root, overlay.meta, base, removed, gone, (overlay, {}), (overlay, {}))
+        looked = {one.source: one for one in overlay.looked}
+        return TableState(root, overlay.meta, base, removed, gone, (overlay, {}), (overlay, {}), looked)
 
     @property
     def added(self) -> Added:
@@ -81,6 +85,8 @@ class TableState:
         self._by_key = None
         serial = self.meta.next_serial
         for commit in commits:
+            if commit.schema is not None:
+                self._turn_to(commit.schema)
             if commit.remove or commit.tier or commit.minus:
                 self._edit(commit)
             for member in commit.add:
@@ -88,10 +94,12 @@ class TableState:
                 serial += 1
             if commit.sources:
                 self._sources[1].update((source.id, (source, commit.sequence)) for source in commit.sources)
+            self._looked.update((one.source, one) for one in commit.evidence)
             if commit.gone:
                 self.gone.update(commit.gone)
                 for number in commit.gone:
                     self.read.pop(number, None)
+                    self._looked.pop(number, None)
         if commits:
             self.meta = _meta_after(self.meta, commits, serial)
 
@@ -109,10 +117,11 @@ class TableState:
 
     def overlay(self, covered: Covered) -> Overlay:
         """What is laid over the base, to be written."""
-        return Overlay.of(covered, self.meta, self.added, self.removed, self.read, self.gone)
+        looked = tuple(self._looked.values())
+        return Overlay.of(covered, self.meta, self.added, self.removed, self.read, self.gone, looked)
 
     def candidates(self, where: Predicate | None) -> list[Member]:
-        base = self.base.candidates(where) if self.base else []
+        base = self.base.candidates(where, unknown=self._terms_of_base().keys()) if self.base else []
         if where is None:
             return self._merged(base, [member for _, member in self.added.values()])
         overlay, behind = self._members
@@ -143,7 +152,11 @@ class TableState:
             return member, serial
         if path in self.removed or self.base is None:
             return None
-        return self.base.by_path(path)
+        found = self.base.by_path(path)
+        if found is None or not self._terms_of_base():
+            return found
+        [member] = rezoned([found[0]], self._terms_of_base())
+        return member, found[1]
 
     def contains(self, path: str) -> bool:
         if path in self.added:
@@ -163,13 +176,13 @@ class TableState:
         """Every live member in key order, zones included: a whole listing, for people."""
         found = [member for _, member in self.added.values()]
         if self.base is not None:
-            vectors = {name: self.base.zone(name) for name in self.base.columns_with_zones}
+            vectors = {name: self._old_zones(name, None) for name in self._old_columns()}
             for number, member in enumerate(self.base.members(None)):
                 if member.path not in self.removed:
                     zones = {
                         name: zone
                         for name, vector in vectors.items()
-                        if vector is not None and (zone := vector.zone(number)) is not None
+                        if (zone := vector.zone(number)) is not None
                     }
                     found.append(msgspec.structs.replace(member, zones=zones))
         return sorted(found, key=_in_key_order)
@@ -203,6 +216,11 @@ class TableState:
         found = None if self.base is None or number in self.gone else self.base.source(number)
         return None if found is None else found[0]
 
+    def evidence(self) -> dict[int, Looked]:
+        """What is known of the sources' columns, by source."""
+        base = self.base.evidence() if self.base is not None else []
+        return {one.source: one for one in base if one.source not in self.gone} | self._looked
+
     def source_count(self) -> int:
         if self.base is None:
             return len(self.read)
@@ -210,8 +228,12 @@ class TableState:
             return self.base.source_count()
         return len(self.sources())
 
+    def whole(self) -> StateColumns:
+        """All that a checkpoint has to hold."""
+        return replace(self.columns(), evidence=list(self.evidence().values()))
+
     def columns(self) -> StateColumns:
-        """The whole state, to be written as a checkpoint or a snapshot; vector by vector, not row by row."""
+        """The whole state, to be written as a snapshot; vector by vector, not row by row."""
         members = [member for _, member in self.added.values()]
         rows = [row_of(member, serial) for serial, member in self.added.values()]
         names = {name for member in members for name in member.zones}
@@ -227,7 +249,7 @@ class TableState:
                 name: ZoneVector.concat(
                     [self._old_zones(name, at), pack([m.zones.get(name) for m in members])]
                 )
-                for name in names | set(self.base.columns_with_zones)
+                for name in names | set(self._old_columns())
             },
             SourceLists.concat(old_lists if at is None else old_lists.take(at), lists),
             list(self.sources().values()),
@@ -278,7 +300,34 @@ class TableState:
         vector = self.base.zone(name)
         if vector is None:
             return pack([None] * (self.base.count() if at is None else len(at)))
+        old, new = self._terms_of_base().get(name, (None, None))
+        if old is not None and new is not None:
+            vector = in_terms_of(new, old, vector, self.base.rows)
         return vector if at is None else vector.take(at)
+
+    def _old_columns(self) -> list[str]:
+        """The columns of the checkpoint that have zones and are still there."""
+        assert self.base is not None
+        left = {name for name, (_, new) in self._terms_of_base().items() if new is None}
+        return [name for name in self.base.columns_with_zones if name not in left]
+
+    def _terms_of_base(self) -> Terms:
+        """The columns whose bounds mean something else in the checkpoint than they do now."""
+        if self.base is None or self.base.schema == self.schema:
+            return {}
+        if self._terms is None or self._terms[0] != self.schema:
+            self._terms = (self.schema, other_terms(self.base.schema, self.schema))
+        return self._terms[1]
+
+    def _turn_to(self, schema: bytes) -> None:
+        """Zones are in terms of the schema. Those in the checkpoint stay as they are, and are turned when
+        somebody asks for them."""
+        terms = other_terms(self.schema, schema)
+        if terms and self._added_count():
+            serials, members = zip(*self.added.values(), strict=True)
+            turned = rezoned(members, terms)
+            self._members = (None, {one.path: (at, one) for at, one in zip(serials, turned, strict=True)})
+        self.meta = msgspec.structs.replace(self.meta, schema=schema)
 
     def _merged(self, base: list[Member], overlay: list[Member]) -> list[Member]:
         live = [member for member in base if member.path not in self.removed]
@@ -304,5 +353,18 @@ def _meta_after(meta: StateMeta, commits: Sequence[Commit], next_serial: int) ->
         recipe=last.recipe,
         schema=meta.schema if pinning is None else pinning.schema,
         order_by=meta.order_by if pinning is None else pinning.order_by,
+        facts=_facts_after(meta, commits),
         next_serial=next_serial,
     )
+
+
+def _facts_after(meta: StateMeta, commits: Sequence[Commit]) -> bytes:
+    """What the last recipe is the hash of. Whoever changed it without saying so was lading 0.1."""
+    facts, recipe = meta.facts, meta.recipe
+    for commit in commits:
+        if commit.facts is not None:
+            facts = commit.facts
+        elif commit.recipe != recipe:
+            facts = b""
+        recipe = commit.recipe
+    return facts

@@ -256,7 +256,7 @@ class Table:
 
     def _write_checkpoint(self, log_id: str, offset: int) -> None:
         meta = msgspec.structs.replace(self.state.meta, log_id=log_id, log_offset=offset)
-        write_checkpoint(self.place, meta, self.state.columns())
+        write_checkpoint(self.place, meta, self.state.whole())
         old, base = self.state.base, open_checkpoint(self.place)
         assert base is not None
         self.state, self._loose = TableState(self.place, self.state.meta, base), 0

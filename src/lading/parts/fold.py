@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lading.errors import PartError
-from lading.layout.table import SOURCE
 from lading.model import Bound, Member, Place, Zone
 from lading.parts.cut import Limits
 from lading.parts.footer import Origin
 from lading.parts.footer_zones import FooterZones
+from lading.parts.live import columns_to_read, without_sources
 from lading.parts.open import open_parquet, row_batches, shown_path
 from lading.parts.schema import conformed
 from lading.parts.task import TaskSpec, sorted_tables, written
@@ -166,13 +166,13 @@ def live_batches(
     keys = keys or Range()
     for member in members:
         path = shown_path(table_dir, member.path)
-        gone = pa.array(member.minus, pa.int64())
         try:
             with open_parquet(table_dir, member.path, member.bytes) as file:
-                for batch in row_batches(table_dir, file, ROW_GROUP // 2, groups=keys.groups(file)):
-                    rows = keys.of(conformed(batch, schema, path))
-                    if len(gone):
-                        rows = rows.filter(pc.invert(pc.is_in(rows.column(SOURCE), value_set=gone)))
+                own = file.schema_arrow.names
+                columns = columns_to_read(own, schema.names, sources=bool(member.minus)) or own[:1]
+                groups = keys.groups(file)
+                for batch in row_batches(table_dir, file, ROW_GROUP // 2, groups=groups, columns=columns):
+                    rows = keys.of(conformed(without_sources(batch, member.minus), schema, path))
                     if rows.num_rows:
                         yield rows
         except (OSError, pa.ArrowException) as error:

@@ -27,6 +27,7 @@ from lading.storage.place import storage_of
 from lading.where.bind import Predicate
 from lading.where.prune import may_match
 from lading.zones.bounds import bound_kind, merge_zones, shorten, to_bound
+from lading.zones.terms import in_terms_of
 from lading.zones.vector import ZoneVector, pack
 
 
@@ -34,11 +35,13 @@ class FooterZones:
     """The row groups of one file, column by column, on demand."""
 
     def __init__(self, metadata: pq.FileMetaData, schema: pa.Schema | None = None) -> None:
-        """With the table's `schema`, a column whose bounds would mean something else there is unknown."""
+        """With the table's `schema`, zones are in terms of its types, and of its columns only."""
         self._metadata = metadata
         own = metadata.schema.to_arrow_schema()
         self._leaves = _leaves(own, metadata.num_columns)
-        self._types = {field.name: field.type for field in own if _agrees(field, schema)}
+        self._own = {field.name: field.type for field in own}
+        table = self._own if schema is None else {field.name: field.type for field in schema}
+        self._types = {name: table[name] for name in self._own if name in table}
 
     @property
     def rows(self) -> npt.NDArray[np.int64]:
@@ -52,15 +55,27 @@ class FooterZones:
 
     def groups(self, column: str) -> list[Zone | None]:
         """A column's zone in each row group; None where nothing is known."""
-        count = self._metadata.num_row_groups
-        if column not in self._types or column not in self._leaves:
-            return [None] * count
-        leaf, dtype = self._leaves[column], self._types[column]
-        return [_zone(self._metadata.row_group(group).column(leaf), dtype) for group in range(count)]
+        own, dtype = self._own.get(column), self._types.get(column)
+        zones = self._stored(column)
+        if own is None or dtype is None or bound_kind(own) == bound_kind(dtype):
+            return zones
+        turned = in_terms_of(dtype, own, pack(zones), self.rows)
+        return [turned.zone(group) for group in range(len(zones))]
 
     def vector(self, column: str) -> ZoneVector | None:
         """The same for `may_match`."""
         return pack(self.groups(column))
+
+    def _stored(self, column: str) -> list[Zone | None]:
+        """In terms of the file's own type."""
+        if column not in self._own:  # it is older than the column
+            return [Zone(None, None, rows) for rows in self.rows.tolist()]
+        groups = range(self._metadata.num_row_groups)
+        dtype = self._own[column]
+        if column not in self._types or column not in self._leaves or bound_kind(dtype) is None:
+            return [None for _ in groups]
+        leaf = self._leaves[column]
+        return [_zone(self._metadata.row_group(group).column(leaf), dtype) for group in groups]
 
 
 def zones_of_footer(metadata: pq.FileMetaData, schema: pa.Schema | None = None) -> dict[str, Zone]:
@@ -89,14 +104,6 @@ def _whole(groups: list[Zone | None], rows: npt.NDArray[np.int64]) -> Zone | Non
     if together is None or together == Zone(None, None, None):
         return None
     return Zone(together.min, together.max, None if together.nulls is None else together.nulls + nulls)
-
-
-def _agrees(field: pa.Field, schema: pa.Schema | None) -> bool:
-    kind = bound_kind(field.type)
-    if kind is None or schema is None:
-        return kind is not None
-    at = schema.get_field_index(field.name)
-    return at >= 0 and bound_kind(schema.field(at).type) == kind
 
 
 def _leaves(schema: pa.Schema, total: int) -> Mapping[str, int]:
@@ -187,8 +194,9 @@ class OpenPart:
 
     metadata: pq.FileMetaData
     names: list[str]  # of its columns
-    _zones: dict[str, ZoneVector | None] = field(default_factory=dict)
-    _schema: pa.Schema | None = None  # the table's, that the zones are in terms of
+    # The table's schema that was asked with last, and zones in its terms; replaced at once, since readers of
+    # two snapshots may ask at the same time.
+    _zones: tuple[pa.Schema | None, dict[str, ZoneVector | None]] = field(default_factory=lambda: (None, {}))
     _rows: npt.NDArray[np.int64] | None = None
 
     @property
@@ -197,9 +205,11 @@ class OpenPart:
 
     def groups(self, where: Predicate, schema: pa.Schema) -> list[int]:
         """The row groups that a predicate on the table can't rule out."""
-        if self._schema is None or not self._schema.equals(schema):
-            self._schema, self._zones = schema, {}
-        zones, footer = self._zones, None
+        asked, zones = self._zones
+        if asked is None or not asked.equals(schema):
+            zones = {}
+            self._zones = (schema, zones)
+        footer: FooterZones | None = None
 
         def load(column: str) -> ZoneVector | None:
             nonlocal footer

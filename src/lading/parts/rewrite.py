@@ -14,14 +14,14 @@ from functools import partial
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lading.errors import PartError
-from lading.layout.table import SOURCE
 from lading.model import Member, Place
 from lading.parts.footer import Origin
+from lading.parts.live import columns_to_read, without_sources
 from lading.parts.open import open_parquet, row_batches, shown_path
+from lading.parts.schema import conformed
 from lading.parts.write import ROW_GROUP, PartWriter
 
 _THREADS = 4
@@ -36,24 +36,32 @@ def rewrite_members(
     run_id: str,
     commit_id: str,
     order_by: str | None,
+    schema: bytes = b"",
 ) -> list[Member]:
-    """The members that replace these: same rows in the same order, without those of `drop`.
+    """The members that replace these: same rows in the same order, without those of `drop`. `schema` is the
+    table's once they do, as Arrow IPC; without one they keep the columns that they have.
 
     A member of which nothing is left is replaced by none. The old files stay: they are still read.
     """
     origin = Origin(table_id, run_id, commit_id, order_by)
+    table = pa.ipc.read_schema(pa.py_buffer(schema)) if schema else None
     with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as pool:
-        rewritten = pool.map(partial(_rewrite, table_dir, drop, origin), members)
+        rewritten = pool.map(partial(_rewrite, table_dir, drop, origin, table), members)
         return [member for member in rewritten if member is not None]
 
 
-def _rewrite(table_dir: Place, drop: frozenset[int], origin: Origin, member: Member) -> Member | None:
-    leave_out = pa.array(sorted(drop | set(member.minus)), pa.int64())
+def _rewrite(
+    table_dir: Place, drop: frozenset[int], origin: Origin, table: pa.Schema | None, member: Member
+) -> Member | None:
+    leave_out = sorted(drop | set(member.minus))
     with _reading(table_dir, member):
         file = open_parquet(table_dir, member.path, member.bytes)
     with file:
-        schema = file.schema_arrow.remove_metadata()
-        kept = _row_groups(_kept_batches(_batches(table_dir, member, file), leave_out), schema)
+        schema = file.schema_arrow.remove_metadata() if table is None else table
+        stored = _batches(table_dir, member, file, schema)
+        live = (without_sources(batch, leave_out) for batch in stored)
+        path = shown_path(table_dir, member.path)
+        kept = _row_groups((conformed(rows, schema, path) for rows in live if rows.num_rows), schema)
         first = next(kept, None)
         if first is None:
             return None
@@ -68,9 +76,12 @@ def _rewrite(table_dir: Place, drop: frozenset[int], origin: Origin, member: Mem
     return msgspec.structs.replace(writer.close(), tier=member.tier)
 
 
-def _batches(table_dir: Place, member: Member, file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+def _batches(
+    table_dir: Place, member: Member, file: pq.ParquetFile, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    columns = columns_to_read(file.schema_arrow.names, schema.names, sources=True)
     with _reading(table_dir, member):
-        yield from row_batches(table_dir, file, ROW_GROUP // 2)
+        yield from row_batches(table_dir, file, ROW_GROUP // 2, columns=columns)
 
 
 @contextmanager
@@ -84,13 +95,6 @@ def _reading(table_dir: Place, member: Member) -> Iterator[None]:
             hint="`lading verify` lists what is damaged, `lading repair` has it read again from its sources",
             file=path,
         ) from error
-
-
-def _kept_batches(batches: Iterator[pa.RecordBatch], leave_out: pa.Array) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        kept = batch.filter(pc.invert(pc.is_in(batch.column(SOURCE), value_set=leave_out)))
-        if kept.num_rows:
-            yield kept
 
 
 def _row_groups(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lading.errors import PartError
-from lading.layout.table import SOURCE
 from lading.model import Member, Place
 from lading.parts.footer_zones import FOOTERS, OpenPart
+from lading.parts.live import columns_to_read, without_sources
 from lading.parts.open import row_batches, shown_path
 from lading.parts.schema import conformed
 from lading.where.bind import Predicate, columns_of
@@ -50,13 +50,17 @@ class WantedRows:
 def read_part(root: Place, member: Member, wanted: WantedRows) -> Iterator[pa.RecordBatch]:
     """The matching rows of one member, batch by batch; only row groups that may hold any are read."""
     path = _inside(root, member.path)
-    needed = _needed(wanted, member)
-    keep = row_filter(wanted.where, needed, SOURCE, member.minus)
+    needed = _needed(wanted)
+    keep = row_filter(wanted.where, needed)
     file, part = _opened(root, member, path)
     with file:
         wanted.tally.files += 1
-        for batch in _batches(root, file, part, path, needed, wanted):
-            kept = batch if keep is None else keep(batch)
+        for batch in _stored(root, file, part, path, needed, wanted, member.minus):
+            live = without_sources(batch, member.minus)
+            if not live.num_rows:
+                continue
+            rows = conformed(live, needed, path, _HINT)
+            kept = rows if keep is None else keep(rows)
             if kept.num_rows:
                 yield kept.select(list(wanted.columns))
 
@@ -68,17 +72,32 @@ def _opened(root: Place, member: Member, path: str) -> tuple[pq.ParquetFile, Ope
         raise _unreadable(path, error) from error
 
 
-def _batches(
-    root: Place, file: pq.ParquetFile, part: OpenPart, path: str, needed: pa.Schema, wanted: WantedRows
+def _stored(
+    root: Place,
+    file: pq.ParquetFile,
+    part: OpenPart,
+    path: str,
+    needed: pa.Schema,
+    wanted: WantedRows,
+    minus: Sequence[int],
 ) -> Iterator[pa.RecordBatch]:
+    """What the part has of these columns, as it is stored, and where each row comes from if some are dead."""
     groups = _groups(part, wanted)
     if not groups:
         return
-    # A part older than all of these columns still has as many rows as any of its own says.
-    columns = [name for name in needed.names if name in part.names] or part.names[:1]
+    columns = columns_to_read(part.names, needed.names, sources=bool(minus))
+    if not columns:  # older than all of them: that it has rows is all there is to say
+        yield from _nulls(needed, sum(part.metadata.row_group(group).num_rows for group in groups))
+        return
     batches = row_batches(root, file, _BATCH_ROWS, groups=groups, columns=columns)
     while (batch := _next(batches, path)) is not None:
-        yield conformed(batch, needed, path, _HINT)
+        yield batch
+
+
+def _nulls(schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
+    for at in range(0, rows, _BATCH_ROWS):
+        count = min(_BATCH_ROWS, rows - at)
+        yield pa.RecordBatch.from_arrays([pa.nulls(count, field.type) for field in schema], schema=schema)
 
 
 def _inside(root: Place, path: str) -> str:
@@ -88,12 +107,10 @@ def _inside(root: Place, path: str) -> str:
     return shown_path(root, path)
 
 
-def _needed(wanted: WantedRows, member: Member) -> pa.Schema:
+def _needed(wanted: WantedRows) -> pa.Schema:
     names = dict.fromkeys(wanted.columns)
     if wanted.where is not None:
         names |= dict.fromkeys(sorted(columns_of(wanted.where)))
-    if member.minus:
-        names[SOURCE] = None
     return pa.schema([wanted.schema.field(name) for name in names])
 
 

@@ -2,8 +2,11 @@
 
 A collection takes files as they are, so their columns may differ: one is missing here, an int there is
 wider elsewhere. The schema widens as far as every value, and every bound that the log holds already,
-keeps its meaning; what goes further is refused, with the file and the column named. A batch of an older or
-narrower file is read in the schema's terms: what it lacks is null, and no value changes.
+keeps its meaning; what goes further is refused, with the file and the column named.
+
+A table's schema follows its source files, and its parts stay as they were written as long as that costs no
+value its meaning (`lossless`). Either way a batch is read in the schema's terms: what a file lacks is null,
+what it has beyond them is left unread, and no value changes (`conformed`).
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lading.errors import PartError, SchemaDrift
+from lading.formats.types import is_nested, widens
+from lading.parts.convert import converted
 from lading.zones.bounds import bound_kind
 
 _UNITS = ("s", "ms", "us", "ns")
@@ -81,11 +86,37 @@ def _both_unsigned(one: pa.DataType, other: pa.DataType) -> bool:
     return bool(pa.types.is_unsigned_integer(one) and pa.types.is_unsigned_integer(other))
 
 
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+_NUMBERS = (*_INTEGERS, "double")
+_PLAIN = (*_NUMBERS, "boolean", "date")  # types whose values and plain texts say the same
+_DAYS = {"date", "timestamp_ntz"}
+
+
+def lossless(old: str, new: str, *, plain: bool) -> bool:
+    """Whether values that are stored as `old` can be read as `new`, and are what reading their file again
+    would give. Both are types of a schema file. `plain`: the file's texts of the column are (formats/plain.py).
+
+    It is asked of a file whose values are values of `new`: that a bigint fits an int, that a double is a
+    whole number of at most 15 digits or a timestamp a whole day, is for the file's evidence to say.
+    """
+    if old == new:
+        return True
+    if is_nested(old) or is_nested(new):
+        return False
+    if "string" in (old, new):
+        return plain and (new if old == "string" else old) in _PLAIN
+    if old in _NUMBERS and new in _NUMBERS:
+        return True
+    # A float that was read from text isn't the double that is nearest to that text.
+    return {old, new} == _DAYS or (old.startswith("decimal") and widens(old, new))
+
+
 _HINT = "`lading verify` and `lading collection check` list what is damaged; restore the file or replace it"
 
 
 def conformed(batch: pa.RecordBatch, schema: pa.Schema, path: str, hint: str = _HINT) -> pa.RecordBatch:
-    """The batch with exactly these columns; `path` names the file in an error."""
+    """The batch with exactly these columns; `path` names the file in an error. Rows that no longer count have
+    to be gone by now: their values may be such that the table's type has no room for."""
     arrays = []
     for column in schema:
         at = batch.schema.get_field_index(column.name)
@@ -94,14 +125,14 @@ def conformed(batch: pa.RecordBatch, schema: pa.Schema, path: str, hint: str = _
             continue
         array = batch.column(at)
         if array.type != column.type:
-            array = _cast(array, column, path, hint)
+            array = _converted(array, column, path, hint)
         arrays.append(array)
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _cast(array: pa.Array, column: pa.Field, path: str, hint: str) -> pa.Array:
+def _converted(array: pa.Array, column: pa.Field, path: str, hint: str) -> pa.Array:
     try:
-        return array.cast(column.type)
+        return converted(array, column.type)
     except pa.ArrowException as error:
         raise PartError(
             f"{path}: column {column.name} is {array.type} in this file but {column.type} in the table: "

@@ -24,7 +24,7 @@ from lading.storage.folder import write_atomic
 
 _NEW = "`serve:` is new: the shards are built"
 _GONE = "`serve:` was removed: a snapshot without shards is published"
-_OTHER = "`serve:` has changed: all shards are built again"
+_OTHER = "`serve:` has changed, or the columns that shards hold: all of them are built again"
 
 
 class _Told(msgspec.Struct, frozen=True):

@@ -74,16 +74,27 @@ class ServeSpec:
 
 
 def spec_id(serve: Serve, schema: bytes, order_by: str | None, rows: int) -> str:
-    """Names the spec without looking into the schema: cheap enough for a run with nothing to do."""
+    """Names the spec, cheaply enough for a run with nothing to do. A change of the table's columns is one of the
+    spec where shards hold them: all of them, unless `value` says which."""
     said = {name: value for name, value in asdict(serve).items() if value != _UNSAID.get(name, _SAID)}
     del said["lines"]
     if serve.cel is not None:
         said["cel"].pop("line")
         if "matches" in serve.cel.expr:
             said["cel"]["patterns"] = "re2"  # shards from before may have been routed by other patterns
-    said |= {"version": VERSION, "schema": schema.hex(), "order_by": order_by}
+    said |= {"version": VERSION, "schema": _stored(serve, schema, order_by), "order_by": order_by}
     said["num_dbs"] = shard_count(serve, rows)
     return hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()
+
+
+def _stored(serve: Serve, schema: bytes, order_by: str | None) -> Any:
+    """What of the table's schema keys, values and their order depend on."""
+    if serve.value is None or not schema:
+        return schema.hex()
+    routed = serve.cel.columns if serve.cel is not None else ()
+    ranked = [order_by] if order_by is not None and serve.duplicates == "latest" else []
+    types = {field.name: str(field.type) for field in pa.ipc.read_schema(pa.py_buffer(schema))}
+    return {name: types.get(name) for name in (*serve.key, *serve.value, *routed, *ranked)}
 
 
 def shard_count(serve: Serve, rows: int) -> int:

@@ -51,9 +51,11 @@ def snapshot_payload(
     gate: dict[str, Any] | None = None,
     shards: Sequence[ShardMeta] = (),
     describe: Callable[[BuildMeta], BuildMeta] | None = None,
+    schema_changes: Sequence[str] = (),
 ) -> bytes:
     """What the log holds, as an immutable snapshot. `gate` is what its gate found; `shards` are those of a
-    table that is served by key, and `describe` says how."""
+    table that is served by key, and `describe` says how; `schema_changes` why columns came, went or are of
+    another type."""
     from lading.state.tables import create_tables, write_state  # numpy: readers come by here too
 
     state = table.state
@@ -69,6 +71,7 @@ def snapshot_payload(
             "rows": state.row_count(),
             "parts": state.count(),
             **({"gate": gate} if gate is not None else {}),
+            **({"schema_changes": list(schema_changes)} if schema_changes else {}),
         },
     )
     return build_snapshot(

@@ -45,10 +45,9 @@ def columns_from_name(
 def _check(found: FoundFile, column: Column, value: str | None) -> None:
     import pyarrow as pa  # here: most tables take only text from names
 
-    from lading.formats.infer.fits import Fits
-    from lading.formats.infer.kinds import Kinds
+    from lading.formats.values import Texts
 
-    if value is not None and not Fits(Kinds()).all_fit(pa.array([value]), column):
+    if value is not None and not Texts(empty_is_null=False).all_fit(pa.array([value]), column):
         raise SourceError(
             f"{found.key}: {value!r} in its name is not {column.type}, the type of column {column.name!r}",
             hint="rename the file, or change the type of the column in the table's schema file",

@@ -1,7 +1,7 @@
 """The recipe: everything besides the files that decides what a table's rows are.
 
-Each commit stores its hash. Another hash means that the rows in the table were made by other rules,
-so all files are read again.
+Each commit stores its hash, and the log what it is the hash of. Where they differ, the rows in the table were
+made by other rules; which files have to be read again for that, ingest/reread.py says.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from lading.errors import ConfigError, TransformError
-from lading.model import Column, Drift, Format, Layout
+from lading.model import STRICT, Column, ColumnRule, Format, Layout, NamesPolicy, OnBad, Policy
 
 # Raised when lading itself starts to read the same files differently.
 _READING = 4
 
 
-def recipe(
+def facts_of(
     *,
     columns: Sequence[Column],
     fmt: Format,
@@ -35,9 +35,12 @@ def recipe(
     rules: str | None = None,
     float_checks: bool = False,
     layout: Layout | None = None,
-    drift: Drift = "strict",
-) -> str:
-    """Hex SHA-256 over a canonical JSON of all of it; the order of read options doesn't count."""
+    policy: Policy = STRICT,
+    on_bad: OnBad = "fail",
+    names: NamesPolicy = "exact",
+    column_rules: Sequence[ColumnRule] = (),
+) -> bytes:
+    """All of it as canonical JSON; the order of read options doesn't count."""
     facts: dict[str, Any] = {
         "reading": _READING,
         "columns": [[column.name, column.type, *_how(column, fmt)] for column in columns],
@@ -59,10 +62,35 @@ def recipe(
     if layout is not None:
         facts["layout"] = [[f.name, f.start, f.length, f.type, f.trim] for f in layout.fields]
         facts["record_type_filter"] = layout.filter
-    if drift != "strict":
-        facts["drift"] = drift  # another policy lets other files in
-    text = json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    if policy.drift is None:
+        facts["policy"] = [policy.columns, policy.types, policy.by_column]
+    elif policy != STRICT:
+        facts["drift"] = policy.drift  # another policy lets other files in
+    if policy.quarantines and on_bad == "fail":
+        facts["on_bad"] = on_bad  # which rows were set aside for a misfit, and which otherwise, isn't known
+    if names != "exact":
+        facts["names"] = names
+    if said := {rule.name: _said(rule) for rule in column_rules if _said(rule)}:
+        facts["column_rules"] = said
+    return json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+
+
+def hashed(facts: bytes) -> str:
+    """The recipe as commits have it."""
+    return hashlib.sha256(facts).hexdigest()
+
+
+def _said(rule: ColumnRule) -> dict[str, Any]:
+    """What a rule says of reading; the type is the column's, and `types` the policy's."""
+    facts = {
+        "from": sorted(rule.headers) or None,
+        "date_format": rule.dates,
+        "timestamp_format": rule.timestamps,
+        "null": None if rule.nulls is None else sorted(rule.nulls),
+        "decimal": rule.decimal,
+        "default": rule.default,
+    }
+    return {key: value for key, value in facts.items() if value is not None}
 
 
 def _how(column: Column, fmt: Format) -> list[str]:

@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 import yaml
 
+from lading.config.types import canonical_type
 from lading.config.yaml import BoundedLoader
 from lading.errors import ConfigError
 from lading.formats.drift import RESERVED
-from lading.formats.types import NO_VALUE, canonical_type
-from lading.model import Column
+from lading.formats.header import IN_CASE
+from lading.formats.types import NO_VALUE
+from lading.model import Column, ColumnRule
 from lading.storage.folder import write_atomic
 
+IN_CONFIG = "as lading.yaml says"  # in place of evidence: the type goes with the line of lading.yaml
 _KEYS = ("generated_at", "combined_hash", "looked_at", "columns")
 _COLUMN_KEYS = ("name", "type", "because")
 _HEAD = """\
@@ -47,9 +50,30 @@ class TableSchema:
     looked_at: str = ""  # how much of the files, for people
 
     @property
+    def written(self) -> tuple[Column, ...]:
+        """The columns whose types a person wrote, in the file itself."""
+        return tuple(
+            one for one in self.columns if not one.inferred and self.because.get(one.name) != IN_CONFIG
+        )
+
+    @property
     def empty(self) -> frozenset[str]:
         """The columns that are text only because no file had a value for them."""
         return frozenset(name for name, because in self.because.items() if because == NO_VALUE)
+
+
+def with_rules(columns: Sequence[Column], rules: Sequence[ColumnRule]) -> tuple[Column, ...]:
+    """Columns with the types that lading.yaml gives them, and behind them those that only lading.yaml has."""
+    types = {rule.name: rule.type for rule in rules if rule.type is not None}
+    found = [Column(one.name, types.pop(one.name)) if one.name in types else one for one in columns]
+    return (*found, *(Column(name, kind) for name, kind in types.items()))
+
+
+def positional(rules: Sequence[ColumnRule]) -> tuple[ColumnRule, ...]:
+    """The columns of files without a header, in the order of lading.yaml; none if it only says something of
+    columns that are numbered."""
+    numbered = all(re.fullmatch(r"column_[1-9][0-9]*", rule.name) for rule in rules)
+    return () if numbered else tuple(rules)
 
 
 def combined_hash(hashes: Iterable[str]) -> str:
@@ -121,12 +145,17 @@ class _File:
             self._fail(listed, "`columns` must be a list", "list the columns as `- {name: id, type: bigint}`")
         columns: list[Column] = []
         because: dict[str, str] = {}
+        seen: dict[str, str] = {}  # by their names in lower case
         for node in listed.value:
             column, why = self._column(node)
             if why:
                 because[column.name] = why
-            if any(column.name == other.name for other in columns):
+            other = seen.get(column.name.lower())
+            if other == column.name:
                 self._fail(node, f"there are two columns named {column.name!r}", "remove one of them")
+            if other is not None:
+                self._fail(node, f"the columns {other!r} and {column.name!r} {IN_CASE}", "rename one of them")
+            seen[column.name.lower()] = column.name
             columns.append(column)
         return TableSchema(
             tuple(columns),

@@ -3,9 +3,8 @@ is a key unique. Rows that a `minus` took away don't count."""
 
 from __future__ import annotations
 
-import os
+import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
 
 import msgspec
 import pyarrow as pa
@@ -14,42 +13,24 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 
 from lading.errors import ConfigError, LadingError
-from lading.layout.table import SOURCE
 from lading.model import Member, Place
 from lading.parts.fold import live_batches
 from lading.spark.datasource import spark_schema
 from lading.spark.failures import Py4JError, failure_of, raise_interrupt
 from lading.spark.session import quiet_pandas
 from lading.spark.sql import condition
-from lading.storage.place import storage_of
 from lading.words import count_words
 
 _TASKS = 200  # that read parts as lading does
 
 
-def whole_table(spark: SparkSession, root: Place, members: Sequence[Member], columns: pa.Schema) -> DataFrame:
-    """The rows of `members`, under the schema of the newest of them; `columns` are the table's own."""
-    if not members:
-        return spark.createDataFrame(columns.empty_table())
-    folder = storage_of(root).folder
-    if folder is None:
-        return _from_place(spark, root, members, columns)
-    newest = max(members, key=lambda member: member.created_at)
-    schema = spark.read.parquet(os.path.join(folder, newest.path)).schema
-    by_minus: dict[tuple[int, ...], list[str]] = {}
-    for member in members:
-        by_minus.setdefault(member.minus, []).append(os.path.join(folder, member.path))
-    frames = []
-    for minus, paths in by_minus.items():
-        frame = spark.read.schema(schema).parquet(*paths)
-        frames.append(frame.where(~F.col(SOURCE).isin(list(minus))) if minus else frame)
-    return reduce(DataFrame.unionByName, frames)
-
-
-def _from_place(
+def whole_table(
     spark: SparkSession, place: Place, members: Sequence[Member], columns: pa.Schema
 ) -> DataFrame:
-    """Spark has no way of its own into the bucket: tasks read the parts as lading does."""
+    """These columns of the table, of the rows of `members`. Tasks read the parts as lading does: Spark's own
+    reader knows nothing of a `minus`, of a part that is older than its table's types, nor of the bucket."""
+    if not members:
+        return spark.createDataFrame(columns.empty_table())
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -88,8 +69,11 @@ def _decoded(batch: pa.RecordBatch) -> list[Member]:
     return [msgspec.msgpack.decode(one, type=Member) for one in batch.column(0).to_pylist()]
 
 
-def broken_by(frame: DataFrame, expression: str) -> str | None:
-    """How the expression, over aggregates or of each row, is false; None when it isn't."""
+def broken_by(
+    bare: DataFrame, rows_with: Callable[[Sequence[str]], DataFrame], expression: str
+) -> str | None:
+    """How the expression, over aggregates or of each row, is false; None when it isn't. `bare` has the table's
+    columns and no rows, `rows_with` gives those columns of all rows that are asked for."""
 
     def wrong(problem: str, hint: str) -> ConfigError:
         return ConfigError(
@@ -98,8 +82,8 @@ def broken_by(frame: DataFrame, expression: str) -> str | None:
         )
 
     try:
-        bare = frame.sparkSession.createDataFrame([], frame.schema)
         holds, of_rows = condition(bare, expression, wrong, aggregates=True)
+        frame = rows_with(may_name(expression, bare.columns))
         if of_rows:
             count = frame.where(~holds).count()
             return f"it is false for {count_words(count, 'row')}" if count else None
@@ -108,6 +92,14 @@ def broken_by(frame: DataFrame, expression: str) -> str | None:
     except (PySparkException, Py4JError) as error:
         raise_interrupt(error)
         raise _failed(error) from error
+
+
+def may_name(expression: str, columns: Sequence[str]) -> list[str]:
+    """The columns that an expression may be about, at least one: what no word of it can mean isn't read."""
+    if re.search(r"(?<!count)[(,.]\s*\*|distinct\s*\*", expression, re.IGNORECASE):  # all of them
+        return list(columns)
+    text = expression.casefold()
+    return [name for name in columns if "`" in name or name.casefold() in text] or list(columns[:1])
 
 
 def repeated(frame: DataFrame, columns: Sequence[str], shown: int) -> tuple[int, tuple[str, ...]]:

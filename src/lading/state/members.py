@@ -8,7 +8,7 @@ an error and never a wrong answer.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from lading.errors import LadingError, ManifestParseError
-from lading.model import Bound, Member, Place, Source
+from lading.model import Bound, Looked, Member, Place, Source
 from lading.state.key_index import may_hold
 from lading.state.sealed import Sealed
 from lading.state.source_lists import SourceLists
@@ -109,12 +109,12 @@ class MemberStore:
     def zone(self, column: str) -> ZoneVector | None:
         return self._vectors.zones(column)
 
-    def candidates(self, where: Predicate | None) -> list[Member]:
+    def candidates(self, where: Predicate | None, *, unknown: Container[str] = ()) -> list[Member]:
         """Found by a predicate, members are for reading: they have their source lists only where some of the
-        rows don't count."""
+        rows don't count. Of the columns `unknown` no zone is believed: their types have changed since."""
         if where is None:
             return self.members(None)
-        return self._members(self._vectors.may_match(where).tolist(), with_sources=False)
+        return self._members(self._vectors.may_match(where, unknown).tolist(), with_sources=False)
 
     def holding(self, key: Bound) -> list[Member]:
         """The members whose key range contains `key`, in key order; one without a range may hold any."""
@@ -195,6 +195,16 @@ class MemberStore:
             raise self._sealed.damaged(f"source {number} is missing")
         return None
 
+    def evidence(self) -> list[Looked]:
+        """What is known of the sources' columns; nothing where nobody has looked."""
+        if not self._sealed.query("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'evidence'"):
+            return []
+        rows = self._sealed.rows(
+            self._sealed.query("SELECT id, mark, content, crc FROM evidence ORDER BY id")
+        )
+        with self._sealed.sound("evidence"):
+            return [Looked(*row) for row in rows]
+
     def source_count(self) -> int:
         return len(self._vectors.source_ids)
 
@@ -205,6 +215,7 @@ class MemberStore:
         """Read all that there is, against its checksum."""
         self.members(None)
         self.sources()
+        self.evidence()
         self._sealed.check_vectors()
         for column in self.columns_with_zones:
             self.zone(column)

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from lading.errors import LogCorrupt
-from lading.model import Member, Source
+from lading.model import Looked, Member, Source
 from lading.state.log_frames import framed, payload_at
 from lading.state.tables import StateMeta
 from lading.where.prune import may_match
@@ -26,7 +26,7 @@ from lading.where.tree import Predicate
 from lading.zones.numbers import packed, packed_at, unpacked
 from lading.zones.vector import ZoneVector, pack
 
-VERSION = 1  # another one whenever a field is appended to what it holds: it would come without that
+VERSION = 2  # another one whenever a field is appended to what it holds: it would come without that
 _MAGIC = b"LDGO"
 
 Added = dict[str, tuple[int, Member]]  # path -> (serial, member)
@@ -62,10 +62,17 @@ class Overlay(msgspec.Struct, frozen=True):
     ends: bytes  # where each of them ends: packed numbers
     rows: bytes  # of each: packed numbers
     zones: dict[str, bytes]  # column -> zone vector
+    looked: tuple[Looked, ...] = ()  # evidence of sources
 
     @staticmethod
     def of(
-        covered: Covered, meta: StateMeta, added: Added, removed: set[str], read: Read, gone: set[int]
+        covered: Covered,
+        meta: StateMeta,
+        added: Added,
+        removed: set[str],
+        read: Read,
+        gone: set[int],
+        looked: tuple[Looked, ...] = (),
     ) -> Overlay:
         members = [member for _, member in added.values()]
         entries = [_encode(entry) for entry in added.values()]
@@ -81,6 +88,7 @@ class Overlay(msgspec.Struct, frozen=True):
             packed(np.cumsum([len(entry) for entry in entries], dtype=np.int64)),
             packed(np.array([member.rows for member in members], np.int64)),
             {name: pack([member.zones.get(name) for member in members]).to_blob() for name in columns},
+            looked,
         )
 
     def to_bytes(self) -> bytes:

@@ -13,12 +13,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from lading.errors import ManifestParseError, ManifestStoreError
+from lading.errors import ManifestGone, ManifestParseError, ManifestStoreError
 
 MAGIC = b"SQLite format 3\0"
 SNAPSHOT_LIMIT = 1 << 30  # bytes of one manifest
 FIELD_LIMIT = 16 << 20  # bytes of one field of build_meta or shards
 HINT = "roll back to an earlier snapshot (lading rollback TABLE --offset 1), or: lading repair"
+ELSEWHERE = "the other snapshots are listed beside it: roll back to one"
 
 _WORK = 200_000_000  # SQLite instructions that one statement on build_meta or shards may take
 _TABLES = ("build_meta", "shards")
@@ -44,6 +45,8 @@ def open_snapshot_file(path: Path, *, check: bool = False) -> sqlite3.Connection
         with open(path, "rb") as file:
             head = file.read(len(MAGIC))
             size = path.stat().st_size
+    except FileNotFoundError as error:
+        raise ManifestGone(f"there is no {path}", hint=ELSEWHERE, file=str(path)) from error
     except OSError as error:
         raise ManifestStoreError(
             f"{path} can't be read: {error.strerror}", hint="check the table's directory", file=str(path)

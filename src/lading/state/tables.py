@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import google_crc32c
 import msgspec
 import numpy as np
 import xxhash
 
-from lading.model import Bound, Member, Source, Zone
+from lading.model import Bound, Looked, Member, Source, Zone
 from lading.state.blocks import SUMMARY, block_count, blocks, summary_of
 from lading.state.key_index import reaches
 from lading.state.log_frames import LogHeader
@@ -49,6 +49,10 @@ CREATE TABLE sources(
   archive TEXT, rejected INTEGER NOT NULL, quarantine TEXT, aside TEXT, sequence INTEGER NOT NULL,
   crc INTEGER NOT NULL);
 """
+_EVIDENCE = (
+    "CREATE TABLE evidence(id INTEGER PRIMARY KEY, mark INTEGER NOT NULL, content BLOB NOT NULL, "
+    "crc INTEGER NOT NULL)"
+)
 
 # A member as its row: serial, path, rows, bytes, bucket, tick_min, tick_max, key_min, key_max, created_at,
 # tier, minus.
@@ -77,6 +81,7 @@ class StateMeta(msgspec.Struct, frozen=True, kw_only=True):
     log_id: str = ""  # checkpoint only: the log that `log_offset` counts in
     log_offset: int = 0
     version: int = STATE_VERSION
+    facts: bytes = b""  # what `recipe` is the hash of; b"" where lading 0.1 committed
 
     @staticmethod
     def before_the_first_commit(header: LogHeader) -> StateMeta:
@@ -94,6 +99,7 @@ class StateColumns:
     zones: dict[str, ZoneVector]
     source_lists: SourceLists
     sources: list[tuple[Source, int]]  # with the sequence that recorded them
+    evidence: list[Looked] = field(default_factory=list)  # of sources; a snapshot has none
 
     def in_key_order(self) -> StateColumns:
         """Sorted by key (members without one first), then path, so that equal states dump alike."""
@@ -107,6 +113,7 @@ class StateColumns:
             {name: vector.take(at) for name, vector in self.zones.items()},
             self.source_lists.take(at),
             self.sources,
+            self.evidence,
         )
 
 
@@ -149,6 +156,10 @@ def write_state(con: sqlite3.Connection, meta: StateMeta, state: StateColumns) -
     # As SQLite gives it back: it has no booleans.
     plain = (tuple(int(v) if isinstance(v, bool) else v for v in row) for row in sources)
     con.executemany(f"INSERT INTO sources VALUES (?{', ?' * 14})", ((*row, row_crc(row)) for row in plain))
+    if state.evidence:
+        con.execute(_EVIDENCE)
+        looked = sorted(msgspec.structs.astuple(one) for one in state.evidence)
+        con.executemany("INSERT INTO evidence VALUES (?, ?, ?, ?)", ((*row, row_crc(row)) for row in looked))
 
 
 def row_crc(row: object) -> int:

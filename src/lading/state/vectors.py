@@ -6,8 +6,8 @@ Each question is asked of the blocks' summaries first; only the blocks that can'
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Container, Iterator, Sequence
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import msgspec
@@ -58,16 +58,19 @@ class StateVectors:
             return None
         return ZoneVector.concat([one.plain() for one in self._zones_in(column, range(self._blocks))])
 
-    def may_match(self, where: Predicate) -> Numbers:
-        """The numbers of the members that a predicate can't rule out, which rise."""
+    def may_match(self, where: Predicate, unknown: Container[str] = ()) -> Numbers:
+        """The numbers of the members that a predicate can't rule out, which rise; zones of the columns
+        `unknown` rule nothing out."""
+        known = {column for column in columns_of(where) & set(self.columns) if column not in unknown}
         chosen: Sequence[int] = range(self._blocks)
         if len(chosen) > 1:
             heads = self._sealed.numbers("rows", SUMMARY, count=len(chosen))
-            chosen = np.flatnonzero(may_match(where, self._zone_heads, heads)).tolist()
+            load = partial(self._zone_heads, known)
+            chosen = np.flatnonzero(may_match(where, load, heads)).tolist()
         if not chosen:
             return np.zeros(0, np.int64)
         rows = self._rows_in("rows", chosen)
-        zones = {column: self._zones_in(column, chosen) for column in columns_of(where) & set(self.columns)}
+        zones = {column: self._zones_in(column, chosen) for column in known}
         whole = {column: ZoneVector.joined(vectors) for column, vectors in zones.items()}
         all_rows = joined(rows)
         if all_rows is not None and None not in whole.values():
@@ -140,8 +143,8 @@ class StateVectors:
     def _size(self, block: int) -> int:
         return len(range(self._members)[span(block, self._members)])
 
-    def _zone_heads(self, column: str) -> ZoneVector | None:
-        return self._sealed.zones(column, SUMMARY, self._blocks) if column in self.columns else None
+    def _zone_heads(self, known: Container[str], column: str) -> ZoneVector | None:
+        return self._sealed.zones(column, SUMMARY, self._blocks) if column in known else None
 
     def _zones_in(self, column: str, chosen: Sequence[int]) -> list[ZoneVector]:
         """A column's, in some blocks. A few are kept: questions about one member ask for the same ones."""

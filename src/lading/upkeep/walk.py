@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lading.errors import PartError
+from lading.errors import PartError, SchemaDrift
 from lading.layout.table import BUCKET, NOT_DATA, PART_SUFFIX, SOURCE
 from lading.model import Member
 from lading.parts.intake import Footer, footer_to_add, in_parallel, is_sorted, joint_schema, member_of
@@ -51,8 +51,29 @@ def walk_files(where: Where, key: str | None) -> Walked:
     if commits:
         several = f"{len(commits)} commits" if len(commits) > 1 else "one commit"
         undecided.append(f"the parts are of {several}; there is no telling whether a commit was completed")
-    schema = joint_schema(None, footers)
+    schema, older = _schema(footers)
+    undecided += [
+        f"{path} has other types than the newest part, which may not be able to hold its values"
+        for path in older
+    ]
     return Walked(*_members(where, footers, schema, key), tuple(undecided), _table_id(footers))
+
+
+def _schema(footers: Sequence[Footer]) -> tuple[pa.Schema, list[str]]:
+    """The columns of all files, and the paths of those whose types are others. A table's types follow its
+    source files, and its parts stay as they are: the newest says most likely what they were last."""
+    schema: pa.Schema | None = None
+    older = []
+    for footer in sorted(footers, key=_age, reverse=True):
+        try:
+            schema = joint_schema(schema, [footer])
+        except SchemaDrift:
+            if footer.said("commit_id") is None or schema is None:
+                raise
+            older.append(footer.path)
+            fresh = [field for field in footer.schema if field.name not in schema.names]
+            schema = pa.schema([*schema, *fresh])
+    return (schema if schema is not None else pa.schema([])), sorted(older)
 
 
 def _table_id(footers: Sequence[Footer]) -> str | None:

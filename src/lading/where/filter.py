@@ -39,13 +39,15 @@ _FUNCTIONS = {
 
 
 def row_filter(
-    where: Predicate | None, schema: pa.Schema, source: str, minus: Sequence[int]
+    where: Predicate | None, schema: pa.Schema
 ) -> Callable[[pa.RecordBatch], pa.RecordBatch] | None:
-    """What leaves only the rows that count and for which `where` is true; None if that is all of them."""
-    if isinstance(where, Compare) and not minus:
+    """What leaves only the rows for which `where` is true; None if that is all of them."""
+    if where is None:
+        return None
+    if isinstance(where, Compare):
         return _comparison(where, schema)
-    keep = without_sources(None if where is None else to_arrow(where, schema), source, minus)
-    return None if keep is None else lambda batch: apply(batch, keep)
+    keep = to_arrow(where, schema)
+    return lambda batch: apply(batch, keep)
 
 
 def _comparison(where: Compare, schema: pa.Schema) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
@@ -92,16 +94,6 @@ def apply(batch: pa.RecordBatch, keep: pc.Expression) -> pa.RecordBatch:
     # One thread: Acero promises no order with more, and Parquet decoding has used them all by now.
     batches = kept.to_table(use_threads=False).combine_chunks().to_batches()
     return batches[0] if batches else batch.slice(0, 0)
-
-
-def without_sources(
-    expression: pc.Expression | None, column: str, ids: Sequence[int]
-) -> pc.Expression | None:
-    """The expression, and not a row of these sources."""
-    if not ids:
-        return expression
-    others = ~pc.field(column).isin(pa.array(ids, pa.int64()))
-    return others if expression is None else expression & others
 
 
 def _field(column: str, schema: pa.Schema) -> tuple[pc.Expression, pa.DataType]:

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from lading.errors import ConfigError
 
-_VERDICT_ORDER = ("new", "changed", "touched", "failed", "vanished", "quarantined", "unchanged")
+_VERDICT_ORDER = ("new", "changed", "reread", "touched", "failed", "vanished", "quarantined", "unchanged")
 _WIDE = 160  # for a pipe or a file, which have no width of their own
 
 

@@ -21,8 +21,7 @@ from lading.formats.file_types import columns_of
 from lading.formats.opening import READ_ERRORS, BeyondBounds, unreadable
 from lading.formats.reader import WHOLE, Head, Piece, ReadSpec, Rows
 from lading.formats.source_file import SourceFile
-from lading.formats.typed import checked_head, rows_of
-from lading.model import Column
+from lading.formats.typed import FileTypes, Stored, rows_of
 
 _BLOCK = 8 << 20  # bytes of a batch, as they stand in the file
 _ROWS = 1 << 16  # of a batch, at most
@@ -36,10 +35,10 @@ def may_be_cut(spec: ReadSpec, path: str) -> bool:
     return True
 
 
-def columns(file: SourceFile, wanted: Sequence[Column] = ()) -> dict[str, str]:
-    """Names and types, from the header."""
+def types(file: SourceFile) -> FileTypes:
+    """From the header."""
     with _named(file), file.open_raw() as raw:
-        return _columns(file, _fields(file, read_header(raw)), wanted)
+        return FileTypes(columns_of(file.key, _schema(_fields(file, read_header(raw)))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +47,34 @@ class AvroReader:
     block: int = _BLOCK
 
     def head(self, file: SourceFile) -> Head:
-        return checked_head(file.key, columns(file, self.spec.columns), self.spec)
+        with _named(file), file.open_raw() as raw:
+            return Stored.of(file.key, _schema(_fields(file, read_header(raw))), self.spec).head
 
     def rows(self, file: SourceFile, piece: Piece = WHOLE) -> Iterator[Rows]:
         with _named(file):
             with file.open_raw() as raw:
                 header = read_header(raw)
                 fields = _fields(file, header)
-                checked_head(file.key, _columns(file, fields, self.spec.columns), self.spec)
+                stored = Stored.of(file.key, _schema(fields), self.spec)
+                wanted = stored.wanted(self.spec)
                 if piece.start <= header.length:
-                    yield from rows_of(self.spec, self._batches(file, raw, header, fields, piece))
+                    batches = self._batches(file, raw, header, fields, piece, wanted)
+                    yield from rows_of(self.spec, stored, batches)
                     return
             # From where a marker begins that the piece's first block may follow.
             with file.open_raw(piece.start - len(header.sync)) as raw:
-                yield from rows_of(self.spec, self._batches(file, raw, header, fields, piece))
+                batches = self._batches(file, raw, header, fields, piece, wanted)
+                yield from rows_of(self.spec, stored, batches)
 
     def _batches(
-        self, file: SourceFile, raw: IO[bytes], header: Header, fields: list[Field], piece: Piece
+        self,
+        file: SourceFile,
+        raw: IO[bytes],
+        header: Header,
+        fields: list[Field],
+        piece: Piece,
+        wanted: Sequence[str],
     ) -> Iterator[pa.RecordBatch]:
-        wanted = {column.name for column in self.spec.columns}
         kept = [field for field in fields if field.name in wanted]
         decode = _decoder(fields)
         rows: list[dict[str, Any]] = []
@@ -124,8 +132,8 @@ def _fields(file: SourceFile, header: Header) -> list[Field]:
         ) from error
 
 
-def _columns(file: SourceFile, fields: list[Field], wanted: Sequence[Column]) -> dict[str, str]:
-    return columns_of(file.key, pa.schema([(field.name, field.declared) for field in fields]), wanted)
+def _schema(fields: list[Field]) -> pa.Schema:
+    return pa.schema([(field.name, field.declared) for field in fields])
 
 
 @contextmanager

@@ -21,52 +21,79 @@ _CHECK = "check `delimiter`, `quote` and `escape` in the table's read_options"
 
 @dataclass(frozen=True, slots=True)
 class Top:
-    """`names` are the columns that records have, in the file's order; None without a header or a record."""
+    """`names` are the table's columns that records have, in the file's order; None without a header or a
+    record."""
 
     names: tuple[str, ...] | None
     starts: tuple[int, ...] = field(default=(), repr=False)  # of the lines above the first record
     size: int = 0  # bytes of those lines, as `lines.utf8_chunks` counts them
 
 
+@dataclass(frozen=True, slots=True)
+class _First:
+    """The record that comes first, or is the header."""
+
+    fields: list[str] | None  # None: there is none
+    line: int
+    above: int  # bytes of the lines that are skipped
+    starts: tuple[int, ...]  # of all lines up to its end
+    size: int  # bytes of them
+
+
 def top_of(file: SourceFile, spec: ReadSpec) -> Top:
     dialect = Dialect.of(spec.options, spec.format)
+    first = _first_of(file, spec, dialect)
+    if first.fields is None:
+        return Top(None, first.starts, first.size)
+    if dialect.header:
+        naming = spec.naming.knowing(column.name for column in spec.columns)
+        names = header_names(file.key, first.fields, spec.options, naming, first.line)
+        return Top(names, first.starts, first.size)
+    names = tuple(column.name for column in spec.columns)
+    padded = spec.options.get("ragged") == "pad" and len(first.fields) < len(names)
+    if len(first.fields) != len(names) and not padded:
+        raise SourceError(
+            f"{file.key}: line {first.line} has {len(first.fields)} fields, "
+            f"the schema has {len(names)} columns",
+            hint="without a header, columns follow the order of the schema; fix the file or the schema",
+            file=file.key,
+        )
+    return Top(names, first.starts[: dialect.skip], first.above)
+
+
+def width_of(file: SourceFile, spec: ReadSpec) -> int | None:
+    """How many fields the first record of a file without a header has; None without a record."""
+    fields = _first_of(file, spec, Dialect.of(spec.options, spec.format)).fields
+    return None if fields is None else len(fields)
+
+
+def _first_of(file: SourceFile, spec: ReadSpec, dialect: Dialect) -> _First:
     with file.open() as stream:
         start = stream.peek(HEAD)[:HEAD]  # type: ignore[attr-defined]
         refuse_no_text(file.key, start, spec.format, dialect.encoding.removesuffix("-sig"))
-        lines = text_lines(stream, dialect.encoding)
-        return _top(file.key, lines, spec, dialect)
+        return _first(file.key, text_lines(stream, dialect.encoding), dialect)
 
 
-def _top(key: str, lines: Iterator[tuple[str, int]], spec: ReadSpec, dialect: Dialect) -> Top:
+def _first(key: str, lines: Iterator[tuple[str, int]], dialect: Dialect) -> _First:
     starts: list[int] = []
     size = 0
     for _, length in islice(lines, dialect.skip):
         starts.append(size)
         size += length
-    above = len(starts), size
+    above = size
     for line, length in lines:
         starts.append(size)
         size += length
         if not _is_above(line, dialect):
             break
     else:
-        return Top(None, tuple(starts), size)
-    first = len(starts)
+        return _First(None, 0, above, tuple(starts), size)
+    number = len(starts)
     fields, more = _fields(key, line, lines, dialect)
     for length in more:
         starts.append(size)
         size += length
-    if dialect.header:
-        return Top(header_names(key, fields, spec.options), tuple(starts), size)
-    names = tuple(column.name for column in spec.columns)
-    padded = spec.options.get("ragged") == "pad" and len(fields) < len(names)
-    if len(fields) != len(names) and not padded:
-        raise SourceError(
-            f"{key}: line {first} has {len(fields)} fields, the schema has {len(names)} columns",
-            hint="without a header, columns follow the order of the schema; fix the file or the schema",
-            file=key,
-        )
-    return Top(names, tuple(starts[: above[0]]), above[1])
+    return _First(fields, number, above, tuple(starts), size)
 
 
 def _is_above(line: str, dialect: Dialect) -> bool:

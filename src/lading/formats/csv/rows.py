@@ -25,8 +25,8 @@ from lading.formats.lines import may_be_cut as lines_may_be_cut
 from lading.formats.opening import READ_ERRORS, unreadable
 from lading.formats.reader import WHOLE, Bad, Head, Piece, Reader, ReadSpec, Rows
 from lading.formats.reasons import NEVER_CLOSED, field_count, is_not, undecodable
+from lading.formats.rules import Fault, Rules
 from lading.formats.source_file import SourceFile
-from lading.formats.values import Texts
 from lading.model import Column
 
 _SHOWN = 1 << 16  # characters of a record whose quote is never closed
@@ -68,8 +68,7 @@ class CsvReader:
             raise unreadable(file.key, error) from error
 
     def _ignored(self, file: SourceFile, names: tuple[str, ...]) -> tuple[str, ...]:
-        spec = self._spec
-        return check_columns(file.key, names, spec.columns, spec.name_columns, drift=spec.drift)
+        return check_columns(file.key, names, self._spec)
 
     def _rows(self, file: SourceFile, piece: Piece, top: Top) -> Iterator[Rows]:
         above = sum(piece.start <= start and (piece.end is None or start < piece.end) for start in top.starts)
@@ -96,7 +95,7 @@ class _Parsed:
 
     columns: dict[int, pa.Array]  # by their place in the file
     places: np.ndarray  # which record of the block each row is
-    faults: dict[int, tuple[str | None, str]]  # by record: the column, if one is to blame, and the reason
+    faults: dict[int, Fault]  # by record: the column, if one is to blame, and the reason
 
 
 class _Block:
@@ -111,8 +110,10 @@ class _Block:
         self._marks = marks
         self._encoding = encoding
         self._pads = spec.options.get("ragged") == "pad"
-        self._texts = Texts.of(spec.options)
+        self._rules = Rules(spec)
+        self._texts = {column.name: self._rules.texts(column.name) for column in self._wanted.values()}
         self._scanner = Scanner(marks)
+        self._columns = spec.columns
         self._schema = arrow_schema(spec.columns)
         self._places = {column.name: place for place, column in self._wanted.items()}
 
@@ -134,8 +135,8 @@ class _Block:
             good = ~np.isin(parsed.places, np.fromiter(parsed.faults, np.int64))
         places = parsed.places[good]
         arrays = [
-            pa.nulls(len(parsed.places), field.type) if field.name not in values else values[field.name]
-            for field in self._schema
+            values[column.name] if column.name in values else self._rules.lacking(column, len(parsed.places))
+            for column in self._columns
         ]
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         if len(places) != len(parsed.places):
@@ -144,6 +145,7 @@ class _Block:
             Bad(
                 int(numbers[place]), int(cut.lines[place]) + lines + 1, column, reason,
                 _text(cut, place)[: _SHOWN if reason == NEVER_CLOSED else None],
+                self._rules.sets_aside(column),
             )
             for place, (column, reason) in sorted(parsed.faults.items())
         ]  # fmt: skip
@@ -169,7 +171,7 @@ class _Block:
         return said
 
     def _parsed(self, cut: Cut, kept: np.ndarray) -> _Parsed:
-        faults: dict[int, tuple[str | None, str]] = {}
+        faults: dict[int, Fault] = {}
         for place in self._undecodable(cut, kept):
             faults[place] = (None, undecodable(self._encoding))
         strange = cut.strange.copy()
@@ -246,7 +248,7 @@ class _Block:
         return dict(zip(self._wanted, texts, strict=False)), ragged
 
     def _scanned(
-        self, cut: Cut, places: Sequence[int], faults: dict[int, tuple[str | None, str]]
+        self, cut: Cut, places: Sequence[int], faults: dict[int, Fault]
     ) -> dict[int, list[str | None]]:
         """The fields of records that are taken apart one by one."""
         found: dict[int, list[str | None]] = {}
@@ -268,11 +270,12 @@ class _Block:
         values: dict[str, pa.Array] = {}
         for place, column in self._wanted.items():
             texts = _trimmed(parsed.columns[place]) if self._marks.trim else parsed.columns[place]
-            values[column.name], misfits = self._texts.read(texts, column)
+            read, misfits = self._texts[column.name].read(texts, column)
+            values[column.name] = self._rules.filled(read, column.name)
             for row in () if misfits is None else pc.indices_nonzero(misfits).to_pylist():
                 text = texts[row].as_py()
                 fault = (column.name, f"{text!r} {is_not(text, column)}")
-                parsed.faults.setdefault(int(parsed.places[row]), fault)
+                self._rules.blame(parsed.faults, int(parsed.places[row]), fault)
         return values
 
 

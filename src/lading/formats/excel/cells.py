@@ -11,15 +11,15 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lading.formats.arrow_types import arrow_type
-from lading.formats.infer.fits import Fits
-from lading.formats.infer.kinds import Kinds
+from lading.formats.values import Texts
 from lading.model import Column
 
 Cell = str | bool | int | float | date | datetime | time | timedelta
 
-_FITS = Fits(Kinds())
+_TEXTS = Texts(empty_is_null=False)
 _EXACT = 10**15  # whole numbers below it are surely exact: a workbook keeps 15 digits
 _RANGES = {"tinyint": 2**7, "smallint": 2**15, "int": 2**31, "bigint": 2**63}
 # The classes of cells that Arrow takes as a type by itself, for columns that hold nothing else.
@@ -75,10 +75,16 @@ def _duration(span: timedelta) -> str:
     return f"{sign}{text}" + (f".{fraction:06}".rstrip("0") if fraction else "")
 
 
-def array_of(cells: list[Cell | None], column: Column) -> pa.Array:
-    """The cells as the column's type; Misfit if one is none."""
+def array_of(cells: list[Cell | None], column: Column, texts: Texts | None = None) -> pa.Array:
+    """The cells as the column's type; Misfit if one is none. `texts` is how those are read that are text."""
     kind = arrow_type(column.type)
     classes = set(map(type, cells)) - {type(None)}
+    if texts is not None and str in classes and column.type != "string":
+        said = [cell if isinstance(cell, str) else None for cell in cells]
+        values, misfits = texts.read(pa.array(said, pa.string()), column)
+        if misfits is not None:
+            raise Misfit
+        return pc.coalesce(values, array_of([c if not isinstance(c, str) else None for c in cells], column))
     if classes <= _AT_ONCE.get(column.type, frozenset()):
         try:
             return pa.array(cells, pa.float64() if float in classes else kind).cast(kind)
@@ -87,11 +93,13 @@ def array_of(cells: list[Cell | None], column: Column) -> pa.Array:
     return pa.array([None if cell is None else value_of(cell, column) for cell in cells], kind)
 
 
-def value_of(cell: Cell, column: Column) -> Any:
+def value_of(cell: Cell, column: Column, texts: Texts | None = None) -> Any:
     """A cell as the column's type; Misfit if it is none."""
     kind = column.type
     if kind == "string":
         return text_of(cell)
+    if isinstance(cell, str) and texts is not None:
+        return array_of([cell], column, texts)[0].as_py()
     if isinstance(cell, str):
         return _of_text(cell, column)
     if isinstance(cell, bool):
@@ -133,7 +141,7 @@ def _of_digits(text: str, precision: int, scale: int) -> Decimal:
 
 def _of_text(text: str, column: Column) -> Any:
     """A text in a column of another type, which only somebody who wrote that type can want."""
-    if column.inferred or not _FITS.all_fit(pa.array([text]), column):
+    if column.inferred or not _TEXTS.all_fit(pa.array([text]), column):
         raise Misfit
     kind = column.type
     if kind in _RANGES:

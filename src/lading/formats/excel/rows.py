@@ -6,7 +6,7 @@ Cells have types, so nothing is guessed from text; formulas count by the values 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -14,14 +14,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lading.config.names import EXACT, Naming
 from lading.errors import SourceError
 from lading.formats.arrow_types import arrow_schema
+from lading.formats.dialect import RENAME
 from lading.formats.drift import check_columns
 from lading.formats.excel.cells import Cell, Misfit, array_of, text_of, value_of
 from lading.formats.excel.sheet import Row, open_sheet
+from lading.formats.header import renamed, table_names
 from lading.formats.reader import WHOLE, Bad, Head, Piece, ReadSpec, Rows
 from lading.formats.reasons import is_not
+from lading.formats.rules import Fault, Rules
 from lading.formats.source_file import SourceFile
+from lading.formats.values import Texts
 from lading.model import Column
 
 _ROWS = 5_000  # of a block
@@ -51,7 +56,7 @@ class ExcelReader:
     block: int = _ROWS
 
     def head(self, file: SourceFile) -> Head | None:
-        table = open_table(file, self.spec.options)
+        table = open_table(file, self.spec.options, self._naming)
         if table is None:
             return None
         names = self._names(table)
@@ -59,7 +64,7 @@ class ExcelReader:
 
     def rows(self, file: SourceFile, piece: Piece = WHOLE) -> Iterator[Rows]:
         assert piece.start == 0, "a workbook is read whole"
-        table = open_table(file, self.spec.options)
+        table = open_table(file, self.spec.options, self._naming)
         if table is None:
             return
         names = self._names(table)
@@ -69,34 +74,42 @@ class ExcelReader:
             yield self._block(table, names, rows, taken, rows[-1].number - lines)
             taken, lines = taken + len(rows), rows[-1].number
 
+    @property
+    def _naming(self) -> Naming:
+        return self.spec.naming.knowing(column.name for column in self.spec.columns)
+
     def _names(self, table: Table) -> tuple[str, ...]:
         return table.names if table.names is not None else tuple(column.name for column in self.spec.columns)
 
     def _ignored(self, file: SourceFile, names: Sequence[str]) -> tuple[str, ...]:
-        return check_columns(
-            file.key, names, self.spec.columns, self.spec.name_columns, drift=self.spec.drift
-        )
+        return check_columns(file.key, names, self.spec)
 
     def _block(self, table: Table, names: tuple[str, ...], rows: list[Row], before: int, lines: int) -> Rows:
         width = len(names)
         cells = [_padded(row.cells[table.left :], width) for row in rows]
-        faults = {
-            place: fault
-            for place, row in enumerate(rows)
-            if (fault := _stray(row, table.left, width) or self._error(row, table.left, names))
-        }
-        clean = Clean.of(self.spec.options)
-        values = {name: [clean(row[at]) for row in cells] for at, name in enumerate(names)}
-        schema = arrow_schema(self.spec.columns)
+        rules = Rules(self.spec)
+        faults: dict[int, Fault] = {}
+        for place, row in enumerate(rows):
+            for fault in _stray(row, table.left, width) or self._errors(row, table.left, names):
+                rules.blame(faults, place, fault)
+        values = {}
         for column in self.spec.columns:
-            if column.name in values:
-                for place, fault in _misfits(values[column.name], column):
-                    faults.setdefault(place, fault)
+            if column.name in names:
+                clean, at = Clean.of(self.spec.options, rules.nulls(column.name)), names.index(column.name)
+                values[column.name] = [clean(row[at]) for row in cells]
+                for place, fault in _misfits(values[column.name], column, rules.of_texts(column.name)):
+                    rules.blame(faults, place, fault)
         places = [place for place in range(len(rows)) if place not in faults]
+        schema = arrow_schema(self.spec.columns)
         arrays = [
-            array_of([values[column.name][place] for place in places], column)
+            rules.filled(
+                array_of(
+                    [values[column.name][place] for place in places], column, rules.of_texts(column.name)
+                ),
+                column.name,
+            )
             if column.name in values
-            else pa.nulls(len(places), schema.field(column.name).type)
+            else rules.lacking(column, len(places))
             for column in self.spec.columns
         ]
 
@@ -109,24 +122,26 @@ class ExcelReader:
             np.array([rows[place].number for place in places], dtype=np.int64),
             lambda wanted: [text(places[one]) for one in wanted],
             tuple(
-                Bad(before + place + 1, rows[place].number, *faults[place], text(place))
+                Bad(
+                    before + place + 1, rows[place].number, *faults[place], text(place),
+                    rules.sets_aside(faults[place][0]),
+                )
                 for place in sorted(faults)
             ),
             len(rows),
             lines,
-        )
+        )  # fmt: skip
 
-    def _error(self, row: Row, left: int, names: tuple[str, ...]) -> tuple[str | None, str] | None:
+    def _errors(self, row: Row, left: int, names: tuple[str, ...]) -> Iterator[Fault]:
         wanted = {column.name for column in self.spec.columns}
         for place, error in sorted(row.errors.items()):
             if names[place - left] in wanted:
                 what = "a formula without a saved value" if error.startswith("=") else f"the error {error}"
-                return names[place - left], f"the cell holds {what}"
-        return None
+                yield names[place - left], f"the cell holds {what}"
 
 
-def open_table(file: SourceFile, options: Mapping[str, Any]) -> Table | None:
-    """The records below the header; None for a sheet without anything."""
+def open_table(file: SourceFile, options: Mapping[str, Any], naming: Naming = EXACT) -> Table | None:
+    """The records below the header, whose columns are the table's; None for a sheet without anything."""
     sheet = open_sheet(file, options)
     rows = (row for row in sheet.rows() if row.number > options.get("skip", 0))
     header = options.get("header", True)
@@ -143,10 +158,12 @@ def open_table(file: SourceFile, options: Mapping[str, Any]) -> Table | None:
             file=file.key,
         )
     left = next(place for place, cell in enumerate(first.cells) if cell is not None or place in first.errors)
-    return Table(_header(file, first, left, options), left, rows)
+    return Table(_header(file, first, left, options, naming), left, rows)
 
 
-def _header(file: SourceFile, row: Row, left: int, options: Mapping[str, Any]) -> tuple[str, ...]:
+def _header(
+    file: SourceFile, row: Row, left: int, options: Mapping[str, Any], naming: Naming
+) -> tuple[str, ...]:
     cells = row.cells[left:]
     while cells[-1] is None:
         cells.pop()
@@ -163,16 +180,16 @@ def _header(file: SourceFile, row: Row, left: int, options: Mapping[str, Any]) -
                     file=file.key,
                 )
             name = _free(f"column_{number}", names)
-        if name in names:
-            if options.get("duplicates") != "rename":
-                raise SourceError(
-                    f"{file.key}:{row.number}: the header has two columns named {name!r}",
-                    hint="rename one of them, or set read_options: {duplicates: rename}",
-                    file=file.key,
-                )
-            name = next(one for at in range(2, len(names) + 3) if (one := f"{name}_{at}") not in names)
+        if name in names and options.get("duplicates") != "rename":
+            raise SourceError(
+                f"{file.key}:{row.number}: the header has two columns named {name!r}",
+                hint=RENAME,
+                file=file.key,
+            )
         names.append(name)
-    return tuple(names)
+    if options.get("duplicates") == "rename":
+        names = renamed(names, naming)
+    return table_names(file.key, names, naming, line=row.number, way=RENAME)
 
 
 def _free(name: str, taken: list[str]) -> str:
@@ -189,8 +206,9 @@ class Clean:
     nulls: frozenset[str]
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Clean:
-        null = options.get("null")
+    def of(cls, options: Mapping[str, Any], nulls: Iterable[str] | None = None) -> Clean:
+        """`nulls` are a column's own."""
+        null = options.get("null") if nulls is None else nulls
         return cls(bool(options.get("trim")), frozenset([null] if isinstance(null, str) else null or ()))
 
     def __call__(self, cell: Cell | None) -> Cell | None:
@@ -204,7 +222,7 @@ def _padded(cells: list[Cell | None], width: int) -> list[Cell | None]:
     return cells[:width] + [None] * (width - len(cells))
 
 
-def _stray(row: Row, left: int, width: int) -> tuple[str | None, str] | None:
+def _stray(row: Row, left: int, width: int) -> list[Fault]:
     """A cell beside the table, which would be left out without a word."""
     beside = [
         place
@@ -212,15 +230,15 @@ def _stray(row: Row, left: int, width: int) -> tuple[str | None, str] | None:
         if (cell is not None or place in row.errors) and not left <= place < left + width
     ]
     if not beside:
-        return None
+        return []
     cell = row.cells[beside[0]]
     what = row.errors[beside[0]] if cell is None else text_of(cell)
-    return None, f"has {what[:_SHOWN]!r} beside the columns that the header names"
+    return [(None, f"has {what[:_SHOWN]!r} beside the columns that the header names")]
 
 
-def _misfits(cells: list[Cell | None], column: Column) -> Iterator[tuple[int, tuple[str | None, str]]]:
+def _misfits(cells: list[Cell | None], column: Column, texts: Texts | None) -> Iterator[tuple[int, Fault]]:
     try:
-        array_of(cells, column)
+        array_of(cells, column, texts)
         return
     except (Misfit, pa.ArrowInvalid):
         pass
@@ -228,7 +246,7 @@ def _misfits(cells: list[Cell | None], column: Column) -> Iterator[tuple[int, tu
         if cell is None:
             continue
         try:
-            value_of(cell, column)
+            value_of(cell, column, texts)
         except Misfit:
             text = text_of(cell)
             yield place, (column.name, f"{text[:_SHOWN]!r} {is_not(text, column)}")

@@ -16,8 +16,8 @@ from lading.formats.magic import HEAD, refuse_no_text
 from lading.formats.opening import READ_ERRORS, unreadable
 from lading.formats.reader import WHOLE, Bad, Head, Piece, ReadSpec, Rows
 from lading.formats.reasons import is_not, too_short, undecodable
+from lading.formats.rules import Fault, Rules
 from lading.formats.source_file import SourceFile
-from lading.formats.values import Texts
 from lading.model import Column, Field, Layout
 
 _LF = 0x0A
@@ -31,7 +31,7 @@ class FixedWidthReader:
         self._spec = spec
         self._layout: Layout = spec.layout
         self._encoding = str(spec.options.get("encoding", "utf-8"))
-        self._texts = Texts.of(spec.options)
+        self._rules = Rules(spec)
         self._columns = {column.name: column for column in spec.columns}
         self._schema = arrow_schema(spec.columns)
         self._block = block
@@ -73,7 +73,7 @@ class FixedWidthReader:
         """`records` and `before` are the records and lines of the piece before this block."""
         kept = np.flatnonzero(self._is_record(lines))
         short = lines.lengths < self._layout.width
-        faults: dict[int, tuple[str | None, str]] = {
+        faults: dict[int, Fault] = {
             place: (None, undecodable(encoding_name(self._encoding))) for place in lines.undecodable
         }
         for place in kept[short[kept]].tolist():
@@ -86,10 +86,13 @@ class FixedWidthReader:
         numbers = np.zeros(len(lines.lengths), np.int64)
         numbers[kept] = np.arange(records + 1, records + 1 + len(kept))
         bad = [
-            Bad(int(numbers[place]), place + before + 1, column, reason, lines.text(place))
+            Bad(
+                int(numbers[place]), place + before + 1, column, reason, lines.text(place),
+                self._rules.sets_aside(column),
+            )
             for place, (column, reason) in sorted(faults.items())
             if numbers[place]
-        ]
+        ]  # fmt: skip
         return Rows(
             batch if good.all() else batch.filter(pa.array(good)),
             numbers[places],
@@ -109,19 +112,19 @@ class FixedWidthReader:
         found: np.ndarray = same.to_numpy(zero_copy_only=False) | (lines.lengths < position + length)
         return found
 
-    def _values(
-        self, lines: _Lines, places: np.ndarray, faults: dict[int, tuple[str | None, str]]
-    ) -> dict[str, pa.Array]:
+    def _values(self, lines: _Lines, places: np.ndarray, faults: dict[int, Fault]) -> dict[str, pa.Array]:
         """By column, of the lines at `places`; a text that is no value is a fault of its line."""
         array = lines.array if len(places) == len(lines.array) else lines.array.take(pa.array(places))
         values: dict[str, pa.Array] = {}
         for field in self._layout.fields:
             column = self._columns.get(field.name, Column(field.name, field.type))
             texts = _bare(lines.slices(array, field.start, field.length), field)
-            values[field.name], misfits = self._texts.read(texts, column)
+            read, misfits = self._rules.texts(field.name).read(texts, column)
+            values[field.name] = self._rules.filled(read, field.name)
             for row in () if misfits is None else pc.indices_nonzero(misfits).to_pylist():
                 text = texts[row].as_py()
-                faults.setdefault(int(places[row]), (field.name, f"{text!r} {is_not(text, column)}"))
+                fault = (field.name, f"{text!r} {is_not(text, column)}")
+                self._rules.blame(faults, int(places[row]), fault)
         return values
 
 

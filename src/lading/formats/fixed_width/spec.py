@@ -13,10 +13,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from lading.config.section import Section
+from lading.config.types import canonical_type
 from lading.config.yaml import read_lines
 from lading.errors import ConfigError
 from lading.formats.drift import RESERVED
-from lading.formats.types import canonical_type, is_nested
+from lading.formats.types import is_nested
 from lading.model import Column, Field, Layout
 from lading.words import count_words
 

@@ -7,28 +7,24 @@ edit, not a surprise in the next run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
-from lading.errors import ConfigError, SourceError
+from lading.config.names import EXACT, Naming
+from lading.errors import SourceError
 from lading.formats.drift import RESERVED
-from lading.formats.infer.delimited import DelimitedFile, DelimitedLook
-from lading.formats.infer.excel import ExcelFile, ExcelLook
-from lading.formats.infer.json import json_look
-from lading.formats.infer.kinds import Kinds, spark_type
-from lading.formats.infer.trail import Evidence
-from lading.formats.infer.typed import columns_of_file, types_look
-from lading.formats.magic import refuse_what_is_no_text
-from lading.formats.registry import row_count
+from lading.formats.evidence import FileEvidence
+from lading.formats.infer.json import first_problem
+from lading.formats.infer.look import LookSpec, look
+from lading.formats.infer.settle import settle
+from lading.formats.opening import limits_of
 from lading.formats.source_file import SourceFile
-from lading.model import BINARY, TYPED, Column, Format, FoundFile
-
-T = TypeVar("T")
+from lading.model import BINARY, Column, ColumnRule, Format, FoundFile
 
 BUDGET = 512 << 20
-THREADS = 4
+_THREADS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +36,6 @@ class Inferred:
     files: int = 0
     rows: int | None = None  # looked at; None when they weren't counted
     whole: bool = True  # whether all of each file was looked at
-    problem: SourceError | None = None  # the first thing that could not be read, and was passed over
 
 
 def infer(
@@ -50,6 +45,8 @@ def infer(
     read_options: Mapping[str, Any],
     name_columns: Sequence[str] = (),
     names: tuple[str, ...] | None = None,
+    naming: Naming = EXACT,
+    rules: tuple[ColumnRule, ...] = (),
     full_scan: bool = False,
     join_types: bool = False,
     tolerant: bool = False,
@@ -60,42 +57,61 @@ def infer(
     `tolerant` passes over files that can't be read, which are refused or set aside when they are.
     """
     limit = None if full_scan else limit_of(files)
-    odd: SourceError | None = None
-    if fmt not in BINARY:
-        files, odd = _texts(files, fmt, read_options, tolerant)
-    if fmt in TYPED:
-        inferred = _typed(files, fmt, join_types, tolerant)
-    elif fmt == "json":
-        seen = json_look(files, read_options, limit=limit, tolerant=tolerant)
-        looked = len(files) - seen.unread
-        inferred = Inferred(
-            _columns(seen.types()), seen.because(), looked, seen.rows, limit is None, seen.problem
-        )
-    else:
-        inferred = _delimited(files, read_options, fmt, names, limit, tolerant)
-    if not inferred.columns:
-        raise odd or inferred.problem or _no_columns(files)
-    _refuse_taken(inferred.columns, name_columns)
+    spec = LookSpec(fmt, read_options, names, limit, naming, rules)
+    seen, problem = looks(files, spec, tolerant=tolerant)
+    settled = settle(seen, fmt, read_options, types=lambda _: "widen", rules=rules, join_types=join_types)
+    if not settled.columns:
+        raise problem or _problem_of(files, spec) or _no_columns(files)
+    refuse_taken(settled.columns, name_columns)
     from_names = tuple(Column(name, "string", inferred=True) for name in name_columns)
-    because = inferred.because | dict.fromkeys(name_columns, "string: from the files' names")
-    return Inferred(inferred.columns + from_names, because, inferred.files, inferred.rows, inferred.whole)
+    because = settled.because | dict.fromkeys(name_columns, "string: from the files' names")
+    whole = limit is None or fmt in BINARY
+    return Inferred(settled.columns + from_names, because, settled.files, settled.rows, whole)
 
 
-def _texts(
-    files: Sequence[FoundFile], fmt: Format, read_options: Mapping[str, Any], tolerant: bool
-) -> tuple[list[FoundFile], SourceError | None]:
-    """Those that are text, and what the first of the others is."""
-    encoding = str(read_options.get("encoding", "utf-8"))
-    texts, odd = [], None
-    for found in files:
-        try:
-            refuse_what_is_no_text(found.key, found.path, fmt, encoding)
-            texts.append(found)
-        except SourceError as error:
-            if not tolerant:
-                raise
-            odd = odd or error
-    return texts, odd
+def looks(
+    files: Sequence[FoundFile], spec: LookSpec, *, tolerant: bool
+) -> tuple[list[tuple[str, FileEvidence]], SourceError | None]:
+    """The evidence of files, by key. With `tolerant`, those are left out that can't be read; why the first
+    of them can't is said as well."""
+    seen: list[tuple[str, FileEvidence]] = []
+    problem: SourceError | None = None
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for found, one in zip(files, pool.map(lambda found: _tried(found, spec), files), strict=True):
+            if isinstance(one, FileEvidence):
+                seen.append((found.key, one))
+            elif tolerant:
+                problem = problem or one
+            else:
+                raise one
+    return seen, problem
+
+
+def _tried(found: FoundFile, spec: LookSpec) -> FileEvidence | SourceError:
+    """What a look at a file gives, or why there is none."""
+    try:
+        return look(_file(found), spec)
+    except SourceError as error:
+        return error
+
+
+def _file(found: FoundFile) -> SourceFile:
+    return SourceFile(found.key, found.path, found.size, limits=limits_of(found.path))
+
+
+def limit_of(files: Sequence[FoundFile]) -> int | None:
+    """Bytes to look at in each file; None for all of it."""
+    if sum(found.size for found in files) <= BUDGET:
+        return None
+    return max(BUDGET // len(files), 1 << 12)
+
+
+def _problem_of(files: Sequence[FoundFile], spec: LookSpec) -> SourceError | None:
+    """Why files that are there hold no record."""
+    if spec.format != "json":
+        return None
+    found = (first_problem(_file(one), spec.options, spec.limit) for one in files)
+    return next((one for one in found if one is not None), None)
 
 
 def _no_columns(files: Sequence[FoundFile]) -> SourceError:
@@ -109,90 +125,17 @@ def _no_columns(files: Sequence[FoundFile]) -> SourceError:
     )
 
 
-def _typed(files: Sequence[FoundFile], fmt: Format, join_types: bool, tolerant: bool) -> Inferred:
-    problem = None
-    if tolerant:
-        tries = [(found, tried(lambda one: columns_of_file(fmt, one), found)) for found in files]
-        files = [found for found, got in tries if not isinstance(got, SourceError)]
-        problem = next((got for _, got in tries if isinstance(got, SourceError)), None)
-    seen = types_look(files, fmt, join_types=join_types)
-    counts = [row_count(fmt, SourceFile(found.key, found.path, found.size)) for found in files]
-    known = [count for count in counts if count is not None]
-    rows = sum(known) if len(known) == len(counts) else None
-    return Inferred(_columns(seen.types), seen.because, len(files), rows, problem=problem)
-
-
-def tried(look: Callable[[FoundFile], T], found: FoundFile) -> T | SourceError:
-    """What a look at a file gives, or why there is none."""
-    try:
-        return look(found)
-    except SourceError as error:
-        return error
-
-
-def limit_of(files: Sequence[FoundFile]) -> int | None:
-    """Bytes to look at in each file; None for all of it."""
-    if sum(found.size for found in files) <= BUDGET:
-        return None
-    return max(BUDGET // len(files), 1 << 12)
-
-
-def _columns(types: Mapping[str, str]) -> tuple[Column, ...]:
-    return tuple(Column(name, kind, inferred=True) for name, kind in types.items())
-
-
-def _refuse_taken(columns: Sequence[Column], name_columns: Sequence[str]) -> None:
+def refuse_taken(columns: Sequence[Column], name_columns: Sequence[str]) -> None:
     for column in columns:
         if not column.name.strip():
             raise SourceError(
                 f"a column in the files has no real name, only {column.name!r}",
                 hint="give it a name: JSON keys and Parquet columns need one like any other column",
             )
-        if column.name in RESERVED or column.name in name_columns:
-            own = column.name in RESERVED
+        if column.name.lower() in {*RESERVED, *(name.lower() for name in name_columns)}:
+            own = column.name.lower() in RESERVED
             whose = "reserved for lading" if own else "already a group in columns_from_name"
             raise SourceError(
                 f"the column name {column.name!r} in the files is {whose}",
                 hint="rename the column in the files, or the group",
             )
-
-
-def _delimited(
-    files: Sequence[FoundFile],
-    read_options: Mapping[str, Any],
-    fmt: Format,
-    names: tuple[str, ...] | None,
-    limit: int | None,
-    tolerant: bool,
-) -> Inferred:
-    if read_options.get("header") is False and names is None:
-        raise ConfigError(
-            "columns can't be inferred from files without a header",
-            hint="write the table's schema file, with one `- {name: …, type: …}` per column under `columns:`",
-        )
-    kinds = Kinds.of(read_options)
-    look: ExcelLook | DelimitedLook = (
-        ExcelLook(read_options, names)
-        if fmt == "excel"
-        else DelimitedLook(read_options, fmt, names=names, limit=limit)
-    )
-
-    def at(found: FoundFile) -> ExcelFile | DelimitedFile | SourceError:
-        return tried(look.at, found)
-
-    seen: dict[str, Evidence] = {}
-    rows, looked, problem = 0, 0, None
-    with ThreadPoolExecutor(THREADS) as pool:
-        for found, one in zip(files, pool.map(at, files), strict=True):
-            if isinstance(one, SourceError):
-                if not tolerant:
-                    raise one
-                problem = problem or one
-                continue
-            rows += one.rows
-            looked += 1
-            for name, trail in one.trails.items():
-                seen.setdefault(name, Evidence()).add(kinds, found.key, trail)
-    types = {name: spark_type(one.kind) for name, one in seen.items()}
-    because = {name: one.because() for name, one in seen.items()}
-    return Inferred(_columns(types), because, looked, rows, limit is None or fmt == "excel", problem)

@@ -1,298 +1,296 @@
-"""Columns of JSON, nested ones included.
+"""What JSON holds, at any depth: its records a batch at a time, and of each place in them all values at once.
 
-Every value is shown to a node of a tree. Text is kept aside and classified in batches by the same code
-that looks at delimited text; JSON has numbers and booleans of its own, so '5' in quotes stays text.
+Text is classified by the same code that looks at delimited text; JSON has numbers and booleans of its own, so
+'5' in quotes stays text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from operator import itemgetter
+from types import NoneType
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
+from lading.config.names import EXACT, Naming
 from lading.errors import SourceError
-from lading.formats.infer.kinds import LONG, NULL, Kinds, spark_type
+from lading.formats.evidence import ColumnEvidence, FileEvidence
+from lading.formats.infer.kinds import LONG, Kinds
+from lading.formats.infer.tally import Tally
+from lading.formats.json.faults import on_fresh_stack
 from lading.formats.json.path import path_of
-from lading.formats.json.records import records_of
-from lading.formats.opening import READ_ERRORS, limits_of, unreadable
-from lading.formats.reader import WHOLE, Piece
+from lading.formats.json.records import Records, records_of
+from lading.formats.json.structure import is_too_deep
+from lading.formats.magic import HEAD, refuse_no_text
+from lading.formats.opening import READ_ERRORS, unreadable
+from lading.formats.reader import WHOLE, Piece, ReadSpec
 from lading.formats.source_file import SourceFile
-from lading.formats.types import NO_VALUE, VOID, case_clash, inner_types, struct_type
-from lading.model import FoundFile
+from lading.formats.text_shapes import EXACT_DIGITS
+from lading.model import ColumnRule
 
-_BATCH = 4_096
-_SHOWN = 40  # characters of a value
-_INTEGERS = (("tinyint", 7), ("smallint", 15), ("int", 31), ("bigint", 64))
-_EXACT_IN_DOUBLE = 10**15
 _LEVELS = 10  # of objects and lists in a column; the text below stays text, or Spark plans for minutes
 _TOO_DEEP = "nested too deeply"
 
 
+def look_at_json(file: SourceFile, spec: ReadSpec, limit: int | None) -> FileEvidence:
+    """What is no object is a bad row when it is read, and says nothing of the types."""
+    root = _Node(Kinds.of(spec.options))
+    for rule in spec.rules:
+        root.expect(rule, spec.options)
+    rows = 0
+    for batch in _batches(file, spec.options, limit):
+        if spec.naming != EXACT:
+            batch.respell(spec.naming)
+        rows += len(batch.objects)
+        root.see_objects(batch.objects, np.arange(len(batch.objects)), batch)
+    return FileEvidence(rows, root.fields(rows))
+
+
+def first_problem(file: SourceFile, options: Mapping[str, Any], limit: int | None) -> SourceError | None:
+    """What is wrong with the first text that is no object."""
+    problems = (batch.problem for batch in _batches(file, options, limit))
+    return next((one for one in problems if one is not None), None)
+
+
 @dataclass(slots=True)
-class JsonSeen:
-    """What was seen of all files."""
+class _Batch:
+    """Records that follow each other."""
 
-    root: _Node
-    rows: int = 0
-    problem: SourceError | None = None  # the first text that is no record; reading it says so again
-    unread: int = 0  # files that can't be read to their end
+    objects: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    texts: list[bytes] = field(default_factory=list)
+    problem: SourceError | None = None
+    _minus: np.ndarray | None = None
 
-    def types(self) -> dict[str, str]:
-        return {name: child.type() for name, child in (self.root.fields or {}).items()}
+    def place(self, at: int) -> tuple[int, int]:
+        return self.rows[at], self.lines[at]
 
-    def raw_types(self) -> dict[str, str]:
-        """As narrow as the values allow: `void` for nothing but nulls, `int` for small integers."""
-        return {name: child.type(raw=True) for name, child in (self.root.fields or {}).items()}
+    def respell(self, naming: Naming) -> None:
+        """Give the objects the columns' names as their keys. One with two keys for the same is a bad row."""
+        columns = {key: naming.column_of(key) for key in set(chain.from_iterable(self.objects))}
+        named = [{columns[key]: value for key, value in one.items()} for one in self.objects]
+        fine = [at for at, one in enumerate(named) if len(one) == len(self.objects[at])]
+        self.objects = [named[at] for at in fine]
+        self.rows, self.lines = [self.rows[at] for at in fine], [self.lines[at] for at in fine]
+        self.texts = [self.texts[at] for at in fine]
 
-    def because(self) -> dict[str, str]:
-        return {name: child.because() for name, child in (self.root.fields or {}).items()}
-
-    def decided(self, name: str) -> str:
-        """The value that made a column what it is, for people."""
-        return (self.root.fields or {})[name].decided()
-
-
-def json_look(
-    files: Sequence[FoundFile],
-    read_options: Mapping[str, Any],
-    *,
-    limit: int | None,
-    tolerant: bool = False,
-    known: Mapping[str, str] | None = None,
-) -> JsonSeen:
-    """Look at all files; at `limit` bytes of each. `tolerant` passes over those that can't be read. `known`
-    are types that were inferred before: what they were inferred from counts as seen."""
-    place = _Place()
-    seen = JsonSeen(_Node(Kinds.of(read_options), place))
-    for name, dtype in (known or {}).items():
-        seen.root.know(name, dtype)
-    for found in files:
-        place.key, place.row = found.key, 0
-        records = _records(found, read_options, limit)
-        try:
-            for record in records:
-                place.row += 1
-                if isinstance(record, SourceError):
-                    seen.problem = seen.problem or record
-                else:
-                    seen.root.see(record)
-        except SourceError as error:
-            if not tolerant:
-                raise
-            seen.problem = seen.problem or error
-            seen.unread += 1
-        seen.rows += place.row
-    return seen
-
-
-class _Place:
-    """Where the record comes from that is being looked at."""
-
-    __slots__ = ("key", "row")
-    key: str
-    row: int
+    def minus_zero(self) -> np.ndarray:
+        """Which of them may hold -0, an integer that is written in more than one way."""
+        if self._minus is None:
+            data = b"\0".join([*self.texts, b""])
+            codes = np.frombuffer(data, np.uint8)
+            found = np.flatnonzero((codes[:-1] == ord("-")) & (codes[1:] == ord("0")))
+            found = found[~np.isin(codes[found + 2], np.frombuffer(b".eE", np.uint8))]
+            found = found[np.isin(codes[found - 1], np.frombuffer(b" \t\r\n:,[", np.uint8))]
+            ends = np.cumsum([len(text) + 1 for text in self.texts])
+            self._minus = np.zeros(len(self.texts), bool)
+            self._minus[np.searchsorted(ends, found, side="right")] = True
+        return self._minus
 
 
 class _Node:
-    """What was seen at one place of the records: a kind of scalar, fields of objects, items of arrays."""
+    """What was seen at one place of the records."""
 
     __slots__ = (
-        "_bits",
-        "_grew",
-        "_kind",
+        "_expected",
+        "_fields",
+        "_items",
         "_kinds",
         "_level",
-        "_place",
-        "_step",
-        "_texts",
-        "_where",
-        "fields",
-        "items",
+        "_objects",
+        "_quoted",
+        "_tally",
+        "values",
     )
 
-    def __init__(self, kinds: Kinds, place: _Place, level: int = 0) -> None:
-        self._level = level
+    def __init__(self, kinds: Kinds, level: int = 0, *, quoted: bool = False) -> None:
+        """`quoted`: numbers may stand in quotes."""
+        self._expected: dict[str, _Node] = {}
         self._kinds = kinds
-        self._place = place
-        self._kind = NULL
-        self._bits = 0  # of the largest integer
-        self._texts: list[str] = []
-        self._where: list[tuple[str, int]] = []  # of each text
-        self._step: tuple[str, int, str] | None = None  # file, row and value that decided the kind
-        self._grew = False
-        self.fields: dict[str, _Node] | None = None
-        self.items: _Node | None = None
+        self._quoted = quoted
+        self._level = level
+        self._tally = Tally(kinds)
+        self._fields: dict[str, _Node] = {}
+        self._items: _Node | None = None
+        self._objects = 0
+        self.values = 0  # that are not null
 
-    def know(self, name: str, dtype: str) -> None:
-        """A field whose values so far made it this type."""
-        child = _Node(self._kinds, self._place)
-        self.fields = {**(self.fields or {}), name: child}
-        if dtype.startswith("struct<"):
-            child.fields = {}
-            for inner, kind in inner_types(dtype).items():
-                child.know(inner, kind)
-        elif dtype.startswith("array<"):
-            child.know("", inner_types(dtype)["0"])
-            assert child.fields is not None
-            child.items, child.fields = child.fields[""], None
-        else:
-            child._kind = dtype
+    def expect(self, rule: ColumnRule, options: Mapping[str, Any]) -> None:
+        """What lading.yaml says of a field, should there be one."""
+        quoted = rule.decimal is not None
+        self._expected[rule.name] = _Node(Kinds.of(options, rule), self._level + 1, quoted=quoted)
 
-    def see(self, value: Any) -> None:
-        # Exact types, commonest first: this runs once a value.
-        kind = type(value)
-        if kind is str:
-            if self._kind != "string":
-                self._texts.append(value)
-                self._where.append((self._place.key, self._place.row))
-                if len(self._texts) >= _BATCH:
-                    self._settle()
-        elif self._level > _LEVELS and (kind is dict or kind is list):
-            self._grow("string", self._place.key, self._place.row, _TOO_DEEP)
-        elif kind is dict:
-            fields = self.fields
-            if fields is None:
-                fields = self.fields = {}
-            for name, inner in value.items():
-                child = fields.get(name)
-                if child is None:
-                    child = fields[name] = _Node(self._kinds, self._place, self._level + 1)
-                child.see(inner)
-        elif kind is list:
-            if self.items is None:
-                self.items = _Node(self._kinds, self._place, self._level + 1)
-            for inner in value:
-                self.items.see(inner)
-        elif value is not None:
-            scalar = _scalar(value)
-            if kind is int:
-                self._bits = max(self._bits, value.bit_length())
-            if scalar != self._kind:
-                self._grow(scalar, self._place.key, self._place.row, str(value))
-
-    def type(self, *, raw: bool = False) -> str:
-        self._settle()
-        if self._shapes() > 1:
-            return "string"
-        if self.items is not None:
-            return f"array<{self.items.type(raw=raw)}>"
-        if self.fields and case_clash(list(self.fields)) is None:
-            return struct_type({name: child.type(raw=raw) for name, child in self.fields.items()})
-        if self.fields:
-            return "string"
-        if raw and self._kind == NULL:
-            return VOID
-        if raw and self._kind == "bigint":
-            return next(kind for kind, bits in _INTEGERS if self._bits <= bits)
-        return spark_type(self._kind)
-
-    def because(self) -> str:
-        kind = self.type()
-        if self._shapes() > 1:
-            return "string: a mix of objects, lists and plain values"
-        if self.fields and (clash := case_clash(list(self.fields))) is not None:
-            return f"string: Spark can't tell apart its keys {clash[0]!r} and {clash[1]!r}"
-        if self.items is not None or self.fields:
-            return f"{kind}: as the values are"
-        if self._step is None:
-            return NO_VALUE
-        if kind == "string" or self._grew:
-            return f"{kind} because of {self.decided()}"
-        return f"{kind} in all its values"
-
-    def decided(self) -> str:
-        if self._step is None:
-            return "its values"
-        key, row, value = self._step
-        return f"row {row:,} of {key}: {value[:_SHOWN]!r}"
-
-    def _shapes(self) -> int:
-        return (self._kind != NULL) + (self.fields is not None) + (self.items is not None)
-
-    def _grow(self, seen: str, key: str, row: int, value: str) -> None:
-        grown = self._kinds.join(self._kind, seen)
-        if grown != self._kind:
-            self._grew = self._grew or self._kind != NULL
-            self._kind, self._step = grown, (key, row, value)
-
-    def _settle(self) -> None:
-        if not self._texts:
+    def see(self, values: Sequence[Any], places: np.ndarray, batch: _Batch) -> None:
+        """`places` are those of the records in the batch that the values stand in."""
+        kinds = set(map(type, values))
+        if len(kinds) == 1:
+            self._see(kinds.pop(), values, places, batch)
             return
-        values = pa.array(self._texts, pa.string())
-        grown = self._kinds.join(self._kind, self._kinds.of_text(values, numbers=False))
-        if grown != self._kind:
-            at = self._first(values, grown)
-            self._grow(grown, *self._where[at], self._texts[at])
-        self._texts.clear()
-        self._where.clear()
+        for kind in sorted(kinds, key=lambda kind: (kind is not str, kind.__name__)):
+            some = [at for at, value in enumerate(values) if type(value) is kind]
+            self._see(kind, [values[at] for at in some], places[some], batch)
 
-    def _first(self, values: pa.Array, grown: str) -> int:
-        """The end of the shortest head of `values` that makes the kind what all of them make it."""
-        least, most = 0, len(values) - 1
-        while least < most:
-            middle = (least + most) // 2
-            head = self._kinds.of_text(values.slice(0, middle + 1), numbers=False)
-            if self._kinds.join(self._kind, head) == grown:
-                most = middle
-            else:
-                least = middle + 1
-        return least
+    def _see(self, kind: type, values: Sequence[Any], places: np.ndarray, batch: _Batch) -> None:
+        nulls = self._kinds.texts.nulls
+        if kind is str and nulls:
+            some = [at for at, value in enumerate(values) if value not in nulls]
+            self._tally.nulls += len(values) - len(some)
+            values, places = [values[at] for at in some], places[some]
+        if kind is NoneType:
+            self._tally.nulls += len(values)
+        if kind is NoneType or not values:
+            return
+        self.values += len(values)
+        if kind is str:
+            texts = pa.array(values, pa.string())
+            self._tally.see_texts(texts, lambda at: batch.place(places[at]), numbers=self._quoted)
+        elif kind is int:
+            self._integers(values, places, batch)
+        elif kind is float or kind is bool:
+            # How a fraction was written is forgotten by now.
+            name = "boolean" if kind is bool else "double"
+            self._tally.add(name, len(values), _first(values, places, batch), plain=kind is bool)
+        elif self._level > _LEVELS:
+            self._tally.add_strings(len(values), *batch.place(places[0]), _TOO_DEEP)
+        elif kind is dict:
+            self._tally.add("struct", len(values), _first(values, places, batch))
+            self.see_objects(values, places, batch)
+        else:
+            self._tally.add("array", len(values), _first(values, places, batch))
+            self._see_lists(values, places, batch)
+
+    def see_objects(self, objects: Sequence[dict[str, Any]], places: np.ndarray, batch: _Batch) -> None:
+        self._objects += len(objects)
+        names = dict.fromkeys(chain.from_iterable(objects))
+        if all(len(one) == len(names) for one in objects):
+            for name in names:
+                self._field(name).see(list(map(itemgetter(name), objects)), places, batch)
+            return
+        found: dict[str, tuple[list[Any], list[int]]] = {name: ([], []) for name in names}
+        for at, one in enumerate(objects):
+            for name, inner in one.items():
+                values, owners = found[name]
+                values.append(inner)
+                owners.append(at)
+        for name, (values, owners) in found.items():
+            self._field(name).see(values, places[owners], batch)
+
+    def _field(self, name: str) -> _Node:
+        known = self._fields.get(name)
+        if known is None:
+            known = self._expected.get(name) or _Node(self._kinds, self._level + 1, quoted=self._quoted)
+            self._fields[name] = known
+        return known
+
+    def _see_lists(self, lists: Sequence[list[Any]], places: np.ndarray, batch: _Batch) -> None:
+        if self._items is None:
+            self._items = _Node(self._kinds, self._level + 1, quoted=self._quoted)
+        owners = np.repeat(places, list(map(len, lists)))
+        self._items.see(list(chain.from_iterable(lists)), owners, batch)
+
+    def _integers(self, values: Sequence[int], places: np.ndarray, batch: _Batch) -> None:
+        try:
+            numbers = pa.array(values, pa.int64()).to_numpy()
+        except (OverflowError, pa.ArrowInvalid):
+            here = np.array([-(1 << 63) <= value < 1 << 63 for value in values])
+            beyond = [value for value, fits in zip(values, here.tolist(), strict=True) if not fits]
+            self._tally.add_strings(len(beyond), *batch.place(places[~here][0]), str(beyond[0]))
+            if here.any():
+                some = [value for value, fits in zip(values, here.tolist(), strict=True) if fits]
+                self._integers(some, places[here], batch)
+            return
+        exact = (numbers > -(10**EXACT_DIGITS)) & (numbers < 10**EXACT_DIGITS)
+        for kind, where in (("bigint", exact), (LONG, ~exact)):
+            if where.any():
+                some, at = numbers[where], places[where]
+                zeros = some == 0
+                plain = not zeros.any() or not batch.minus_zero()[at[zeros]].any()
+                self._tally.add(kind, len(some), _first(some.tolist(), at, batch), plain=plain)
+
+    def evidence(self, name: str) -> ColumnEvidence:
+        items = None if self._items is None else self._items.evidence("")
+        return self._tally.evidence(name, self.fields(self._objects), items)
+
+    def fields(self, objects: int) -> tuple[ColumnEvidence, ...]:
+        """A key that an object lacks is null there."""
+        for one in self._fields.values():
+            one._tally.nulls = objects - one.values
+        return tuple(one.evidence(name) for name, one in self._fields.items())
 
 
-def _scalar(value: bool | int | float) -> str:
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, float):
-        return "double"
-    if -_EXACT_IN_DOUBLE < value < _EXACT_IN_DOUBLE:
-        return "bigint"
-    return LONG if -(1 << 63) <= value < 1 << 63 else "string"
+def _first(values: Sequence[Any], places: np.ndarray, batch: _Batch) -> Callable[[], tuple[int, int, str]]:
+    return lambda: (*batch.place(places[0]), _shown(values[0]))
 
 
-def _records(
-    found: FoundFile, read_options: Mapping[str, Any], limit: int | None
-) -> Iterator[dict[str, Any] | SourceError]:
-    """The objects of a file; what is none is a bad row when it is read, and says nothing of the types."""
-    decode = msgspec.json.Decoder().decode
-    multiline, path = bool(read_options.get("multiline")), path_of(read_options)
-    piece = WHOLE if multiline or path else Piece(0, limit)
-    file = SourceFile(found.key, found.path, found.size, limits=limits_of(found.path))
+def _shown(value: Any) -> str:
     try:
-        for records in records_of(file, multiline=multiline, path=path, piece=piece):
-            last = len(records.texts) - 1
-            for at, text in enumerate(records.texts):
-                line = int(records.lines[at])
-                if records.broken is not None and at == last:
-                    yield _not_json(found, line, records.broken)
-                    continue
-                try:
-                    record = decode(text)
-                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                    yield _not_json(found, line, f"is not a JSON object: {_why(error)}")
-                    continue
-                if isinstance(record, dict):
-                    yield record
-                else:
-                    yield _not_json(found, line, f"is not a JSON object: {_what(record)}")
+        return msgspec.json.encode(value).decode()
+    except RecursionError:
+        return _TOO_DEEP
+
+
+def _batches(file: SourceFile, options: Mapping[str, Any], limit: int | None) -> Iterator[_Batch]:
+    multiline, path = bool(options.get("multiline")), path_of(options)
+    piece = WHOLE if multiline or path else Piece(0, limit)
+    row = 0
+    try:
+        with file.open() as stream:
+            refuse_no_text(file.key, stream.read(HEAD), "json")
+        for found in records_of(file, multiline=multiline, path=path, piece=piece):
+            for records in found.parts():
+                yield _parsed(file.key, records, row)
+                row += len(records.texts)
     except READ_ERRORS as error:
-        raise unreadable(found.path, error) from error
+        raise unreadable(file.key, error) from error
 
 
-def _why(error: Exception) -> str:
-    return _TOO_DEEP if isinstance(error, RecursionError) else str(error)
+_decode = msgspec.json.Decoder().decode
 
 
-def _what(value: Any) -> str:
-    return "it is an array" if isinstance(value, list) else "it is a single value"
+def _parsed(key: str, records: Records, before: int) -> _Batch:
+    batch = _Batch()
+    last = len(records.texts) - 1
+    for at, text in enumerate(records.texts):
+        line = int(records.lines[at])
+        if records.broken is not None and at == last:
+            batch.problem = batch.problem or _not_json(key, line, records.broken)
+            continue
+        record, why = _record(text)
+        if record is None:
+            batch.problem = batch.problem or _not_json(key, line, f"is not a JSON object: {why}")
+            continue
+        batch.objects.append(record)
+        batch.rows.append(before + at + 1)
+        batch.lines.append(line)
+        batch.texts.append(text)
+    return batch
 
 
-def _not_json(found: FoundFile, line: int, why: str) -> SourceError:
+def _record(text: bytes) -> tuple[dict[str, Any] | None, str]:
+    """The object, or what the text is instead."""
+    try:
+        record = _decode(text)
+    except RecursionError:
+        if is_too_deep(text):
+            return None, _TOO_DEEP
+        record = on_fresh_stack(_decode, text)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return None, str(error)
+    if isinstance(record, dict):
+        return record, ""
+    return None, "it is an array" if isinstance(record, list) else "it is a single value"
+
+
+def _not_json(key: str, line: int, why: str) -> SourceError:
     return SourceError(
-        f"{found.key}, line {line}, {why}",
+        f"{key}, line {line}, {why}",
         hint="each record must be one object; fix the file, or set read_options: {multiline: true} if it is "
         "one array, or has objects that span lines, or read_options.records if its rows lie deeper",
-        file=found.key,
+        file=key,
     )

@@ -1,75 +1,103 @@
-"""What a column of text holds: the narrowest kind that every value of it has.
+"""Kinds of values, and what a column of some kinds is.
 
-Kinds are joined, so the answer doesn't depend on how files are cut into blocks. A kind is only given
-where nothing is lost: '00123', '+49', 19 digits among decimals and 7 digits of a second stay
-strings. The rules are the reader's own (formats/values.py), so a type that is pinned from here on takes
-exactly the values with which inference would still give it.
+A kind says which types a value could be read as: '5' as bigint and double, '0.5' only as double. A column is
+of the narrowest type that all its values could be read as, so the answer depends neither on their order nor
+on how files are cut into blocks. A type is only given where nothing is lost: '00123', '+49', 19 digits among
+decimals and 7 digits of a second stay strings. The rules are the reader's own (formats/values.py), so a type
+that is pinned from here on takes exactly the values with which inference would still give it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from lading.formats.text_shapes import EXACT_DIGITS
-from lading.formats.values import Texts, matches
-from lading.model import Column
+from lading.formats.infer.classify import BIGINT, DATE, DOUBLE, TEXT_TYPES, TIMESTAMP_NTZ, classify
+from lading.formats.rules import texts_by
+from lading.formats.values import Texts
+from lading.model import ColumnRule
 
 NULL = "null"  # nothing seen
-# Integers of more than 15 digits: bigint alone, but among doubles they would lose digits.
-LONG = "bigint beyond double"
+STRING = "string"  # of no other type
+LONG = "bigint beyond double"  # integers of more than 15 digits: among doubles they would lose some
 
-_SAMPLE = 64
+TYPES = (*TEXT_TYPES, "struct", "array")  # narrowest first; the last are JSON's
+_OR = " or "
 _ISO = Texts(empty_is_null=False)
 
 
 def spark_type(kind: str) -> str:
-    return {NULL: "string", LONG: "bigint"}.get(kind, kind)
+    """Of a column that holds nothing else."""
+    return {NULL: STRING, LONG: "bigint"}.get(kind, kind.partition(_OR)[0])
 
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """Classifies and joins, under the table's own date and timestamp formats if it has any."""
+    """Under the date and timestamp formats of the table or the column, if it has any."""
 
     texts: Texts = _ISO
 
     @classmethod
-    def of(cls, read_options: Mapping[str, Any]) -> Kinds:
-        return cls(Texts.of(read_options, empty_is_null=False))
+    def of(cls, read_options: Mapping[str, Any], rule: ColumnRule | None = None) -> Kinds:
+        """`rule` is what lading.yaml says of the column."""
+        texts = Texts.of(read_options, empty_is_null=False)
+        return cls(texts if rule is None else texts_by(rule, texts))
+
+    def types(self, kind: str) -> frozenset[str]:
+        """Those that values of a kind could be read as; of a string, none."""
+        return _types(kind, self._own)
+
+    def name(self, bits: int) -> str:
+        """The kind of texts that could be read as these types (classify.py)."""
+        return _name(bits, self._own)
+
+    def join(self, one: str, other: str) -> str:
+        if NULL in (one, other):
+            return other if one == NULL else one
+        both = self.types(one) & self.types(other)
+        if both & {"struct", "array"}:
+            return one
+        return self.name(sum(1 << place for place, kind in enumerate(TEXT_TYPES) if kind in both))
 
     def of_text(self, values: pa.Array, *, numbers: bool = True) -> str:
         """The kind of all the values, none of which is null. JSON has numbers of its own: `numbers=False`."""
         if len(values) == 0:
             return NULL
-        candidates = ["date", "timestamp_ntz", "timestamp"]
-        if numbers:
-            candidates = ["boolean", "bigint", "double", *candidates]
-        # Most columns are settled by a few values; only what survives them looks at all.
-        for block in (values.slice(0, _SAMPLE), values) if len(values) > _SAMPLE else (values,):
-            candidates = [kind for kind in candidates if self._all(kind, block)]
-            if not candidates:
-                return "string"
-        if candidates[0] == "bigint" and not matches(rf"\A-?[0-9]{{1,{EXACT_DIGITS}}}\z", values):
-            return LONG
-        return candidates[0]
+        return self.name(int(np.bitwise_and.reduce(classify(self.texts, values, numbers=numbers))))
 
-    def join(self, one: str, other: str) -> str:
-        if one == other or other == NULL:
-            return one
-        if one == NULL:
-            return other
-        pair = {one, other}
-        if pair == {"bigint", "double"}:
-            return "double"
-        if pair == {"bigint", LONG}:
-            return LONG
-        # A date reads as a timestamp unless one of them has a format of its own.
-        if pair == {"date", "timestamp_ntz"} and not (self.texts.dates or self.texts.timestamps):
-            return "timestamp_ntz"
-        return "string"
+    @property
+    def _own(self) -> bool:
+        """Whether dates and times are written in formats of the table's own. If they aren't, every date
+        could be read as a timestamp, and that goes without saying."""
+        return bool(self.texts.dates or self.texts.timestamps)
 
-    def _all(self, kind: str, values: pa.Array) -> bool:
-        return self.texts.all_fit(values, Column("", kind, inferred=True))
+
+@lru_cache
+def _types(kind: str, own: bool) -> frozenset[str]:
+    found = set(kind.split(_OR))
+    if "bigint" in found:
+        found.add("double")
+    if LONG in found:
+        found.add("bigint")
+    if "date" in found and not own:
+        found.add("timestamp_ntz")
+    return frozenset(found & set(TYPES))
+
+
+@lru_cache
+def _name(bits: int, own: bool) -> str:
+    parts = []
+    if bits & BIGINT:
+        parts.append("bigint" if bits & DOUBLE else LONG)
+    elif bits & DOUBLE:
+        parts.append("double")
+    left = bits & ~(BIGINT | DOUBLE)
+    if left & DATE and not own:
+        left &= ~TIMESTAMP_NTZ
+    parts += [kind for place, kind in enumerate(TEXT_TYPES) if left >> place & 1]
+    return _OR.join(parts) or STRING

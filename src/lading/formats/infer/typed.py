@@ -1,64 +1,96 @@
-"""Columns of files that have types of their own, from their heads: nothing else is read."""
+"""What files hold that have types of their own, from their heads: nothing else is read."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Iterable
+from dataclasses import dataclass
 
+from lading.config.types import VOID
 from lading.errors import SchemaDrift
-from lading.formats.infer.parquet import exact_as_double
-from lading.formats.registry import file_columns
+from lading.formats.evidence import UNCOUNTED, ColumnEvidence, FileEvidence, Seen
+from lading.formats.header import table_names
+from lading.formats.infer.kinds import LONG
+from lading.formats.reader import ReadSpec
+from lading.formats.registry import file_types
 from lading.formats.source_file import SourceFile
-from lading.formats.types import NO_VALUE, VOID, joined, widens, without_void
-from lading.model import Format, FoundFile
+from lading.formats.text_shapes import EXACT_DIGITS
+from lading.formats.types import NO_VALUE, joined, widens, without_void
+from lading.model import Format
 
-_THREADS = 4
 _WHERE = {"parquet": "footer", "orc": "footer", "avro": "header"}
+# What is stored as text of values of these types is what lading writes of them, and nothing else.
+_PLAIN = frozenset({"boolean", "tinyint", "smallint", "int", "bigint", LONG})
+
+
+def look_at_types(file: SourceFile, spec: ReadSpec) -> FileEvidence:
+    found = file_types(spec.format, file)
+    rows = UNCOUNTED if found.rows is None else found.rows
+    kinds = {
+        name: LONG if kind == "bigint" and name not in found.short else kind
+        for name, kind in found.columns.items()
+    }
+    names = table_names(file.key, kinds, spec.naming)
+    return FileEvidence(rows, tuple(_column(*one, rows) for one in zip(names, kinds.values(), strict=True)))
+
+
+def _column(name: str, kind: str, rows: int) -> ColumnEvidence:
+    return ColumnEvidence(name, (Seen(kind, max(rows, 0), 0, 0, "", kind in _PLAIN),))
 
 
 @dataclass(slots=True)
-class TypesSeen:
-    types: dict[str, str] = field(default_factory=dict)
-    because: dict[str, str] = field(default_factory=dict)
+class _Type:
+    """Of a column, over the files so far."""
+
+    type: str
+    key: str  # of the file that made it so
+    because: str
+    long: str | None = None  # a file with integers of too many digits for a double
 
 
-def columns_of_file(fmt: Format, found: FoundFile) -> dict[str, str]:
-    """Names and types; SourceError for a file that can't be read."""
-    return file_columns(fmt, SourceFile(found.key, found.path, found.size))
+def settled_types(
+    files: Iterable[tuple[str, FileEvidence]], fmt: Format, *, join_types: bool
+) -> dict[str, tuple[str, str]]:
+    """Types over all files, and why. SchemaDrift for those that differ, unless `join_types` finds one."""
+    found: dict[str, _Type] = {}
+    for key, one in files:
+        for column in one.columns:
+            kind = column.seen[0].kind
+            dtype = "bigint" if kind == LONG else kind
+            known = found.get(column.name)
+            if known is None:
+                because = f"{dtype}: the {_WHERE[fmt]} of {key}"
+                known = found[column.name] = _Type(dtype, key, because)
+            else:
+                _widen(known, column.name, dtype, key, fmt, join_types)
+            if kind == LONG:
+                known.long = known.long or key
+    return {name: _settled(one) for name, one in found.items()}
 
 
-def types_look(files: Sequence[FoundFile], fmt: Format, *, join_types: bool = False) -> TypesSeen:
-    """Types over all files; those that differ are an error unless `join_types`."""
-    seen = TypesSeen()
-    first: dict[str, str] = {}
-    longs: dict[str, list[FoundFile]] = {}
-    with ThreadPoolExecutor(_THREADS) as pool:
-        for found, columns in zip(files, pool.map(partial(columns_of_file, fmt), files), strict=True):
-            for name, kind in columns.items():
-                known = seen.types.setdefault(name, kind)
-                first.setdefault(name, found.key)
-                if kind == "bigint":
-                    longs.setdefault(name, []).append(found)
-                wider = _wider(known, kind, join_types)
-                if wider is None:
-                    raise SchemaDrift(
-                        f"column {name!r} is {known} in {first[name]} and {kind} in {found.key}",
-                        hint="rewrite one of the two files with the other's type",
-                        file=found.key,
-                    )
-                if wider != known or (kind == wider != VOID and name not in seen.because):
-                    seen.because[name] = f"{wider}: the {_WHERE[fmt]} of {found.key}"
-                seen.types[name] = wider
-    for name, holding in longs.items():
-        if seen.types[name] == "double" and not (fmt == "parquet" and exact_as_double(holding, name)):
-            seen.types[name] = "string"
-            seen.because[name] = "string: some integers have more digits than a double can hold"
-    for name, kind in seen.types.items():
-        seen.types[name] = without_void(kind)
-        seen.because.setdefault(name, NO_VALUE)
-    return seen
+def _widen(known: _Type, name: str, dtype: str, key: str, fmt: Format, join_types: bool) -> None:
+    wider = _wider(known.type, dtype, join_types)
+    if wider is None:
+        raise SchemaDrift(
+            f"column {name!r} is {known.type} in {known.key} and {dtype} in {key}",
+            hint="rewrite one of the two files with the other's type",
+            file=key,
+        )
+    if wider == dtype != known.type:
+        known.because = f"{wider}: the {_WHERE[fmt]} of {key}"
+    elif wider != known.type:
+        known.because = f"{wider}: {known.type} in {known.key}, and {dtype} in {key}"
+    if wider != known.type:
+        known.type, known.key = wider, key
+
+
+def _settled(one: _Type) -> tuple[str, str]:
+    if one.type == VOID:
+        return "string", NO_VALUE
+    if without_void(one.type) != one.type:
+        return without_void(one.type), one.because.replace(one.type, without_void(one.type))
+    if one.type != "double" or one.long is None:
+        return one.type, one.because
+    return "string", f"string: doubles, and integers of more than {EXACT_DIGITS} digits in {one.long}"
 
 
 def _wider(known: str, kind: str, join_types: bool) -> str | None:

@@ -18,22 +18,24 @@ import numpy as np
 import pyarrow as pa
 from msgspec import UNSET, UnsetType
 
+from lading.config.names import EXACT, Naming
+from lading.config.types import inner_types
 from lading.errors import ConfigError
 from lading.formats.arrow_types import arrow_type
 from lading.formats.json.leaves import Leaf, Values, left_out
 from lading.formats.json.structure import keys_in
-from lading.formats.types import inner_types
 from lading.formats.values import Texts
 from lading.model import Column
 
 _STRANGE = re.compile(r'["\\\x00-\x1f]')
 
 
-def node_of(column: Column, texts: Texts, *, takes_new: bool) -> Node:
-    """The type of a column, with what was inferred all the way down."""
+def node_of(column: Column, texts: Texts, *, takes_new: bool, quoted: bool = False) -> Node:
+    """The type of a column, with what was inferred all the way down. `quoted`: numbers may be in quotes."""
 
     def inner(dtype: str) -> Node:
-        return node_of(Column(column.name, dtype, inferred=column.inferred), texts, takes_new=takes_new)
+        column_inside = Column(column.name, dtype, inferred=column.inferred)
+        return node_of(column_inside, texts, takes_new=takes_new, quoted=quoted)
 
     dtype = column.type
     if dtype.startswith("struct<"):
@@ -48,18 +50,21 @@ def node_of(column: Column, texts: Texts, *, takes_new: bool) -> Node:
                 hint=f"make it map<string,{kinds['1']}> in the table's schema file",
             )
         return MapOf(inner(kinds["1"]), arrow_type(dtype))
-    return Leaf(column, texts)
+    return Leaf(column, texts, quoted=quoted)
 
 
 class Struct:
-    """An object. With `takes_new` it may have keys that it does not name; those that were `learned` are
-    parsed too, so that they can be counted and left out."""
+    """An object. With `takes_new` it may have keys that it does not name, and a `naming` says which field a
+    key is that is spelled otherwise; keys of either kind that were `learned` are parsed too."""
 
     default: Any = UNSET
 
-    def __init__(self, fields: dict[str, Node], *, takes_new: bool) -> None:
+    def __init__(self, fields: dict[str, Node], *, takes_new: bool, naming: Naming | None = None) -> None:
         self.fields, self.takes_new = fields, takes_new
-        self.learned: list[str] = []
+        self.learned: dict[str, str | None] = {}  # the field that a key is; None: it is left out
+        self._naming = naming
+        self.respells = naming is not None and naming != EXACT
+        self._in_lower_case = {name.lower(): name for name in fields} if naming is not None else {}
         self.type: pa.DataType = pa.struct([pa.field(name, node.type) for name, node in fields.items()])
         self.by_hand = False
         if not all(map(may_be_parsed, fields)):
@@ -68,12 +73,27 @@ class Struct:
     def inside(self, name: str) -> Node | None:
         return self.fields.get(name)
 
+    def field_of(self, key: str) -> str | None:
+        if key in self.fields or self._naming is None:
+            return key if key in self.fields else None
+        name = self._naming.column_of(key)
+        return name if name in self.fields else None
+
+    def alike(self, key: str) -> str | None:
+        """The column that a key which is none differs from only in case."""
+        return self._in_lower_case.get(key.lower())
+
     def parsed(self, *, strict: bool) -> Any:
         """The class of msgspec's, which refuses other keys or skips them."""
         if self.by_hand:
             return dict[str, msgspec.Raw]
         known = [(name, _in_field(node, strict), node.default) for name, node in self.fields.items()]
-        known += [(name, msgspec.Raw, Leaf.default) for name in self.learned]
+        for key, name in self.learned.items():
+            node = None if name is None else self.fields[name]
+            of_field = (
+                (msgspec.Raw, Leaf.default) if node is None else (_in_field(node, strict), node.default)
+            )
+            known.append((key, *of_field))
         fields = [
             (f"f{number}", kind, msgspec.field(default=default, name=name))
             for number, (name, kind, default) in enumerate(known)
@@ -94,15 +114,23 @@ class Struct:
     def read_fields(self, objects: Sequence[Any]) -> list[Values]:
         """The values of each field, and behind them those of keys that are left out."""
         if self.by_hand:
+            if self.respells:
+                objects = [{self.field_of(key) or key: text for key, text in one.items()} for one in objects]
             return [self._field_of(objects, name, node) for name, node in self.fields.items()] + [
                 self._others_of(objects)
             ]
-        found = [
-            node.read(list(map(attrgetter(f"f{number}"), objects)))
-            for number, node in enumerate(self.fields.values())
-        ]
-        for number in range(len(found), len(found) + len(self.learned)):
-            # An object that was parsed before the key was learned lacks it.
+        # An object that was parsed before a key was learned lacks it.
+        learned = list(enumerate(self.learned.values(), start=len(self.fields)))
+        found = []
+        for number, (name, node) in enumerate(self.fields.items()):
+            values = list(map(attrgetter(f"f{number}"), objects))
+            for other in (at for at, field in learned if field == name):
+                values = [
+                    getattr(one, f"f{other}", node.default) if value is node.default else value
+                    for one, value in zip(objects, values, strict=True)
+                ]  # of two that stand in an object, the one that is not taken shows in the number of keys
+            found.append(node.read(values))
+        for number in (at for at, field in learned if field is None):
             found.append(left_out([getattr(one, f"f{number}", Leaf.default) for one in objects]))
         return found
 
@@ -124,13 +152,14 @@ class Struct:
 
     def _others_of(self, objects: Sequence[dict[str, Any]]) -> Values:
         """Of the keys that are no fields."""
-        others = [[text for name, text in one.items() if name not in self.fields] for one in objects]
-        keys = np.array([len(texts) + int(keys_in([b",".join(texts)])[0]) for texts in others], np.int64)
+        others = [{key: text for key, text in one.items() if key not in self.fields} for one in objects]
+        keys = np.array([len(one) + int(keys_in([b",".join(one.values())])[0]) for one in others], np.int64)
         there = keys > 0
+        alike = np.array([any(map(self.alike, one)) for one in others], bool)
         return Values(
             pa.nulls(len(objects)),
             missing=np.ones(len(objects), bool),
-            misfit=None if self.takes_new else there,
+            misfit=alike if self.takes_new else there,
             keys=keys,
             ignored=there if self.takes_new else None,
         )

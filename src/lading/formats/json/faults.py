@@ -9,14 +9,19 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from lading.formats.json.columns import ListOf, MapOf, Node, Struct
 from lading.formats.json.structure import is_too_deep
 from lading.formats.reasons import is_not, undecodable
 from lading.model import Column
 
-Fault = tuple[str | None, str]  # the column, and the reason
+
+class Fault(NamedTuple):
+    column: str | None
+    reason: str
+    of_value: bool = False  # whether it is a value's, which is none of its column's type
+
 
 MISFIT = "does not fit the schema"
 TOO_DEEP = "is nested too deeply to be read"
@@ -50,52 +55,74 @@ def on_fresh_stack(function: Callable[[Any], _T], value: Any) -> _T:
             return fresh.submit(function, value).result()
 
 
-def fault(text: bytes, root: Struct, columns: dict[str, Column], misfits: Collection[str], why: str) -> Fault:
-    """`misfits` are columns with a value that is none of their type; `why` is for what looks well."""
-    column, reason = _fault(text, root, columns, misfits, why)
-    return column, reason if len(reason) <= _REASON else f"{reason[:_REASON]}…"
+def fault(
+    text: bytes,
+    root: Struct,
+    columns: dict[str, Column],
+    misfits: Collection[str],
+    why: str,
+    last: Collection[str] = (),
+) -> Fault:
+    """`misfits` are columns with a value that is none of their type; `why` is for what looks well; the `last`
+    columns are only to blame if no other is."""
+    found = _fault(text, root, columns, misfits, last) or Fault(None, why)
+    return found if len(found.reason) <= _REASON else found._replace(reason=f"{found.reason[:_REASON]}…")
 
 
 def _fault(
-    text: bytes, root: Struct, columns: dict[str, Column], misfits: Collection[str], why: str
-) -> Fault:
+    text: bytes, root: Struct, columns: dict[str, Column], misfits: Collection[str], last: Collection[str]
+) -> Fault | None:
     try:
         record = parsed(text)
     except UnicodeDecodeError:
-        return None, undecodable("UTF-8")
+        return Fault(None, undecodable("UTF-8"))
     except ValueError as error:
-        return None, f"is not one JSON object: {error}"
+        return Fault(None, f"is not one JSON object: {error}")
     except RecursionError:
-        return None, TOO_DEEP
+        return Fault(None, TOO_DEEP)
     if not isinstance(record, Pairs):
-        return None, "is not a JSON object"
-    seen: set[str] = set()
-    for name, _ in record:
-        if name not in columns and not root.takes_new:
-            return name, f"the key {name!r} is not in the schema"
-        if name in seen:
-            return name, f"has the key {name!r} twice"
-        seen.add(name)
-    for name, value in record:
-        node = root.fields.get(name)
-        if node is None:
+        return Fault(None, "is not a JSON object")
+    seen: dict[str, str] = {}
+    for key, _ in record:
+        name = root.field_of(key)
+        other = root.alike(key)
+        if name is None and (other is not None or not root.takes_new):
+            near = "" if other is None else f" (there is {other!r}, which differs only in case)"
+            return Fault(key, f"the key {key!r} is not in the schema{near}")
+        if name is not None and key != (other := seen.get(name, key)):
+            return Fault(name, f"has the keys {other!r} and {key!r}, which both mean the column {name!r}")
+        if (name or key) in seen:
+            return Fault(key, f"has the key {key!r} twice")
+        seen[name or key] = key
+    found = _misfits(record, root, columns, misfits)
+    return min(found, key=lambda one: one.column in last, default=None)
+
+
+def _misfits(
+    record: Pairs, root: Struct, columns: dict[str, Column], misfits: Collection[str]
+) -> Iterator[Fault]:
+    """What is wrong with the values."""
+    for key, value in record:
+        name = root.field_of(key)
+        if name is None:
             continue
-        inside = _inside(value, node, columns[name].type)
+        inside = _inside(value, root.fields[name], columns[name].type)
         if inside is _NOT_OF_ITS_TYPE or (inside is None and name in misfits):
             shown = _shown(value)
-            return name, f"{shown} {is_not(value if isinstance(value, str) else shown, columns[name])}"
-        if inside is not None:
-            return name, f"{name!r} {inside}"
-    return None, why
+            said = f"{shown} {is_not(value if isinstance(value, str) else shown, columns[name])}"
+            yield Fault(name, said, of_value=True)
+        elif inside is not None:
+            yield Fault(name, f"{key!r} {inside}", of_value=True)
 
 
 def new_keys(value: Any, node: Node) -> Iterator[tuple[Struct, str]]:
     """The keys in a value that its type lacks, each with the part of the type that lacks it."""
     if isinstance(node, Struct) and isinstance(value, Pairs):
-        for name, inner in value:
-            if name not in node.fields:
-                yield node, name
-            else:
+        for key, inner in value:
+            name = node.field_of(key)
+            if key not in node.fields:
+                yield node, key
+            if name is not None:
                 yield from new_keys(inner, node.fields[name])
     elif isinstance(node, MapOf) and isinstance(value, Pairs):
         for _, inner in value:

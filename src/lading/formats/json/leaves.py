@@ -10,7 +10,7 @@ import base64
 import binascii
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from typing import Any
 
@@ -100,18 +100,32 @@ class Leaf:
     annotation: Any = msgspec.Raw
     default: Any = MISSING
 
-    def __init__(self, column: Column, texts: Texts) -> None:
-        self._column, self._formats = column, texts
+    def __init__(self, column: Column, texts: Texts, *, quoted: bool = False) -> None:
+        """`quoted`: numbers may stand in quotes, and are read as `texts` says."""
+        self._column, self._formats, self._quoted = column, texts, quoted
         self.type: pa.DataType = arrow_type(column.type)
 
     def read(self, values: Sequence[Any]) -> Values:
         written = Written(values)
         there = ~written.null
+        nothing = self._nothing(written)
         if self._column.type == "string":
-            return _strings(written, there)
+            found = _strings(written, there)
+            return found if nothing is None else replace(found, array=_without(found.array, nothing))
         array, fits = self._typed(written, there)
+        if nothing is not None:
+            array, there = _without(array, nothing), there & ~nothing
         misfit = there & ~fits
         return Values(array, written.missing, misfit if misfit.any() else None)
+
+    def _nothing(self, written: Written) -> np.ndarray | None:
+        """Where a text stands that means null; None for nowhere."""
+        nulls = self._formats.nulls
+        if not nulls or not written.quoted.any():
+            return None
+        here = pc.is_in(written.unquoted(written.quoted), value_set=pa.array(nulls, pa.string()))
+        found: np.ndarray = here.to_numpy(zero_copy_only=False)
+        return found if found.any() else None
 
     def _typed(self, written: Written, there: np.ndarray) -> tuple[pa.Array, np.ndarray]:
         """The values, and which of them are of the type."""
@@ -119,18 +133,28 @@ class Leaf:
         if kind == "boolean":
             true, false = written.first == ord("t"), written.first == ord("f")
             return pa.array(true, mask=~(true | false)), true | false
-        if kind in _INTEGERS:
-            return _valid(cast_where_possible(written.bare(written.numbers), self.type))
-        if kind in _FLOATS:
-            return _valid(self._floats(written))
-        if kind.startswith("decimal("):
-            plain = written.bare(written.numbers)
-            quoted = written.unquoted(written.quoted) if written.quoted.any() else None
-            return _valid(_decimals(plain if quoted is None else pc.coalesce(plain, quoted), self.type))
+        if kind in (*_INTEGERS, *_FLOATS) or kind.startswith("decimal("):
+            return _valid(self._numbers(written))
         if kind == "binary":
             return _valid(_binary(written.unquoted(written.quoted)))
         values, _ = self._formats.read(written.unquoted(written.quoted), self._column)
         return _valid(values)
+
+    def _numbers(self, written: Written) -> pa.Array:
+        kind = self._column.type
+        quoted = written.unquoted(written.quoted) if written.quoted.any() else None
+        if kind in _FLOATS:
+            values = self._floats(written)
+        else:
+            plain = written.bare(written.numbers)
+            if kind in _INTEGERS:
+                values = cast_where_possible(plain, self.type)
+            else:
+                texts = plain if quoted is None or self._quoted else pc.coalesce(plain, quoted)
+                values = _decimals(texts, self.type)
+        if quoted is None or not self._quoted:
+            return values
+        return pc.coalesce(values, self._formats.read(quoted, self._column)[0])
 
     def _floats(self, written: Written) -> pa.Array:
         texts = written.bare(written.numbers)
@@ -146,6 +170,10 @@ class Leaf:
             words = pc.if_else(pc.match_substring_regex(words, _SPECIAL), words, pa.scalar(None, pa.string()))
             values = pc.coalesce(values, pc.cast(pc.utf8_lower(words), self.type))
         return values
+
+
+def _without(values: pa.Array, nothing: np.ndarray) -> pa.Array:
+    return pc.if_else(pa.array(nothing), pa.scalar(None, values.type), values)
 
 
 def _valid(values: pa.Array) -> tuple[pa.Array, np.ndarray]:

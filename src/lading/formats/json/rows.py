@@ -33,8 +33,8 @@ from lading.formats.magic import HEAD, refuse_no_text
 from lading.formats.opening import READ_ERRORS, compression, unreadable
 from lading.formats.reader import WHOLE, Bad, Head, Piece, ReadSpec, Rows
 from lading.formats.reasons import undecodable
+from lading.formats.rules import Rules
 from lading.formats.source_file import SourceFile
-from lading.formats.values import Texts
 
 _CUT = 1 << 16  # characters of a text that runs to the end of its file
 _LEARNED = 256  # keys that are left out quickly; more of them cost time
@@ -55,12 +55,24 @@ class JsonReader:
         self._block = block
         self._columns = {column.name: column for column in spec.columns}
         self._schema = arrow_schema(spec.columns)
-        takes_new = spec.drift == "ignore_new"
-        texts = Texts.of(spec.options)
-        fields = {column.name: node_of(column, texts, takes_new=takes_new) for column in spec.columns}
-        self._root = Struct(fields, takes_new=takes_new)
+        self._rules = Rules(spec)
+        takes_new = spec.policy.columns == "ignore"
+        fields = {
+            column.name: node_of(
+                column,
+                self._rules.texts(column.name),
+                takes_new=takes_new,
+                quoted=self._rules.quotes_numbers(column.name),
+            )
+            for column in spec.columns
+        }
+        naming = spec.naming.knowing(self._columns)
+        self._root = Struct(fields, takes_new=takes_new, naming=naming)
+        self._last = [name for name in fields if self._rules.sets_aside(name)]
         self._learned = 0
-        self._learn(())
+        aliases = {key for key, name in naming.columns if name in fields and key not in fields}
+        self._learn((self._root, key) for key in sorted(aliases) if may_be_parsed(key))
+        self._learned = 0
 
     def head(self, file: SourceFile) -> Head | None:
         return None
@@ -82,19 +94,20 @@ class JsonReader:
 
     def _rows(self, found: Records, record: int) -> Rows:
         texts = found.texts
-        faults: dict[int, Fault] = {at: (None, undecodable("UTF-8")) for at in found.not_utf8()}
+        faults = {at: Fault(None, undecodable("UTF-8")) for at in found.not_utf8()}
         if found.broken is not None:
-            faults[len(texts) - 1] = None, found.broken
+            faults[len(texts) - 1] = Fault(None, found.broken)
         good, objects, looked_at = self._parsed(texts, faults)
         own = texts if len(good) == len(texts) else [texts[at] for at in good]
         values, misfit, ignored = self._values(own, objects, looked_at)
         for at in np.flatnonzero(misfit).tolist():
             faults[int(good[at])] = fault(
-                own[at], self._root, self._columns, self._blamed(values, at), MISFIT
+                own[at], self._root, self._columns, self._blamed(values, at), MISFIT, self._last
             )
-        batch = pa.RecordBatch.from_arrays(
-            [one.array for one in values[: len(self._columns)]], schema=self._schema
-        )
+        arrays = [
+            self._rules.filled(one.array, name) for name, one in zip(self._columns, values, strict=False)
+        ]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         if misfit.any():
             batch, good, ignored = batch.filter(pa.array(~misfit)), good[~misfit], ignored[~misfit]
         return Rows(
@@ -103,13 +116,16 @@ class JsonReader:
             lines=found.lines[good],
             texts=lambda wanted: [_shown(texts[good[at]]) for at in wanted],
             bad=tuple(
-                Bad(record + at, int(found.lines[at]), *faults[at], self._text(found, at))
-                for at in sorted(faults)
+                Bad(
+                    record + at, int(found.lines[at]), fault.column, fault.reason, self._text(found, at),
+                    fault.of_value and self._rules.sets_aside(fault.column),
+                )
+                for at, fault in sorted(faults.items())
             ),
             taken_records=len(texts),
             taken_lines=found.taken_lines,
             ignored=int(np.count_nonzero(ignored)),
-        )
+        )  # fmt: skip
 
     def _values(
         self, texts: Sequence[bytes], objects: Sequence[Any], looked_at: Sequence[int]
@@ -153,7 +169,7 @@ class JsonReader:
                 if again is None:
                     skipped.append(at)
                     why = f"is not one JSON object: {error}"
-                    faults[at] = faults.get(at) or fault(text, self._root, self._columns, (), why)
+                    faults[at] = faults.get(at) or fault(text, self._root, self._columns, (), why, self._last)
                 else:
                     looked_at += [len(objects)] if looked else []
                     append(again)
@@ -161,32 +177,44 @@ class JsonReader:
 
     def _again(self, text: bytes, error: Exception) -> tuple[Any, bool]:
         """The object of a text that was refused, if there is more to it, and whether its keys were looked at:
-        one that is nested deeply, and one with keys that are left out."""
+        one that is nested deeply, and one with keys that are left out or spelled in another way."""
+        root = self._root
         try:
             if isinstance(error, RecursionError) and not is_too_deep(text):
                 return on_fresh_stack(self._decode, text), False
-            if not (self._root.takes_new and isinstance(error, msgspec.ValidationError)):
+            if not (root.takes_new or root.respells) or not isinstance(error, msgspec.ValidationError):
                 return None, False
             record = parsed(text)
-            new = set(new_keys(record, self._root))
+            new = set(new_keys(record, root))
             if not isinstance(record, Pairs) or not new:
+                return None, False
+            unknown = [(struct, key) for struct, key in new if struct.field_of(key) is None]
+            alike = any(root.alike(key) for struct, key in unknown if struct is root)
+            if alike or (unknown and not root.takes_new):
                 return None, False
             learnable = all(may_be_parsed(name) for _, name in new)
             if learnable and self._learned + len(new) <= _LEARNED:
                 self._learn(new)
                 return on_fresh_stack(self._decode, text), False
-            blame = fault(text, self._root, self._columns, (), MISFIT)
-            return (on_fresh_stack(self._skip, text), True) if blame == (None, MISFIT) else (None, False)
+            if fault(text, root, self._columns, (), MISFIT) != Fault(None, MISFIT):
+                return None, False
+            return on_fresh_stack(self._skip, self._respelled(text)), bool(unknown)
         except (msgspec.DecodeError, ValueError, RecursionError):
             return None, False
 
     def _learn(self, new: Iterable[tuple[Struct, str]]) -> None:
-        """Parse these keys from now on, to leave them out."""
-        for struct, name in new:
-            struct.learned.append(name)
+        """Parse these keys from now on: as the field that they are, or to leave them out."""
+        for struct, key in new:
+            struct.learned[key] = struct.field_of(key)
             self._learned += 1
         self._decode = msgspec.json.Decoder(self._root.parsed(strict=True)).decode
         self._skip = msgspec.json.Decoder(self._root.parsed(strict=False)).decode
+
+    def _respelled(self, text: bytes) -> bytes:
+        """With the columns' names as its keys."""
+        values = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+        pairs = [(self._root.field_of(key) or key, bytes(value)) for key, value in values.items()]
+        return b"{" + b",".join(msgspec.json.encode(key) + b":" + value for key, value in pairs) + b"}"
 
 
 def _shown(text: bytes) -> str:

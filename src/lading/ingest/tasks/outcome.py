@@ -22,6 +22,7 @@ class FileRead:
 
     records: int = 0
     bad: int = 0
+    misfits: int = 0  # of the bad ones: those that are set aside whatever `on_bad` says
     ignored: int = 0
     left_out: tuple[str, ...] = ()
     sha256: str | None = None
@@ -45,6 +46,11 @@ class Ingested:
     @property
     def bad_rows(self) -> int:
         return sum(one.bad for one in self.files.values()) + sum(self.unkeyed.values())
+
+    @property
+    def stopping_rows(self) -> int:
+        """The bad rows that stop a run under `on_bad: fail`."""
+        return self.bad_rows - sum(one.misfits for one in self.files.values())
 
     @property
     def ignored_rows(self) -> int:
@@ -154,6 +160,7 @@ class _Pieces:
 def _add(file: FileRead, read: SourceRead) -> None:
     file.records += read.records
     file.bad += read.bad
+    file.misfits += read.misfits
     file.ignored += read.ignored
     file.left_out = read.left_out or file.left_out
     file.sha256 = read.sha256 or file.sha256

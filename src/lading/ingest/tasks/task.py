@@ -59,6 +59,11 @@ class Ingest:
     tasks: tuple[ReadTask, ...] = ()
     keep_aside: bool = True  # or rows that are set aside are only counted
 
+    @property
+    def sets_aside(self) -> bool:
+        """Whether any rows are: all bad ones under `quarantine`, or those with misfits of some columns."""
+        return self.quarantine or self.reading.policy.quarantines
+
 
 class Refusal(msgspec.Struct, frozen=True):
     """Why a file can't be read as it is."""
@@ -83,6 +88,7 @@ class SourceRead(msgspec.Struct):
     records: int = 0
     lines: int = 0
     bad: int = 0
+    misfits: int = 0  # of the bad ones: those that are set aside whatever `on_bad` says
     ignored: int = 0  # rows with keys that the table leaves out
     left_out: tuple[str, ...] = ()  # columns that it leaves out
     sha256: str | None = None
@@ -162,7 +168,7 @@ def table_schema(columns: Sequence[Column]) -> pa.Schema:
 def write_rows(batches: Iterator[pa.RecordBatch], ingest: Ingest, *, places: bool, bits: bool) -> TaskDone:
     """Rows that come back from Spark, written: the table's columns, `_source`, their places, their bits."""
     schema = pa.ipc.read_schema(pa.py_buffer(ingest.writing.schema))
-    aside = _aside(ingest)
+    aside = _aside(ingest) if ingest.quarantine else None
     judge = Judge(ingest.order_by, _row_checks(ingest, schema), ingest.judging, aside)
     width = len(schema)
 
@@ -205,7 +211,7 @@ def _row_checks(ingest: Ingest, schema: pa.Schema) -> RowChecks:
 
 
 def _aside(ingest: Ingest) -> AsideRows | None:
-    if not ingest.quarantine:
+    if not ingest.sets_aside:
         return None
     place = ingest.writing.table_dir if ingest.keep_aside else None
     return AsideRows(place, ingest.writing.origin, ingest.keys)
@@ -226,7 +232,8 @@ class _Reading:
 
     def judge(self) -> Judge:
         schema = pa.ipc.read_schema(pa.py_buffer(self.ingest.writing.schema))
-        return Judge(self.ingest.order_by, _row_checks(self.ingest, schema), self.ingest.judging, self.aside)
+        aside = self.aside if self.ingest.quarantine else None
+        return Judge(self.ingest.order_by, _row_checks(self.ingest, schema), self.ingest.judging, aside)
 
     def blocks(self) -> Iterator[tuple[pa.RecordBatch, Rows, int]]:
         """Rows in the table's columns with `_source`, as they were read, and where their piece starts."""
@@ -266,12 +273,16 @@ class _Reading:
 
     def _note(self, rows: Rows, read: SourceRead) -> None:
         if rows.bad:
-            bad = [(read.start, _row(one, read)) for one in rows.bad]
-            if not read.bad:
-                self.first += shortened(bad[:1])
-            read.bad += len(bad)
+            misfits, others = (
+                [(read.start, _row(one, read)) for one in rows.bad if one.quarantine == aside]
+                for aside in (True, False)
+            )
+            if others and read.bad == read.misfits:
+                self.first += shortened(others[:1])
+            read.bad += len(rows.bad)
+            read.misfits += len(misfits)
             if self.aside is not None:
-                self.aside.add(bad)
+                self.aside.add([*misfits, *others] if self.ingest.quarantine else misfits)
         read.records += rows.taken_records
         read.lines += rows.taken_lines
         read.ignored += rows.ignored

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lading.errors import PartError
 from lading.layout.table import SOURCE
 from lading.model import Member, Place, Source
+from lading.parts.live import columns_to_read, of_sources, without_sources
 from lading.parts.open import open_parquet, row_batches, shown_path
 from lading.parts.schema import conformed
 from lading.serve.routing import Router
@@ -110,29 +110,23 @@ def _batches(
     table_dir: Place, part: PartRows, schema: pa.Schema, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     path = shown_path(table_dir, part.path)
-    names = dict.fromkeys(columns)
-    if part.without or part.only is not None:
-        names[SOURCE] = None
-    needed = pa.schema([schema.field(name) for name in names])
+    needed = pa.schema([schema.field(name) for name in dict.fromkeys(columns)])
+    by_source = bool(part.without) or part.only is not None
     try:
         with open_parquet(table_dir, part.path) as file:
             own = file.schema_arrow.names
-            present = [name for name in needed.names if name in own] or own[:1]
+            present = columns_to_read(own, needed.names, sources=by_source) or own[:1]
             for batch in row_batches(table_dir, file, _BATCH, columns=present):
-                rows = _counting(conformed(batch, needed, path, _HINT), part)
+                rows = _counting(batch, part)
                 if rows.num_rows:
-                    yield rows
+                    yield conformed(rows, needed, path, _HINT)
     except (OSError, pa.ArrowException) as error:
         raise PartError(f"the part {path} can't be read: {error}", hint=_HINT, file=path) from error
 
 
 def _counting(rows: pa.RecordBatch, part: PartRows) -> pa.RecordBatch:
-    if part.without:
-        gone = pa.array(part.without, pa.int64())
-        rows = rows.filter(pc.invert(pc.is_in(rows.column(SOURCE), value_set=gone)))
-    if part.only is not None:
-        rows = rows.filter(pc.is_in(rows.column(SOURCE), value_set=pa.array(part.only, pa.int64())))
-    return rows
+    rows = without_sources(rows, part.without)
+    return rows if part.only is None else of_sources(rows, part.only)
 
 
 _NO_SOURCE = 0  # rows that no single file gave (per: table): nobody can tell which of them are new

@@ -45,7 +45,7 @@ from lading.snapshots.pointer import (
 )
 from lading.snapshots.publish import publish_in_two_phases, refuse_moved, same_pointer
 from lading.snapshots.stores.protocol import Published, later
-from lading.state.sqlite import HINT, SNAPSHOT_LIMIT
+from lading.state.sqlite import ELSEWHERE, HINT, SNAPSHOT_LIMIT
 from lading.storage.bucket import ObjectStorage
 from lading.storage.folder import FolderStorage
 from lading.storage.memory import MemoryStorage
@@ -334,8 +334,7 @@ def unreadable(what: str, error: OSError | StorageError, hint: str = HINT) -> La
     if isinstance(error, StorageError):
         return ManifestStoreError(f"{what} can't be read: {error.message}", hint=error.hint, file=what)
     if isinstance(error, FileNotFoundError):
-        listed = "the other snapshots are listed beside it: roll back to one"
-        return ManifestGone(f"there is no {what}", hint=listed, file=what)
+        return ManifestGone(f"there is no {what}", hint=ELSEWHERE, file=what)
     return ManifestStoreError(
         f"{what} can't be read: {_said(error)}", hint="check what it is, and its permissions", file=what
     )
