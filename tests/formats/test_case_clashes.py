@@ -37,7 +37,8 @@ def test_json_with_such_keys_is_kept_as_text(tmp_path: Path) -> None:
         [FoundFile(path.name, str(path), path.stat().st_size, 0, False)], fmt="json", read_options={}
     )
     assert [(one.name, one.type) for one in inferred.columns] == [("a", "string"), ("l", "array<string>")]
-    assert inferred.because["a"] == "string: Spark can't tell apart its keys 'id' and 'ID'"
+    told = "string: Spark can't tell apart its keys 'id' and 'ID'; line 2 of a.json: '2'"
+    assert inferred.because["a"] == told
     seen = read(spec_of("json", "a string; l array<string>", inferred=True), path)
     assert seen.rows == [
         {"a": '{"id": 1}', "l": ['{"X": 1}']},

@@ -50,7 +50,8 @@ def columns_of(key: str, schema: pa.Schema) -> dict[str, str]:
 
 
 def read_as(kind: pa.DataType, column: Column) -> str:
-    """As what values are read that become those of a column of the schema."""
+    """The type of the table's column, at any depth at which values are read as that one too; else the one
+    that `from_arrow` gives."""
     return _read_as(kind, column.type, column.inferred)
 
 
@@ -96,7 +97,6 @@ def _struct(kind: pa.DataType) -> str:
 
 
 def _read_as(kind: pa.DataType, wanted: str, inferred: bool) -> str:
-    """The type that is wanted, at any depth at which values are read as that one too."""
     if pa.types.is_dictionary(kind):
         return _read_as(kind.value_type, wanted, inferred)
     if is_list(kind) and wanted.startswith("array<"):

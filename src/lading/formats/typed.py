@@ -42,13 +42,13 @@ class Stored:
     def of(cls, key: str, schema: pa.Schema, spec: ReadSpec) -> Stored:
         """SchemaDrift for columns or types that the table's policy doesn't allow."""
         columns = columns_of(key, schema)
-        names = table_names(key, columns, spec.naming.knowing(column.name for column in spec.columns))
-        headers = dict(zip(names, columns, strict=True))
-        types = dict(zip(names, columns.values(), strict=True))
-        for column in spec.columns:
-            if column.name in types:
-                types[column.name] = read_as(schema.field(headers[column.name]).type, column)
-        return cls(Head(types, check_columns(key, types, spec)), headers)
+        known = {column.name: column for column in spec.columns}
+        names = table_names(key, columns, spec.naming.knowing(known))
+        types = {
+            name: read_as(field.type, known[name]) if name in known else columns[field.name]
+            for name, field in zip(names, schema, strict=True)
+        }
+        return cls(Head(types, check_columns(key, types, spec)), dict(zip(names, columns, strict=True)))
 
     def wanted(self, spec: ReadSpec) -> list[str]:
         """Those that the table has, as the file calls them."""

@@ -79,13 +79,6 @@ def nested_type(like: str, inner: dict[str, str]) -> str:
     return struct_type(inner) if shape == "struct" else f"{shape}<{','.join(inner.values())}>"
 
 
-def settled(kind: str) -> str:
-    """A type that was seen, as one to be pinned: integers are bigint, nothing but nulls is string."""
-    if is_nested(kind):
-        return nested_type(kind, {name: settled(inner) for name, inner in inner_types(kind).items()})
-    return "bigint" if kind in _INTEGERS else "string" if kind == VOID else kind
-
-
 def without_void(kind: str) -> str:
     """A type that was seen, as one that can be stored: nothing but nulls is string."""
     if is_nested(kind):

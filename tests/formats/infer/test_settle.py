@@ -182,7 +182,18 @@ def records(*values: Any) -> str:
         ([{}], "widen", "string", ": objects without keys; line 1 of 0.json: '{}'"),
         ([None, {}], "widen", "string", ": objects without keys; line 2 of 0.json: '{}'"),
         ([1, [1]], "widen", "string", ": a mix of objects, lists and plain values; line 2 of 0.json: '[1]'"),
-        ([{"id": 1}, {"ID": 2}], "widen", "string", ": Spark can't tell apart its keys 'id' and 'ID'"),
+        (
+            [{"id": 1}, {"ID": 2}],
+            "widen",
+            "string",
+            ": Spark can't tell apart its keys 'id' and 'ID'; line 2 of 0.json: '2'",
+        ),
+        (
+            [{"id": 1, "ID": None}],
+            "widen",
+            "string",
+            ": Spark can't tell apart its keys 'id' and 'ID'",
+        ),
         ([[{"id": 1, "ID": 2}]], "widen", "array<string>", ": as the values are"),
         ([{"p": {"id": 1, "ID": 2}, "q": 1}], "widen", "struct<p:string,q:bigint>", ": as the values are"),
         (
@@ -224,7 +235,8 @@ def test_keys_of_several_files_that_differ_only_in_case_make_it_text(tmp_path: P
     for policy in ("widen", "quarantine"):
         assert types(settled(files[:1], policy, "json")) == {"a": "struct<p:bigint>"}
     found = settled(files, "quarantine", "json")
-    assert found.because == {"a": "string: Spark can't tell apart its keys 'p' and 'P'"}
+    told = "string: Spark can't tell apart its keys 'p' and 'P'; line 1 of 1.json: '1'"
+    assert found.because == {"a": told}
     assert types(found) == {"a": "string"} and misfits(files[1][1].columns[0], "string", {}) == 0
 
 

@@ -326,6 +326,6 @@ def _not_json(key: str, line: int, why: str) -> SourceError:
     return SourceError(
         f"{key}, line {line}, {why}",
         hint="each record must be one object; fix the file, or set read_options: {multiline: true} if it is "
-        "one array, or has objects that span lines",
+        "one array, or has objects that span lines, or read_options.records if its rows lie deeper",
         file=key,
     )

@@ -185,11 +185,13 @@ class _Settler:
     def _because(self, part: _Part, dtype: str, policy: TypesPolicy) -> str:
         """What is said behind the type."""
         shape = self._shape(part, policy)
-        if shape == "struct" and (clash := case_clash(part.fields)) is not None:
-            return f": Spark can't tell apart its keys {clash[0]!r} and {clash[1]!r}"
         few = self._misfits(part, policy, "")
         if few is not None:
             return few
+        if shape == "struct" and (clash := case_clash(part.fields)) is not None:
+            first = next(iter(part.fields[clash[1]].kinds.values()), None)
+            where = "" if first is None else f"; {self._told(first)}"
+            return f": Spark can't tell apart its keys {clash[0]!r} and {clash[1]!r}{where}"
         if shape in _NESTED:
             return ": as the values are" if dtype != STRING else f": objects without keys; {self._at(part)}"
         if shape == STRING and not part.kinds.keys().isdisjoint(_NESTED):
