@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -208,12 +209,10 @@ def _members(config: Config, name: str, table: Table, found: Repaired) -> None:
         return
     keys = _keys_of([member for member, _ in broken], table)
     path = config.source_manifest(name)
-    asked = 0
     for key in keys:
-        try:
-            asked += len(forget_file(path, key))
-        except LadingError:
-            continue  # asked for already, or the whole file is gone, which asks for everything
+        # Or it is asked for already, or the whole file is gone, which asks for everything.
+        with suppress(LadingError):
+            forget_file(path, key)
     found.done.append(
         f"{told} ({broken[0][0].path} {broken[0][1]}): "
         f"{count_words(len(keys), 'source file')} will be read again"
