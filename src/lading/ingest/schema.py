@@ -143,7 +143,7 @@ def follow(
     fresh = {key: NOTHING if isinstance(one, SourceError) else one for key, one in new.items()}
     evidence = {file.key: fresh[file.key] if file.key in fresh else known[file.key] for file in asked}
     schema = _settled(cfg, old, old, evidence, found, now=now, looked=new)
-    return Followed(schema, evidence, fresh, _changes(table, schema) if table is not None else ())
+    return Followed(schema, evidence, fresh, _changes(table, schema, evidence) if table is not None else ())
 
 
 def _settled(
@@ -247,20 +247,29 @@ def _no_columns(files: Sequence[FoundFile], looked: Found) -> SourceError:
     )
 
 
-def _changes(table: Sequence[Column], schema: TableSchema) -> tuple[str, ...]:
-    """How the columns differ from those that the table has, and why."""
+def _changes(
+    table: Sequence[Column], schema: TableSchema, evidence: Mapping[str, FileEvidence]
+) -> tuple[str, ...]:
+    """How the columns differ from those that the table has, and why: the value that decided, or the first file
+    that holds a new one."""
     from lading.ingest.reread import changes_between
 
-    return tuple(
-        change.words + (f" ({why})" if (why := _why(schema.because.get(change.name, ""))) else "")
-        for change in changes_between(table, schema.columns)
-        if change.old is None or change.new is None or change.retyped
+    found = []
+    for change in changes_between(table, schema.columns):
+        if change.old is None or change.new is None or change.retyped:
+            why = schema.because.get(change.name, "").partition(" because of ")[2]
+            if not why and change.old is None:
+                why = _first_with(change.name, evidence)
+            found.append(f"{change.words} ({why})" if why else change.words)
+    return tuple(found)
+
+
+def _first_with(name: str, evidence: Mapping[str, FileEvidence]) -> str:
+    """The first file that has a column, by its key."""
+    keys = (
+        key for key, one in sorted(evidence.items()) if any(column.name == name for column in one.columns)
     )
-
-
-def _why(because: str) -> str:
-    """The evidence without the type that it begins with."""
-    return because.partition(" because of ")[2]
+    return next(keys, "")
 
 
 def pin(
