@@ -250,8 +250,8 @@ def _no_columns(files: Sequence[FoundFile], looked: Found) -> SourceError:
 def _changes(
     table: Sequence[Column], schema: TableSchema, evidence: Mapping[str, FileEvidence]
 ) -> tuple[str, ...]:
-    """How the columns differ from those that the table has, and why: the value that decided, or the first file
-    that holds a new one."""
+    """How the columns differ from those that the table has, and why: the value that decided, or the first
+    file that holds a new one."""
     from lading.ingest.reread import changes_between
 
     found = []
