@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lading.config.names import EXACT, Naming, alike, folded, snaked
+from lading.config.names import EXACT, Naming, case_clash, folded, snaked
 from lading.model import ColumnRule
 
 NAMES = st.text(st.sampled_from("aAbBÉéßİΣςǅ1_-. \t  /s") | st.characters(exclude_categories=["Cs"]))
@@ -78,9 +78,9 @@ def test_the_schemas_spelling_counts_where_lading_yaml_has_none() -> None:
 
 
 def test_names_that_differ_only_in_case_are_alike() -> None:
-    assert alike(("a", "B", "c")) is None
-    assert alike(("a", "B", "A", "b")) == ("a", "A")
-    assert alike(("straße", "STRASSE")) is None, "Spark can tell these apart"
+    assert case_clash(("a", "B", "c")) is None
+    assert case_clash(("a", "B", "A", "b")) == ("a", "A")
+    assert case_clash(("straße", "STRASSE")) is None, "Spark can tell these apart"
 
 
 def test_it_travels() -> None:
