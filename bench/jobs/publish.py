@@ -24,7 +24,7 @@ from bench.harness import Contender, Turn, timed
 from lading.log.table import Table
 from lading.snapshots.manifest import BuildMeta, ShardMeta, build_snapshot
 from lading.snapshots.stores.files import LocalStore
-from lading.state.tables import create_tables, write_state
+from lading.state.tables import create_tables
 
 SHARDS = 64
 SMALL = 100
@@ -73,9 +73,8 @@ def payload_of(table: Table, run_id: str) -> bytes:
         )
         for number in range(SHARDS)
     ]
-    return build_snapshot(
-        meta, shards, lambda con: write_state(con, state.meta, state.columns()), tables=create_tables
-    )
+    store = table.settle()
+    return build_snapshot(meta, shards, lambda con: store.write_root(con, state.meta), tables=create_tables)
 
 
 @contextmanager

@@ -29,7 +29,6 @@ from lading.snapshots.runs import RunHandle, start
 from lading.snapshots.stores.by_url import store_of
 from lading.snapshots.stores.files import LocalStore
 from lading.snapshots.stores.protocol import ManifestStore, Published
-from lading.state.tables import write_state
 from lading.storage.place import folder_of, place, storage_of
 
 SHARD = shard_bytes({(1).to_bytes(8, "big"): b"v"})
@@ -166,7 +165,7 @@ class World:
         custom |= {"rows": state.row_count(), "parts": state.count()}
         custom |= more | ({"gate": gate} if gate is not None else {})
         meta = BuildMeta(run_id=run_id, created_at=self.now, num_dbs=len(shards) or 1, custom=custom)
-        return build_snapshot(meta, shards, lambda con: write_state(con, state.meta, state.columns()))
+        return build_snapshot(meta, shards, lambda con: state.settled().write_root(con, state.meta))
 
     def publish(self, run: InFlight, **more: Any) -> Published:
         current = self.store.load_current()

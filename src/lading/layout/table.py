@@ -7,6 +7,7 @@ a prefix that no manifest and no config names any more must not hide what lies b
 
 from __future__ import annotations
 
+import hashlib
 import re
 import uuid
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ POINTER = "_CURRENT"
 POINTER_LOCK = lock_of(POINTER)
 LOG_FOLDER = "log"
 CHECKPOINT_FOLDER = "checkpoint"
+PAGES = "pages"
 BUCKET = "bucket="  # how a folder of parts begins
 PART_SUFFIX = ".parquet"
 QUARANTINE = "quarantine"
@@ -40,9 +42,18 @@ SHARD_TEMPLATE = "db={db_id:05d}"  # the same
 SHARD = "shard.db"
 SHARD_TEMPORARY = temporary_of(SHARD)
 
-NOT_DATA = (CHECKPOINT_FOLDER, LOG_FOLDER, MANIFESTS, QUARANTINE, RUNS, SHARDS)  # folders without members
+NOT_DATA = (
+    CHECKPOINT_FOLDER,
+    LOG_FOLDER,
+    MANIFESTS,
+    PAGES,
+    QUARANTINE,
+    RUNS,
+    SHARDS,
+)  # folders without members
 
-Cleaned = Literal["part", "shard", "quarantine", "record", "temporary", "log", "checkpoint"]
+PageKind = Literal["members", "sources", "evidence"]
+Cleaned = Literal["part", "page", "shard", "quarantine", "record", "temporary", "log", "checkpoint"]
 Kind = Cleaned | Literal["manifest", "state", "pointer", "lock"]
 CLEANED = get_args(Cleaned)  # may be deleted by cleaning; a manifest by its store only, the others by nobody
 
@@ -58,6 +69,7 @@ _PART = rf"part-(?P<token>{_HEX}{{8}}-{_HEX}{{4}})-8{_HEX}{{3}}-{_HEX}{{4}}-{_HE
 _TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z"
 _OF_RUN = rf"(?P<time>{_TIME})_{_RUN}(?P<run>[^/]+)"
 _RECORD = rf"{RUNS}/{_OF_RUN}_{_HEX}{{32}}"
+_PAGE = rf"(?P<kind>{'|'.join(get_args(PageKind))})-{_HEX}{{32}}"
 
 
 def _anonymous(pattern: str) -> str:
@@ -65,12 +77,15 @@ def _anonymous(pattern: str) -> str:
     return re.sub(r"\?P<\w+>", "?:", pattern)
 
 
-_NO_SHARDS = rf"(?:{_anonymous(_BUCKET)}|{QUARANTINE}|{RUNS}|{MANIFESTS}|{LOG_FOLDER}|{CHECKPOINT_FOLDER})/"
+_NO_SHARDS = (
+    rf"(?:{_anonymous(_BUCKET)}|{QUARANTINE}|{RUNS}|{MANIFESTS}|{LOG_FOLDER}|{CHECKPOINT_FOLDER}|{PAGES})/"
+)
 _STATE = "|".join(map(re.escape, (LOG, CHECKPOINT, OVERLAY, TABLE_MANIFEST)))
 
 _ANYWHERE: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("part", re.compile(rf"{_BUCKET}/{_PART}")),
     ("quarantine", re.compile(rf"{QUARANTINE}/{_PART}")),
+    ("page", re.compile(rf"{PAGES}/{_PAGE}")),
     ("record", re.compile(rf"{_RECORD}/{re.escape(RECORD)}")),
     (
         "shard",
@@ -90,7 +105,7 @@ _IN_FOLDERS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         re.compile(
             _anonymous(
                 rf"(?:{_BUCKET}|{QUARANTINE})/\.{_PART}\.tmp|{re.escape(TABLE_MANIFEST_TEMPORARY)}|{BESIDE}"
-                rf"|(?:{_RECORD}|{MANIFESTS}/{_OF_RUN})/{BESIDE}"
+                rf"|(?:{_RECORD}|{MANIFESTS}/{_OF_RUN}|{PAGES})/{BESIDE}"
             )
         ),
     ),
@@ -106,10 +121,12 @@ _PART_NAME = re.compile(rf"\.?{_PART}(\.tmp)?")
 _BUCKET_FOLDER = re.compile(_BUCKET)
 _IN_BUCKET = re.compile(rf"{_BUCKET}/[^/]+")
 _RUN_FOLDER = re.compile(_OF_RUN)
+_PAGE_NAME = re.compile(_PAGE)
 _NUMBER = re.compile(rf"[0-9]{{{_DIGITS}}}")
 # What a table's root holds already, and steps that mean something below its shards.
 _TAKEN = re.compile(
-    rf"{BUCKET}.*|{MANIFESTS}|{RUNS}|{QUARANTINE}|{LOG_FOLDER}|{CHECKPOINT_FOLDER}|manifest\..*|_.*|\.+"
+    rf"{BUCKET}.*|{MANIFESTS}|{RUNS}|{QUARANTINE}|{LOG_FOLDER}|{CHECKPOINT_FOLDER}|{PAGES}|manifest\..*"
+    r"|_.*|\.+"
 )
 _SHARD_STEP = re.compile(rf"(?:{_RUN}|{_ATTEMPT}).*")
 
@@ -186,6 +203,20 @@ def number_of(name: str) -> int | None:
     """Of a log object or a checkpoint; None for a name that is neither's."""
     last = name.rpartition("/")[2]
     return int(last) if _NUMBER.fullmatch(last) else None
+
+
+def page_name(kind: PageKind, content: bytes) -> str:
+    """Of a page of the table's state, by what it holds: SHA-256, its first 128 bits."""
+    return f"{kind}-{hashlib.sha256(content).hexdigest()[:32]}"
+
+
+def page_path(name: str) -> str:
+    return f"{PAGES}/{name}"
+
+
+def is_page_name(name: str, kind: PageKind) -> bool:
+    match = _PAGE_NAME.fullmatch(name)
+    return match is not None and match["kind"] == kind
 
 
 def is_run_id(run_id: str) -> bool:

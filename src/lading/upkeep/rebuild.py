@@ -182,12 +182,12 @@ def _written_anew(
     if isinstance(log, LogFile):
         kept = _set_aside(folder_of(where), stamp)
         meta = msgspec.structs.replace(meta, log_id=header.log_id, log_offset=len(header.to_bytes()))
-        write_checkpoint(where, meta, found.state.whole())
+        write_checkpoint(where, meta, found.state.settled())
         log.replace(header)
     else:
         # The commits of before stay: their numbers lie below the new beginning.
         meta = msgspec.structs.replace(meta, log_id=header.log_id, log_offset=sequence)
-        write_checkpoint(where, meta, found.state.whole())
+        write_checkpoint(where, meta, found.state.settled())
         kept = replace_header(where, header, f"header.damaged-{stamp}")
     return kept, Table.open(where).state
 

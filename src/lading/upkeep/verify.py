@@ -122,7 +122,8 @@ def _log(folder: Place, found: Verified) -> Table | None:
         return None
     try:
         table = Table.open(folder)
-        table.state.columns()  # every row and every vector of the checkpoint against its checksum
+        if table.state.base is not None:
+            table.state.base.check()
     except LadingError as error:
         remedy = f"lading repair {found.table}; if that doesn't help: {error.hint}"
         found.wrong("log", error.message, remedy, error.file)
