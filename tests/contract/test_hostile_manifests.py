@@ -51,7 +51,7 @@ SCRIPTS = {
     "too many shards": "UPDATE build_meta SET num_dbs = 1",
     "huge blob": "UPDATE build_meta SET custom = zeroblob(20000000)",
     "view as shards": "DROP TABLE shards; CREATE VIEW shards AS SELECT 1 AS db_id",
-    "view as members": "DROP TABLE members; CREATE VIEW members AS SELECT 1 AS id",
+    "view as pages": "DROP TABLE pages; CREATE VIEW pages AS SELECT 1 AS number",
     "trigger": "CREATE TRIGGER t AFTER INSERT ON build_meta BEGIN DELETE FROM shards; END",
     "view beside": "CREATE VIEW harmless AS SELECT * FROM shards",
     "endless view": (
