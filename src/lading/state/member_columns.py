@@ -207,9 +207,10 @@ class MemberColumns:
             KEYS: one.keys.to_blob(),
             SOURCES: numbers_blob(one.lists.offsets, one.lists.ids, one.lists.rows),
             PATHS: numbers_blob(one.hashes[order], order),
-            **one.encoded.sections(),
         }
-        content = encode_page("members", len(one), sections)
+        # The smallest first: then one read has many of them.
+        ordered = dict(sorted(sections.items(), key=lambda pair: (len(pair[1]), pair[0])))
+        content = encode_page("members", len(one), ordered | one.encoded.sections())
         first, last = one.order(0), one.order(len(one) - 1)
         rows, live = int(one.rows.sum()), int(one.live_rows.sum())
         name = page_name("members", content)

@@ -323,14 +323,25 @@ class MemberStore:
         except LadingError as error:
             yield error
             return
-        self.shelf.fetch(ref for _, ref in refs if not lies_in_root(ref.bytes))
         for kind, ref in refs:
             try:
-                page = self._page(ref)
-                page.check()
-                _decode_all(kind, page)
+                _decode_all(kind, self._checked(ref))
             except LadingError as error:
                 yield error
+
+    def is_whole(self, ref: PageRef) -> bool:
+        """Whether a page is what the root says."""
+        try:
+            self._checked(ref)
+        except LadingError:
+            return False
+        return True
+
+    def _checked(self, ref: PageRef) -> Page:
+        """A page that was read whole, from where it lies and not from a copy."""
+        page = self._page(ref, original=True)
+        content = page.check()
+        return Page(ref.name, ref.kind, ref.entries, read_bytes(content), page.damaged)
 
     def write_root(self, con: sqlite3.Connection, meta: StateMeta, *, evidence: bool = False) -> None:
         """Fill a database that has no state yet (tables.py). Its pages have to be on the shelf."""
@@ -396,14 +407,18 @@ class MemberStore:
         assert isinstance(page, kind)
         return page
 
-    def _page(self, ref: PageRef) -> Page:
+    def _page(self, ref: PageRef, *, original: bool = False) -> Page:
         content = self._content(ref) if lies_in_root(ref.bytes) else self.unsaved().get(ref.name)
-        read = self.shelf.reader(ref) if content is None else read_bytes(content)
+        if content is not None:
+            read = read_bytes(content)
+        else:
+            read = self.shelf.original(ref) if original else self.shelf.reader(ref)
         return Page(ref.name, ref.kind, ref.entries, read, lambda what: self._damaged_page(ref, what))
 
     def _damaged_page(self, ref: PageRef, what: str) -> LadingError:
         error = self.damaged(f"page {page_path(ref.name)}, with {_held(ref)}: {what}")
         if not lies_in_root(ref.bytes):
+            self.shelf.forget(ref)
             error.file = self.shelf.path(ref.name)
             error.hint = f"{_MEND}; {error.hint}"
         return error

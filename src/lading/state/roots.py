@@ -144,7 +144,9 @@ class StoredRoot:
                 ends = _decode_order(first), _decode_order(last)
                 if [len(one) for one in ends] != [3 if kind == "members" else 1] * 2:
                     raise ValueError(f"row {number} of {kind} doesn't say what lies there")
-                found[kind].append(msgspec.convert((kind, name, entries, *ends, *sums), _Row).ref())
+                if not all(type(number) is int and number >= 0 for number in (entries, *sums)):
+                    raise ValueError(f"row {number} of {kind} has a value of another type")
+                found[kind].append(PageRef(kind, name, entries, *ends, *sums))
         if sum(ref.entries for ref in found["members"]) != self.meta.members:
             raise self._sealed.damaged("members are missing")
         return {kind: tuple(refs) for kind, refs in found.items()}
@@ -186,19 +188,3 @@ class StoredRoot:
 
     def close(self) -> None:
         self._sealed.close()
-
-
-class _Row(msgspec.Struct, array_like=True):
-    """A row of `pages`, for its types to be checked."""
-
-    kind: PageKind
-    name: str
-    entries: int
-    first: tuple[Any, ...]
-    last: tuple[Any, ...]
-    rows: int
-    live_rows: int
-    bytes: int
-
-    def ref(self) -> PageRef:
-        return PageRef(*msgspec.structs.astuple(self))

@@ -27,7 +27,7 @@ _IN_CACHE = 2 << 30  # bytes of copies of one table's pages
 _AT_ONCE = 16  # pages that are fetched at the same time
 
 
-def read_file(path: Path) -> Read:
+def read_file(path: str) -> Read:
     """A file, opened for each time that something is read: nobody has to close it."""
 
     def read(wanted: Sequence[tuple[int, int]]) -> list[bytes]:
@@ -59,8 +59,21 @@ class PageShelf:
         """How a page is read; nothing is read yet."""
         folder = storage_of(self._place).folder
         if folder is not None:
-            return read_file(folder / page_path(ref.name))
+            return read_file(f"{folder}/{page_path(ref.name)}")
         return lambda wanted: self._local(ref)(wanted)
+
+    def original(self, ref: PageRef) -> Read:
+        """The page itself, whatever copies there are: for who checks it."""
+        storage = storage_of(self._place)
+        if storage.folder is not None:
+            return self.reader(ref)
+        return lambda wanted: read_bytes(storage.get(page_path(ref.name)))(wanted)
+
+    def forget(self, ref: PageRef) -> None:
+        """A copy that isn't what it should be: it is fetched anew."""
+        self._fetched.pop(ref.name, None)
+        if self._place.cache is not None and storage_of(self._place).folder is None:
+            self._copy(ref).unlink(missing_ok=True)
 
     def fetch(self, refs: Iterable[PageRef]) -> None:
         """Have pages at hand that are about to be read: from a bucket, many at a time."""
@@ -89,7 +102,7 @@ class PageShelf:
 
     def _local(self, ref: PageRef) -> Read:
         if self._place.cache is not None:
-            return read_file(self._copied(ref))
+            return read_file(str(self._copied(ref)))
         content = self._fetched.get(ref.name)
         if content is None:
             content = storage_of(self._place).get(page_path(ref.name))

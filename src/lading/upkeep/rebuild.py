@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import shutil
 import uuid
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,9 +29,11 @@ from lading.log.table import Table, log_of
 from lading.log.table_manifest import load_manifest, manifest_of, write_manifest
 from lading.model import Commit, Place
 from lading.state.log_frames import FORMAT_VERSION, LogHeader
+from lading.state.members import MemberStore
 from lading.state.tables import StateMeta
 from lading.storage.folder import fsync_dir
 from lading.storage.place import Where, folder_of, last_step, place_of, storage_of
+from lading.upkeep.mend import mend_checkpoint
 from lading.upkeep.salvage import PublishedState, header_of, own_pointer, salvaged_state
 from lading.upkeep.walk import parquet_files, walk_files
 from lading.words import count_words
@@ -46,6 +50,7 @@ class Restored:
     undecided: tuple[str, ...]
     written: bool  # False: the log was whole, nothing had to be written
     kept: tuple[str, ...] = ()  # the damaged files, under their new names
+    mended: tuple[str, ...] = ()  # pages of the checkpoint that were written again
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,7 @@ def restore(where: Where, *, key: str | None = None, published: PublishedState |
         raise NotFound(f"there is nothing in {where}", hint="is the URL right?", file=str(where))
     published = published or own_pointer(where)
     with log_of(where).lock():
+        mended = mend_checkpoint(where, _published(published))
         found = recover(where, key=key, published=published)
         state = found.state
         kept: tuple[str, ...] = ()
@@ -98,9 +104,21 @@ def restore(where: Where, *, key: str | None = None, published: PublishedState |
         state.row_count(),
         state.sequence,
         () if found.whole else found.undecided,
-        not found.whole,
+        not found.whole or bool(mended),
         kept,
+        tuple(mended),
     )
+
+
+def _published(published: PublishedState) -> Iterator[MemberStore]:
+    """The snapshot that readers see, if it can be opened."""
+    if published.current is not None:
+        with suppress(LadingError):
+            members = published.members(published.current)
+            try:
+                yield members
+            finally:
+                members.close()
 
 
 def _whole_log(folder: Place) -> Table | None:
