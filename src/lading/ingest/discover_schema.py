@@ -97,7 +97,7 @@ def _is_due(config: Config, cfg: TableConfig, old: TableSchema, found: Sequence[
 
 def _found(
     config: Config, cfg: TableConfig, watch: Watch, act: StartSpark | None
-) -> tuple[TableRun, list[FoundFile] | None]:
+) -> tuple[TableRun, Sequence[FoundFile] | None]:
     """The files that the table is made of; None while archives wait to be opened by somebody who may."""
     objects = objects_of(config, cfg)
     manifest = load_source_manifest(config.source_manifest(cfg.name))

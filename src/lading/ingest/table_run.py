@@ -14,6 +14,7 @@ from lading.config.project import Config, TableConfig
 from lading.formats.source_file import SourceFile
 from lading.ingest.ledger import Ledger
 from lading.ingest.plan import TablePlan
+from lading.ingest.verdict import Known
 from lading.layout.beside import lock_of
 from lading.layout.project import AT_WORK, work_folder
 from lading.log.table import Table
@@ -86,7 +87,9 @@ class TableRun:
     opened: Table | None = None  # None before the first run
     manifest: SourceManifest | None = None
     ledger: Ledger = field(default_factory=Ledger)
-    found: list[FoundFile] = field(default_factory=list)
+    # Of the files that are not simply as they were, and of those that vanished; all is `ledger.known`.
+    known: Mapping[str, Known] = field(default_factory=dict)
+    found: Sequence[FoundFile] = ()
     columns: tuple[Column, ...] | None = None  # None: no schema yet and nothing committed under one
     recipe: str | None = None
     plan: TablePlan = field(default_factory=lambda: TablePlan("", ()))
@@ -143,10 +146,3 @@ class TableRun:
         if self.objects is not None and file.archive is None:
             return self.objects.unmoved(file)
         return unmoved(file)
-
-    def forget(self) -> None:
-        """Let go of what every file was compared with, once the outcome is recorded: the snapshot that is
-        built next takes as much again."""
-        self.ledger.forget()
-        if self.manifest is not None:
-            self.manifest.forget()

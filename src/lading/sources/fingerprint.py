@@ -13,6 +13,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import xxhash
 
 from lading.errors import SourceError
@@ -136,13 +137,17 @@ def source_id(key: str) -> int:
 
 
 def check_collisions(keys: Iterable[str]) -> None:
-    """Refuse two files with one key, and two keys with one id."""
+    """Refuse two files with one key, and two keys with one id. The keys can be walked twice."""
+    ids = np.fromiter(map(source_id, keys), np.int64)
+    ids.sort()
+    twice = frozenset(ids[1:][ids[1:] == ids[:-1]].tolist())
     holders: dict[int, str] = {}
-    for key in keys:
+    for key in keys if twice else ():
         source = source_id(key)
-        other = holders.setdefault(source, key)
-        if other is key:
+        if source not in twice or source not in holders:
+            holders[source] = key
             continue
+        other = holders[source]
         if other == key:
             raise SourceError(
                 f"two source files have the key {key!r}",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -79,6 +79,10 @@ class SourceManifest:
             self._raw = msgspec.Raw()
         return self._files
 
+    def entries(self) -> Iterator[tuple[str, FileEntry]]:
+        """The entries in the order of their keys, one after the other."""
+        return iter(sorted(self.files.items()))
+
     @property
     def table_id(self) -> str | None:
         value = self.lading.get("table_id")
@@ -95,11 +99,6 @@ class SourceManifest:
         """When the commit of that sequence was made: a log that was restored may reach it a second time."""
         value = self.lading.get("at")
         return value if isinstance(value, str) else None
-
-    def forget(self) -> None:
-        """Let go of the entries. What others have put into the file stays known."""
-        _ = self.files
-        self._files = {}
 
     def updated(
         self,
@@ -164,13 +163,17 @@ def load(path: Path) -> SourceManifest | None:
 
 
 def save(
-    path: Path, manifest: SourceManifest, entries: Iterable[tuple[str, FileEntry]] | None = None
+    path: Path,
+    manifest: SourceManifest,
+    entries: Iterable[tuple[str, FileEntry]] | None = None,
+    told: Callable[[], dict[str, Any]] = dict,
 ) -> None:
     """Write it whole or not at all, files sorted by key, so that equal states are equal bytes. `entries`
-    stand for `manifest.files` where those need not exist all at once; they come sorted."""
+    stand for `manifest.files` where those need not exist all at once; they come sorted. `told` is asked for
+    what `lading` has to say besides, when the last of them is written."""
     if entries is None:
-        entries = sorted(manifest.files.items())
-    write_atomic(path, _pieces(manifest, entries))
+        entries = manifest.entries()
+    write_atomic(path, _pieces(manifest, entries, told))
 
 
 def forget_table(path: Path) -> list[str]:
@@ -244,7 +247,9 @@ def _decode(data: bytes) -> SourceManifest:
     return manifest
 
 
-def _pieces(manifest: SourceManifest, entries: Iterable[tuple[str, FileEntry]]) -> Iterator[bytes]:
+def _pieces(
+    manifest: SourceManifest, entries: Iterable[tuple[str, FileEntry]], told: Callable[[], dict[str, Any]]
+) -> Iterator[bytes]:
     """The file from its beginning to its end; no piece has more than a thousand entries."""
     head = {"version": VERSION, "table_name": manifest.table_name}
     yield _indented(head)[: -len(b"\n}")] + _BEFORE_FILES
@@ -255,7 +260,7 @@ def _pieces(manifest: SourceManifest, entries: Iterable[tuple[str, FileEntry]]) 
     tail = {
         "preprocessing": manifest.preprocessing,
         "schema": manifest.schema,
-        "lading": {**manifest.lading, "files_xxh3": seen.hexdigest()},
+        "lading": {**manifest.lading, **told(), "files_xxh3": seen.hexdigest()},
         **manifest._extra,
     }
     yield b"," + _indented(tail)[len(b"{") :] + b"\n"

@@ -234,7 +234,7 @@ def _source_manifest(config: Config, name: str, found: Repaired, watch: Watch) -
     except LadingError as error:
         found.left.append(f"{error.message}: {error.hint}")
         return
-    asked = any(known.again is not None for known in seen.ledger.known.values())
+    asked = any(known.again is not None for known in seen.known.values())
     if not seen.ledger.behind or seen.ledger.reset is not None or asked:
         return  # what a person asked for is the next run's to answer
     record_sources(seen, {})

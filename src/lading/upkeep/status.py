@@ -126,7 +126,7 @@ def _pending(
         return None, error.message, (), (0, 0)
     at_rest = ("unchanged", "quarantined")
     pending = {verdict: n for verdict, n in seen.plan.verdicts.items() if n and verdict not in at_rest}
-    sources = [known.source for known in seen.ledger.known.values() if known.source is not None]
+    sources = [known.source for known in seen.known.values() if known.source is not None]
     aside = sum(one.rejected for one in sources), sum(one.aside is not None for one in sources)
     return pending, None, seen.plan.notes, aside
 
