@@ -193,7 +193,7 @@ def test_files_that_are_as_written_are_not_decoded_until_asked_for(
             decoded.append(True)
             return real.decode(raw)
 
-    monkeypatch.setattr("lading.sources.manifest._files_decoder", Recording())
+    monkeypatch.setattr("lading.sources.entries._decoder", Recording())
     loaded = _loaded(path)
     assert not decoded
     assert len(loaded.files) == 2

@@ -22,7 +22,7 @@ from lading.cli.get import get, multiget, route
 from lading.cli.health import health
 from lading.cli.history import history
 from lading.cli.init import init
-from lading.cli.manifest import manifest_query, manifest_reset, manifest_show
+from lading.cli.manifest import manifest_query, manifest_reset, manifest_show, manifest_write
 from lading.cli.merge import merge
 from lading.cli.plan import plan
 from lading.cli.quarantine import quarantine_drop, quarantine_list, quarantine_replay, quarantine_show
@@ -59,10 +59,11 @@ for _command in (
 
 _GROUPS = {
     "manifest": group(
-        "Show what was read, or ask to read it again.",
+        "Show or write down what was read, or ask to read it again.",
         show=manifest_show,
         query=manifest_query,
         reset=manifest_reset,
+        write=manifest_write,
     ),
     "collection": _collection.GROUP,
     "quarantine": group(

@@ -51,7 +51,8 @@ def commit_rows(run: TableRun, prepared: Prepared, read: FilesRead) -> tuple[Com
         facts=_facts_change(run, prepared.facts),
         evidence=_evidence(run, read, stay),
     )
-    return commit_keeping(run.table, commit, run.kept), moved
+    run.commits.append(commit_keeping(run.table, commit, run.kept))
+    return run.commits[-1], moved
 
 
 def _held(member: Member, sources: frozenset[int]) -> tuple[int, ...]:
@@ -71,7 +72,7 @@ def commit_notes(run: TableRun) -> None:
     commit = Commit(
         run.commit_id, run.run_id, now_text(), recipe, sources=sources, facts=told, evidence=evidence
     )
-    commit_keeping(run.table, commit, run.kept)
+    run.commits.append(commit_keeping(run.table, commit, run.kept))
 
 
 def _facts_change(run: TableRun, facts: bytes) -> bytes | None:

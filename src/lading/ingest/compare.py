@@ -46,6 +46,8 @@ class Compared:
     digests: dict[str, Digest] = field(default_factory=dict)  # of those whose content was compared
     vanished: tuple[Source, ...] = ()
     sources: int = 0  # that the log has
+    left: list[str] = field(default_factory=list)  # files that failed, were never read, and are gone
+    unplaced: bool = False  # whether there are files of which nobody wrote down where they lay
 
     def there(self, known: KnownByKey) -> Iterator[Source]:
         """The sources of files that are in the table, or set aside, and are as they were."""
@@ -80,7 +82,7 @@ class _Comparison:
         marks, full = made.marks, made.full
         pairs = iter(known)
         here, one = next(pairs, (None, None))
-        sources = 0
+        sources, unplaced = 0, False
         for at, (key, size, mtime_ns, spot, fingerprint) in enumerate(rows_of(made.found)):
             while here is not None and here < key:
                 self._lost(here, one)
@@ -105,6 +107,8 @@ class _Comparison:
                     and source.aside is None
                     and source.hash.startswith("mtime:")
                 ):
+                    if not one.spot:
+                        unplaced = True
                     here, one = next(pairs, (None, None))
                     continue
             self._look_closer(at, one)
@@ -115,13 +119,15 @@ class _Comparison:
         self._decide()
         made.odd = dict(sorted(made.odd.items()))
         made.vanished = tuple(self._vanished)
-        made.sources = sources + len(self._vanished)
+        made.sources, made.unplaced = sources + len(self._vanished), unplaced
         return made
 
     def _lost(self, key: str, known: Known | None) -> None:
-        if known is not None and known.source is not None:
-            self._vanished.append(known.source)
-            self._made.known[key] = known
+        if known is None or known.source is None:
+            self._made.left.append(key)
+            return
+        self._vanished.append(known.source)
+        self._made.known[key] = known
 
     def _look_closer(self, at: int, known: Known) -> None:
         file = self._made.found[at]

@@ -120,7 +120,7 @@ def _record(config: Config, cfg: TableConfig) -> None:
         manifest = SourceManifest(cfg.name, {})
     if manifest.as_written:
         schema = schema_section(config, cfg.name)
-        save_source_manifest(path, manifest.updated(manifest.files, schema=schema))
+        save_source_manifest(path, manifest.updated({}, schema=schema), manifest.entries())
 
 
 def _changes(old: TableSchema | None, new: TableSchema) -> tuple[str, ...]:

@@ -106,6 +106,7 @@ def _planned(run: TableRun, full: bool) -> TableRun:
             compared.known, cfg, relaxed=relaxed, replay=run.replay, archives=refused_keys(section)
         ),
         found=found,
+        compared=compared,
         columns=columns,
         recipe=current,
         preprocessing=expanded.preprocessing,

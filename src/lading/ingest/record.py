@@ -7,58 +7,75 @@ from typing import Any
 
 from lading.checks.relaxed import rules_of
 from lading.config.project import Config
+from lading.ingest.changes import changes_of, failed_entry, read_entry
 from lading.ingest.compare import KnownByKey
-from lading.ingest.ledger import FAILED, QUARANTINED, SUCCESS, make_ledger
+from lading.ingest.ledger import make_ledger
 from lading.ingest.noop import SEAL, Seal, is_sealable
 from lading.ingest.schema import FOUND_HASH, follows, found_hash
 from lading.ingest.table_run import TableRun, now_text
 from lading.layout.project import schema_file, source_manifest
 from lading.log.table import Table
 from lading.log.table_manifest import manifest_of, write_manifest
-from lading.model import FoundFile, Source
+from lading.model import Source
 from lading.sources.found import find, rows_of
 from lading.sources.manifest import FileEntry, SourceManifest, save
 from lading.sources.manifest import load as load_source_manifest
 from lading.sources.schema import load_schema
+from lading.sources.since import Recorded, append_since
+
+SMALL = 10_000  # parts of a table whose manifest.json is written by every run
 
 
-def write_table_manifest(table: Table) -> None:
-    """manifest.json, for people and for the seed's readers; never the source of truth."""
+def write_table_manifest(table: Table, *, asked: bool = False) -> bool:
+    """manifest.json, for people and for the seed's readers; never the source of truth. Of a table with many
+    parts only if it was `asked` for: what the last one names is there until somebody cleans, who writes it
+    first. Whether it was written."""
     state = table.state
+    if not asked and state.count() > SMALL:
+        return False
     manifest = manifest_of(
         state.meta.table, state.in_order_added(), created_at=table.created_at, updated_at=state.meta.at
     )
     extra = {"table_id": table.table_id, "sequence": state.sequence, "order_by": state.order_by}
     write_manifest(table.place, manifest, extra)
+    return True
 
 
-def record_sources(run: TableRun, failures: Mapping[str, str], *, settled: bool = True) -> None:
+def record_sources(
+    run: TableRun, failures: Mapping[str, str], *, settled: bool = True, whole: bool = False
+) -> None:
     """`failures` says why, by key; it covers this run and what earlier runs left failed. What people asked
     for since the look is asked for still: a file that they removed stays away, entries that they removed or
-    changed are left as failed. `settled`: the log has what the plan says of the files found."""
+    changed are left as failed. `settled`: the log has what the plan says of the files found. `whole`: also a
+    large file is written, and not only what changed."""
     path = run.config.source_manifest(run.name)
-    there = load_source_manifest(path)
+    stands = run.manifest is not None and run.manifest.stands(path)
+    there = run.manifest if stands else load_source_manifest(path)
     if there is None and run.manifest is not None:
         return
     if there is not None and not there.as_written:
         failures = _asked_since(there, run) | dict(failures)
     old = run.manifest or SourceManifest(run.name, {})
-    new = old.updated(
-        {},
-        schema=schema_section(run.config, run.name),
-        lading=_lading(run, old),
-        preprocessing=_preprocessing(run, settled),
-    )
-    whole = _Whole(run, failures, settled)
-    save(path, new, whole.entries(), whole.told)
+    schema, lading = schema_section(run.config, run.name), _lading(run, old)
+    preprocessing = _preprocessing(run, settled)
+    changes = None if whole else changes_of(run, there, failures, settled)
+    if changes is not None:
+        preprocessed = preprocessing if preprocessing != old.preprocessing else None
+        told = old.lading | lading | changes.told(bool(schema.get("combined_hash")))
+        append_since(path, Recorded(old.base, changes.entries(), schema, told, preprocessed))
+        return
+    new = old.updated({}, schema=schema, lading=lading, preprocessing=preprocessing)
+    every = _Whole(run, failures, settled, hashed=bool(schema.get("combined_hash")))
+    save(path, new, every.entries(), every.told)
 
 
 class _Whole:
     """All entries, made from the log's sources one after the other, and what can be said of all of them
     when they are through."""
 
-    def __init__(self, run: TableRun, failures: Mapping[str, str], settled: bool) -> None:
-        self._run, self._failures, self._settled = run, failures, settled
+    def __init__(self, run: TableRun, failures: Mapping[str, str], settled: bool, *, hashed: bool) -> None:
+        """`hashed`: whether somebody will ask for a hash of all the files."""
+        self._run, self._failures, self._settled, self._hashed = run, failures, settled, hashed
         self._failed = find(run.found, failures)
         self._seal: Seal | None = None if self._failed else Seal()
         self._shown = not self._failed  # the log has the files that were found, and no others
@@ -76,7 +93,7 @@ class _Whole:
                     self._seal.add(source, spot)
                 else:
                     self._seal = None
-            yield source.key, _read(source, spot)
+            yield source.key, read_entry(source, spot)
         while waiting:
             yield self._bad(waiting.pop(), None, now)
 
@@ -86,12 +103,12 @@ class _Whole:
         settled_by_all = self._shown or not follows(run.cfg)
         return {
             # Others may have committed files since the look: a hash of those found then is not theirs.
-            FOUND_HASH: found_hash(run.found) if self._shown else None,
+            FOUND_HASH: found_hash(run.found) if self._shown and self._hashed else None,
             SEAL: self._seal.text() if self._seal is not None and settled_by_all else None,
         }
 
     def _bad(self, key: str, source: Source | None, now: str) -> tuple[str, FileEntry]:
-        return key, _failed(self._failed[key], self._failures[key], source, now)
+        return key, failed_entry(self._failed[key], self._failures[key], source, now)
 
     def _placed(self) -> Iterator[tuple[Source, int]]:
         """The log's sources, and where the file of each lay: as it was found, or was known before, if that is
@@ -143,38 +160,6 @@ def _asked_since(there: SourceManifest, run: TableRun) -> dict[str, str]:
     asked = make_ledger(there, run.table.state, source_manifest(run.name)).known
     met = {file.key for file in run.plan.read}
     return {key: one.again for key, one in asked if one.again is not None and key not in met}
-
-
-def _read(source: Source, spot: int) -> FileEntry:
-    return FileEntry(
-        hash=source.hash,
-        last_processed=source.processed_at,
-        status=SUCCESS if source.aside is None else QUARANTINED,
-        metadata={"row_count": source.rows},
-        sha256=source.sha256,
-        size=source.size,
-        mtime_ns=source.mtime_ns,
-        racy=source.racy,
-        error=source.aside,
-        archive=source.archive,
-        rows_rejected=source.rejected,
-        quarantine=source.quarantine,
-        spot=spot,
-    )
-
-
-def _failed(file: FoundFile, error: str, old: Source | None, now: str) -> FileEntry:
-    """With the time of the attempt, unless it was read before: those rows stay, and so does their time."""
-    return FileEntry(
-        hash=file.hash,
-        last_processed=old.processed_at if old is not None else now,
-        status=FAILED,
-        metadata={"row_count": old.rows if old is not None else 0},
-        size=file.size,
-        mtime_ns=file.mtime_ns,
-        error=error,
-        archive=file.archive,
-    )
 
 
 def schema_section(config: Config, name: str) -> dict[str, str]:

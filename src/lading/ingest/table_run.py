@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from lading.config.project import Config, TableConfig
 from lading.formats.source_file import SourceFile
+from lading.ingest.compare import Compared
 from lading.ingest.ledger import Ledger
 from lading.ingest.plan import TablePlan
 from lading.ingest.verdict import Known
 from lading.layout.beside import lock_of
 from lading.layout.project import AT_WORK, work_folder
 from lading.log.table import Table
-from lading.model import Column, FoundFile, StartSpark
+from lading.model import Column, Commit, FoundFile, StartSpark
 from lading.sources.archives.scratch import Apart
 from lading.sources.fingerprint import unmoved
 from lading.sources.manifest import SourceManifest
@@ -82,6 +83,7 @@ class TableRun:
     commit_id: str = field(default_factory=new_id)
     # What commits and manifests of this run refer to, by path or db_url: tidying leaves it alone.
     kept: set[str] = field(default_factory=set)
+    commits: list[Commit] = field(default_factory=list)  # that this run has made
 
     # From here on, what the look found.
     opened: Table | None = None  # None before the first run
@@ -90,6 +92,7 @@ class TableRun:
     # Of the files that are not simply as they were, and of those that vanished; all is `ledger.known`.
     known: Mapping[str, Known] = field(default_factory=dict)
     found: Sequence[FoundFile] = ()
+    compared: Compared | None = None  # None: all of them are as they were
     columns: tuple[Column, ...] | None = None  # None: no schema yet and nothing committed under one
     recipe: str | None = None
     plan: TablePlan = field(default_factory=lambda: TablePlan("", ()))

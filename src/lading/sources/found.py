@@ -159,6 +159,11 @@ def find(found: Sequence[FoundFile], keys: Collection[str]) -> dict[str, FoundFi
     return {key: found[at] for key, at in places if at is not None}
 
 
+def all_placed(found: Sequence[FoundFile]) -> bool:
+    """Whether it is known of each where it lies."""
+    return 0 not in (found.spots if isinstance(found, FoundFiles) else [file.spot for file in found])
+
+
 def insertion(found: Sequence[FoundFile], key: str) -> int:
     """How many files come before a key."""
     if isinstance(found, FoundFiles):
