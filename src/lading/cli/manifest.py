@@ -115,8 +115,8 @@ def manifest_reset(ctx: typer.Context, table: Table, file: File = None, json: Js
 def manifest_write(ctx: typer.Context, tables: Tables = None, json: Json = False) -> None:
     """Write the manifests of large tables.
 
-    Runs write `manifest/<table>.json` of a table with more than 100,000 files, and `manifest.json` of one with
-    more than 10,000 parts, only now and then. This brings both up to the log.
+    A run does not write `manifest/<table>.json` of more than 100,000 files for a few that changed, nor
+    `manifest.json` of more than 10,000 parts. This brings both up to the log.
 
     \b
     Example:

@@ -186,9 +186,10 @@ class MemberStore:
             whole = self._sealed.rows(rows)  # before anything is compared: a damaged id need not be a number
             with self._sealed.sound("a source"):
                 ids = np.asarray([row[0] for row in whole], np.int64)
-            known = np.isin(ids, self._vectors.source_ids)
+            every = self._vectors.source_ids  # sorted
+            at = np.minimum(np.searchsorted(every, ids), max(len(every) - 1, 0))
             left -= len(rows)
-            if not known.all() or left < 0:
+            if left < 0 or not (every[at] == ids).all():
                 raise self._sealed.damaged("sources are missing")
             with self._sealed.sound("a source"):
                 for pair in map(_source, whole):
