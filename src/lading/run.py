@@ -9,11 +9,11 @@ what was not is planned again. Tables stand alone: one that fails does not stop 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lading import clock
 from lading.checks.table import as_object
 from lading.config.project import Config
 from lading.errors import BadRows, CommitUnknown, Conflict, LadingError, SourceError, Unexpected
@@ -119,7 +119,7 @@ class _Order:
 
 
 def _run_table(order: _Order, name: str) -> TableReport:
-    started = time.monotonic()
+    started = clock.monotonic()
     verdicts: dict[str, int] = {}
     for attempt in range(_ATTEMPTS):
         try:
@@ -162,7 +162,7 @@ def _nothing_there(run: TableRun, started: float) -> TableReport:
     return TableReport(
         run.name,
         run.plan.verdicts,
-        seconds=time.monotonic() - started,
+        seconds=clock.monotonic() - started,
         error=released.refused,
         checks=released.checks,
         notes=(f"no file matches {run.cfg.path!r}",),
@@ -331,7 +331,7 @@ def _report(run: TableRun, done: _Done, before: int, started: float) -> TableRep
         sequence=state.sequence,
         published=done.released.is_current,
         manifest_ref=done.released.ref,
-        seconds=time.monotonic() - started,
+        seconds=clock.monotonic() - started,
         error=_moved_error(run, done.moved) or done.released.refused,
         checks=(*done.read.checks, *done.released.checks),
         rows_rejected=sum(one.rows for one in done.read.rejected.values()),
@@ -370,7 +370,7 @@ def _told(error: Exception, table: str) -> LadingError:
 
 def _failed_report(name: str, verdicts: dict[str, int], error: LadingError, started: float) -> TableReport:
     checks = error.checks if isinstance(error, BadRows) else ()
-    return TableReport(name, verdicts, seconds=time.monotonic() - started, error=error, checks=checks)
+    return TableReport(name, verdicts, seconds=clock.monotonic() - started, error=error, checks=checks)
 
 
 def _selected(config: Config, names: Sequence[str]) -> list[str]:

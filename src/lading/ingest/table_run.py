@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
-import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from lading import clock, ids
 from lading.config.project import Config, TableConfig
 from lading.formats.source_file import SourceFile
 from lading.ingest.ledger import Ledger
@@ -30,16 +28,16 @@ if TYPE_CHECKING:
 
 
 def new_id() -> str:
-    return uuid.uuid4().hex
+    return ids.fresh()
 
 
 def new_run_id() -> str:
     """Sorts by time, and is short enough to be typed."""
-    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
+    return f"{clock.now():%Y%m%d-%H%M%S}-{ids.random_bytes(4).hex()}"
 
 
 def now_text() -> str:
-    return datetime.now(UTC).isoformat()
+    return clock.now().isoformat()
 
 
 @contextmanager

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from collections.abc import Callable, Iterable
 from operator import attrgetter
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 
+from lading import clock
 from lading.config.project import Config, TableConfig
 from lading.errors import ConfigError, SourceError
 from lading.formats.opening import bound_below
@@ -253,7 +253,7 @@ def discover_files(config: Config, cfg: TableConfig, objects: Objects | None) ->
         found = objects.discover(cfg.path)
         _refuse_own_files(config, ((file.key, f"{objects.url}/{file.key}") for file in found))
         return found
-    found = discover(cfg.root, cfg.path, now_ns=time.time_ns())
+    found = discover(cfg.root, cfg.path, now_ns=clock.wall_ns())
     if any(_may_meet(cfg.root, own) for own in (config.warehouse, config.cache)):
         _refuse_own_files(config, ((file.key, file.path) for file in found))
     return found

@@ -12,12 +12,13 @@ import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from lading import clock
 from lading.cli.terminal.screen import console, plain
 from lading.layout.project import RUN_LOG
 from lading.secrets import hide_within
@@ -34,7 +35,7 @@ class JsonLog:
     def write(self, event: str, *, level: str = "info", **fields: Any) -> bool:
         """Whether the line was written."""
         line = {
-            "at": datetime.now(UTC).isoformat(),
+            "at": clock.now().isoformat(),
             "level": level,
             "event": event,
             "pid": os.getpid(),
@@ -61,7 +62,7 @@ class LogWatch(Watch):
         self._since: dict[str, tuple[str, datetime]] = {}
 
     def phase(self, table: str, name: str) -> None:
-        now = datetime.now(UTC)
+        now = clock.now()
         with self._lock:
             before = self._since.get(table)
             self._since[table] = (name, now)
