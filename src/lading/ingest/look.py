@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from lading.config.project import Config
 from lading.errors import LadingError
-from lading.ingest.expand import expand, without_hidden
-from lading.ingest.ledger import Ledger, make_ledger
+from lading.ingest.ledger import make_ledger
 from lading.ingest.noop import is_quiet, quiet_ledger, quiet_plan
 from lading.ingest.plan import (
     Again,
@@ -21,21 +20,8 @@ from lading.ingest.plan import (
     with_waiting,
 )
 from lading.ingest.recipe import only_relaxed, recipe_facts, recipe_of
-from lading.ingest.replay import read_again
-from lading.ingest.reread import Stored, Wanted, columns_in, files_to_reread
-from lading.ingest.schema import (
-    Followed,
-    follow,
-    follows,
-    infer_schema,
-    is_as_configured,
-    is_stale_for_good,
-    look_spec,
-    pinned_columns,
-    stale_note,
-)
+from lading.ingest.schema import follows, is_as_configured, is_stale_for_good, pinned_columns, stale_note
 from lading.ingest.table_run import TableRun, new_run_id, now_text
-from lading.ingest.unpack import refused_keys
 from lading.layout.project import source_manifest
 from lading.log.table import Table
 from lading.model import Digest, FoundFile, Member, Source, StartSpark
@@ -49,6 +35,8 @@ from lading.watch import Watch
 
 if TYPE_CHECKING:
     from lading.formats.evidence import FileEvidence
+    from lading.ingest.ledger import Ledger
+    from lading.ingest.schema import Followed
 
 
 def look(
@@ -80,6 +68,11 @@ def _planned(run: TableRun, full: bool) -> TableRun:
     if not full and run.replay is None and (quick := _quick_look(run)) is not None:
         run.watch.phase(cfg.name, "plan")
         return quick
+    # Late, here and below: most looks end before the long way, which loads half of lading.
+    from lading.ingest.expand import expand, without_hidden
+    from lading.ingest.replay import read_again
+    from lading.ingest.unpack import refused_keys
+
     section = run.manifest.preprocessing if run.manifest is not None else {}
     expanded = expand(run, run.found, section)
     found = expanded.found
@@ -133,6 +126,8 @@ def _there(
 
 def _followed(run: TableRun, found: Sequence[FoundFile], there: Mapping[str, Source]) -> Followed | None:
     """What the files make of the schema, where they may, or where there is none although there is a table."""
+    from lading.ingest.schema import Followed, follow, infer_schema, look_spec
+
     config, cfg, table = run.config, run.cfg, run.opened
     begun = table is not None and table.state.sequence > 0
     if not follows(cfg):
@@ -147,6 +142,8 @@ def _followed(run: TableRun, found: Sequence[FoundFile], there: Mapping[str, Sou
         spec = look_spec(cfg, load_schema(config.schema_file(cfg.name)))
         files = ((key, source.sha256) for key, source in there.items())
         known = kept_evidence(table.state.evidence(), files, spec)
+    from lading.ingest.reread import columns_in
+
     has = columns_in(table.state.meta.facts) if table is not None and begun else None
     return follow(run, found, known, table=has, now=now_text())
 
@@ -202,6 +199,8 @@ def _again(run: TableRun, full: bool, there: Mapping[str, Source], facts: bytes 
     meta = table.state.meta
     if facts is None or run.recipe is None or run.recipe == meta.recipe:
         return None
+    from lading.ingest.reread import Stored, Wanted, files_to_reread
+
     evidence = run.followed.evidence if run.followed is not None else {}
     wanted = Wanted(
         run.recipe,
@@ -216,6 +215,8 @@ def _again(run: TableRun, full: bool, there: Mapping[str, Source], facts: bytes 
 
 
 def _plan(run: TableRun, digests: dict[str, Digest], again: Again | None) -> TablePlan:
+    from lading.ingest.reread import columns_in
+
     table = run.opened
     has = columns_in(table.state.meta.facts) if table is not None else None
     reshapes = has is not None and run.columns is not None and run.columns != has

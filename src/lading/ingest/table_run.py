@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 from lading import clock, ids
 from lading.config.project import Config, TableConfig
-from lading.formats.source_file import SourceFile
 from lading.ingest.ledger import Ledger
 from lading.ingest.plan import TablePlan
 from lading.layout.beside import lock_of
 from lading.layout.project import AT_WORK, work_folder
 from lading.log.table import Table
 from lading.model import Column, FoundFile, StartSpark
-from lading.sources.archives.scratch import Apart
 from lading.sources.fingerprint import unmoved
 from lading.sources.manifest import SourceManifest
-from lading.sources.objects import Objects
 from lading.storage.folder import is_locked, locked
 from lading.watch import Watch
 
 if TYPE_CHECKING:
+    from lading.formats.source_file import SourceFile
     from lading.ingest.schema import Followed
+    from lading.sources.archives.scratch import Apart
+    from lading.sources.objects import Objects
 
 
 def new_id() -> str:
@@ -120,6 +120,8 @@ class TableRun:
 
     def source_file(self, file: FoundFile) -> SourceFile:
         """A file as tasks open it."""
+        from lading.formats.source_file import SourceFile  # late: a look opens none
+
         limits = self.config.archives
         apart = self.apart.get(file.archive) if file.archive is not None else None
         if apart is not None:
