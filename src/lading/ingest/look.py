@@ -9,26 +9,12 @@ from typing import TYPE_CHECKING
 from lading.config.project import Config
 from lading.errors import LadingError
 from lading.ingest.compare import Compared, compare
-from lading.ingest.expand import expand, without_hidden
 from lading.ingest.ledger import make_ledger
 from lading.ingest.noop import is_quiet, quiet_plan
 from lading.ingest.plan import Again, TablePlan, make_plan, with_waiting
 from lading.ingest.recipe import only_relaxed, recipe_facts, recipe_of
-from lading.ingest.replay import read_again
-from lading.ingest.reread import Stored, Wanted, columns_in, files_to_reread
-from lading.ingest.schema import (
-    Followed,
-    follow,
-    follows,
-    infer_schema,
-    is_as_configured,
-    is_stale_for_good,
-    look_spec,
-    pinned_columns,
-    stale_note,
-)
+from lading.ingest.schema import follows, is_as_configured, is_stale_for_good, pinned_columns, stale_note
 from lading.ingest.table_run import TableRun, new_run_id, now_text
-from lading.ingest.unpack import refused_keys
 from lading.ingest.verdict import FileVerdict
 from lading.layout.project import source_manifest
 from lading.log.table import Table
@@ -44,6 +30,7 @@ from lading.watch import Watch
 
 if TYPE_CHECKING:
     from lading.formats.evidence import FileEvidence
+    from lading.ingest.schema import Followed
 
 # The sources of files that are in the table, or set aside, and are as they were; by key, and from the
 # beginning for each who asks.
@@ -79,6 +66,11 @@ def _planned(run: TableRun, full: bool) -> TableRun:
     if not full and run.replay is None and (quick := _quick_look(run)) is not None:
         run.watch.phase(cfg.name, "plan")
         return quick
+    # Late, here and below: most looks end before the long way, which loads half of lading.
+    from lading.ingest.expand import expand, without_hidden
+    from lading.ingest.replay import read_again
+    from lading.ingest.unpack import refused_keys
+
     section = run.manifest.preprocessing if run.manifest is not None else {}
     expanded = expand(run, run.found, section)
     found = expanded.found
@@ -121,6 +113,8 @@ def _planned(run: TableRun, full: bool) -> TableRun:
 
 def _followed(run: TableRun, found: Sequence[FoundFile], there: There) -> Followed | None:
     """What the files make of the schema, where they may, or where there is none although there is a table."""
+    from lading.ingest.schema import Followed, follow, infer_schema, look_spec
+
     config, cfg, table = run.config, run.cfg, run.opened
     begun = table is not None and table.state.sequence > 0
     if not follows(cfg):
@@ -135,6 +129,8 @@ def _followed(run: TableRun, found: Sequence[FoundFile], there: There) -> Follow
         spec = look_spec(cfg, load_schema(config.schema_file(cfg.name)))
         files = ((source.key, source.sha256) for source in there())
         known = kept_evidence(table.state.evidence(), files, spec)
+    from lading.ingest.reread import columns_in
+
     has = columns_in(table.state.meta.facts) if table is not None and begun else None
     return follow(run, found, known, table=has, now=now_text())
 
@@ -190,6 +186,8 @@ def _again(run: TableRun, full: bool, there: There, facts: bytes | None) -> Agai
     meta = table.state.meta
     if facts is None or run.recipe is None or run.recipe == meta.recipe:
         return None
+    from lading.ingest.reread import Stored, Wanted, files_to_reread
+
     evidence = run.followed.evidence if run.followed is not None else {}
     wanted = Wanted(
         run.recipe,
@@ -204,6 +202,8 @@ def _again(run: TableRun, full: bool, there: There, facts: bytes | None) -> Agai
 
 
 def _plan(run: TableRun, compared: Compared, again: Again | None) -> TablePlan:
+    from lading.ingest.reread import columns_in
+
     table = run.opened
     has = columns_in(table.state.meta.facts) if table is not None else None
     reshapes = has is not None and run.columns is not None and run.columns != has

@@ -10,7 +10,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 
-import numpy as np
 import xxhash
 
 from lading.config.project import TableConfig
@@ -77,7 +76,7 @@ def is_quiet(
 
 def _youngest(found: Sequence[FoundFile]) -> FoundFile:
     if isinstance(found, FoundFiles):
-        return found[int(np.frombuffer(found.times, np.int64).argmax())]
+        return found[found.times.index(max(found.times))]
     return max(found, key=lambda file: file.mtime_ns)
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
-import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from lading import clock, ids
 from lading.config.project import Config, TableConfig
-from lading.formats.source_file import SourceFile
 from lading.ingest.compare import Compared
 from lading.ingest.ledger import Ledger
 from lading.ingest.plan import TablePlan
@@ -20,28 +17,29 @@ from lading.layout.beside import lock_of
 from lading.layout.project import AT_WORK, work_folder
 from lading.log.table import Table
 from lading.model import Column, Commit, FoundFile, StartSpark
-from lading.sources.archives.scratch import Apart
 from lading.sources.fingerprint import unmoved
 from lading.sources.manifest import SourceManifest
-from lading.sources.objects import Objects
 from lading.storage.folder import is_locked, locked
 from lading.watch import Watch
 
 if TYPE_CHECKING:
+    from lading.formats.source_file import SourceFile
     from lading.ingest.schema import Followed
+    from lading.sources.archives.scratch import Apart
+    from lading.sources.objects import Objects
 
 
 def new_id() -> str:
-    return uuid.uuid4().hex
+    return ids.fresh()
 
 
 def new_run_id() -> str:
     """Sorts by time, and is short enough to be typed."""
-    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
+    return f"{clock.now():%Y%m%d-%H%M%S}-{ids.random_bytes(4).hex()}"
 
 
 def now_text() -> str:
-    return datetime.now(UTC).isoformat()
+    return clock.now().isoformat()
 
 
 @contextmanager
@@ -128,6 +126,8 @@ class TableRun:
 
     def source_file(self, file: FoundFile) -> SourceFile:
         """A file as tasks open it."""
+        from lading.formats.source_file import SourceFile  # late: a look opens none
+
         limits = self.config.archives
         apart = self.apart.get(file.archive) if file.archive is not None else None
         if apart is not None:

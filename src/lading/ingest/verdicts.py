@@ -8,10 +8,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import overload
 
-import numpy as np
-
 from lading.ingest.compare import AS_BEFORE, NEW, PLAIN
 from lading.ingest.verdict import NOT_BEFORE, READ_VERDICTS, SAME, SAME_CONTENT, FileVerdict
+from lading.late import np
 from lading.model import FoundFile
 from lading.sources.found import insertion, keys_of
 

@@ -14,6 +14,7 @@ from typing import Literal, get_args
 
 import xxhash
 
+from lading import ids
 from lading.layout.beside import BESIDE, lock_of, temporary_of
 
 SOURCE = "_source"  # the column that says which file a row came from
@@ -147,7 +148,7 @@ def bucket_of(path: str) -> int | None:
 
 def part_name(run_id: str) -> str:
     """A fresh name: a UUID (version 8) whose first 48 bits are the run's token, the rest random."""
-    value = (_token(run_id) << 80) | (uuid.uuid4().int & ((1 << 80) - 1))
+    value = (_token(run_id) << 80) | int.from_bytes(ids.random_bytes(10))
     value = value & ~(0xF << 76) | (0x8 << 76)
     value = value & ~(0x3 << 62) | (0x2 << 62)
     return f"part-{uuid.UUID(int=value)}{PART_SUFFIX}"
@@ -221,7 +222,7 @@ def parse_manifest_folder(name: str) -> tuple[datetime, str] | None:
 
 def record_folder(at: datetime, run_id: str) -> str:
     """Below `RUNS`, a fresh one: `<timestamp>_run_id=<run>_<hex>`."""
-    return f"{_of_run(at, run_id)}_{uuid.uuid4().hex}"
+    return f"{_of_run(at, run_id)}_{ids.fresh()}"
 
 
 def record_path(folder: str) -> str:

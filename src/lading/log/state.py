@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
-import numpy as np
 
 from lading.errors import LogCorrupt
+from lading.late import np
 from lading.model import Bound, Commit, Looked, Member, Place, Source
 from lading.state.key_index import KeyIndex
 from lading.state.members import MemberStore, zone_loader

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 
+from lading import clock
 from lading.config.project import Config, TableConfig
 from lading.errors import ConfigError, SourceError
 from lading.formats.opening import bound_below
@@ -274,7 +274,7 @@ def discover_files(config: Config, cfg: TableConfig, objects: Objects | None) ->
         listed = objects.discover(cfg.path)
         _refuse_own_files(config, ((file.key, f"{objects.url}/{file.key}") for file in listed))
         return listed
-    found = discover(cfg.root, cfg.path, now_ns=time.time_ns())
+    found = discover(cfg.root, cfg.path, now_ns=clock.wall_ns())
     if any(_may_meet(cfg.root, own) for own in (config.warehouse, config.cache)):
         _refuse_own_files(config, ((file.key, file.path) for file in found))
     return found

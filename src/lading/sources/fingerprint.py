@@ -13,11 +13,11 @@ from array import array
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import xxhash
 
 from lading.errors import SourceError
 from lading.formats.opening import unreadable
+from lading.late import np
 from lading.model import Digest, FoundFile
 
 EMPTY_SHA256 = hashlib.sha256().hexdigest()  # of a file without a byte

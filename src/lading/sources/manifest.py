@@ -14,7 +14,6 @@ from __future__ import annotations
 import difflib
 import os
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,6 +21,7 @@ from typing import Any, BinaryIO
 import msgspec
 import xxhash
 
+from lading import clock
 from lading.errors import NotFound, SourceError
 from lading.sources.entries import Extras, FileEntry, OnDisk, decoded, encoded, indented
 from lading.sources.since import Base, Since, drop_since, load_since, since_of
@@ -292,7 +292,7 @@ def _overlaid(
 
 
 def _seen(path: Path) -> _Seen:
-    stamps, now = _stamps(path), time.time_ns()
+    stamps, now = _stamps(path), clock.wall_ns()
     return _Seen(stamps, all(one is None or one[1] < now - _RACY_NS for one in stamps[:1]))
 
 

@@ -13,9 +13,9 @@ from functools import cached_property
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from lading.errors import LadingError, ManifestParseError
+from lading.late import np
 from lading.model import Bound, Looked, Member, Place, Source
 from lading.state.key_index import may_hold
 from lading.state.sealed import Sealed

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from lading.errors import LadingError, LogCorrupt
+from lading.late import np
 from lading.state.tables import row_crc, vector_crc
 from lading.zones.numbers import Numbers, Packed, packed_at
 from lading.zones.vector import ZoneVector

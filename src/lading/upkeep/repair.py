@@ -10,8 +10,8 @@ import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
+from lading import clock
 from lading.config.project import Config
 from lading.errors import LadingError, LogCorrupt, ManifestParseError, ManifestStoreError, NotFound
 from lading.ingest.look import look
@@ -78,7 +78,7 @@ def _open(where: Place, found: Repaired) -> Table | None:
         return _opened(where)
     except LogCorrupt as error:
         damage = error
-    aside = put_aside(where, f"damaged-{datetime.now(UTC):%Y%m%dT%H%M%S}")
+    aside = put_aside(where, f"damaged-{clock.now():%Y%m%dT%H%M%S}")
     if aside is not None:
         try:
             table = _opened(where)

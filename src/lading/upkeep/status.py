@@ -8,17 +8,16 @@ from typing import Any
 
 from lading.config.project import Config
 from lading.errors import LadingError
+from lading.ingest.behind import moved_by_others
 from lading.ingest.look import look
-from lading.ingest.release import moved_by_others
 from lading.layout.project import source_manifest
 from lading.log.table import Table
 from lading.model import SnapshotRef
-from lading.snapshots.history import gate_failures
+from lading.snapshots.history import gate_failures, refused_newer
 from lading.snapshots.opening import build_meta
 from lading.snapshots.runs import last_run
 from lading.snapshots.stores.by_url import store_of
 from lading.storage.place import storage_of
-from lading.upkeep.rollback import refused_newer
 from lading.watch import Watch
 
 

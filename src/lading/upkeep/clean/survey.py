@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from lading import clock
 from lading.config.clean import GRACE, KEEP_RUNS
 from lading.errors import ConfigError, ManifestParseError
 from lading.layout.table import is_part_of
@@ -108,7 +109,7 @@ class Around:
     rules: Rules
 
     def runs(self) -> Runs:
-        return Runs(list_runs(self.table.place)[0], (self.rules.now or datetime.now(UTC)).astimezone(UTC))
+        return Runs(list_runs(self.table.place)[0], (self.rules.now or clock.now()).astimezone(UTC))
 
 
 class Survey:
