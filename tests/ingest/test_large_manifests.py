@@ -182,7 +182,7 @@ def test_one_that_was_written_with_what_came_since_is_the_one_written_at_once(la
     assert isinstance(large.look().plan.files, AllUnchanged)
 
 
-# ----------------------------------------------------------------------------------------- what people ask for
+# ---------------------------------------------------------------------------------------- what people ask for
 
 
 @pytest.mark.parametrize("how", ["removed", "changed", "failed"])
@@ -314,6 +314,10 @@ def test_without_what_was_recorded_since_the_log_says_it(large: Large, damage: s
     large.run()
     assert large.shown() == large.logged() and large.verdicts == {}
     assert large.rows() == [0, 1, 2, 5, 6, 7, 34, 44]
+
+
+def _killed(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_a_run_that_is_killed_before_it_records_is_rolled_forward(
