@@ -34,6 +34,8 @@ QUARANTINE = "quarantine"
 MANIFESTS = "manifests"
 MANIFEST = "manifest"  # the file in a folder of its own
 RUNS = "runs"
+METADATA = "metadata"  # what Iceberg readers go by
+VERSION_HINT = f"{METADATA}/version-hint.text"
 RECORD = "run.yaml"  # the same
 SHARDS = "shards"  # unless the config names another
 SHARD_TEMPLATE = "db={db_id:05d}"  # the same
@@ -42,8 +44,8 @@ SHARD_TEMPORARY = temporary_of(SHARD)
 
 NOT_DATA = (CHECKPOINT_FOLDER, LOG_FOLDER, MANIFESTS, QUARANTINE, RUNS, SHARDS)  # folders without members
 
-Cleaned = Literal["part", "shard", "quarantine", "record", "temporary", "log", "checkpoint"]
-Kind = Cleaned | Literal["manifest", "state", "pointer", "lock"]
+Cleaned = Literal["part", "shard", "quarantine", "record", "temporary", "log", "checkpoint", "iceberg"]
+Kind = Cleaned | Literal["manifest", "state", "pointer", "lock", "hint"]
 CLEANED = get_args(Cleaned)  # may be deleted by cleaning; a manifest by its store only, the others by nobody
 
 _RUN = "run_id="
@@ -58,6 +60,8 @@ _PART = rf"part-(?P<token>{_HEX}{{8}}-{_HEX}{{4}})-8{_HEX}{{3}}-{_HEX}{{4}}-{_HE
 _TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z"
 _OF_RUN = rf"(?P<time>{_TIME})_{_RUN}(?P<run>[^/]+)"
 _RECORD = rf"{RUNS}/{_OF_RUN}_{_HEX}{{32}}"
+_VERSION = r"v(?P<version>[1-9][0-9]*)\.metadata\.json"
+_ICEBERG = rf"(?:{_VERSION}|snap-[0-9]+-{_HEX}{{16}}\.avro|{_HEX}{{32}}-(?:data|deletes)\.avro|{_HEX}{{32}}-positions\.parquet)"
 
 
 def _anonymous(pattern: str) -> str:
@@ -65,7 +69,7 @@ def _anonymous(pattern: str) -> str:
     return re.sub(r"\?P<\w+>", "?:", pattern)
 
 
-_NO_SHARDS = rf"(?:{_anonymous(_BUCKET)}|{QUARANTINE}|{RUNS}|{MANIFESTS}|{LOG_FOLDER}|{CHECKPOINT_FOLDER})/"
+_NO_SHARDS = rf"(?:{_anonymous(_BUCKET)}|{QUARANTINE}|{RUNS}|{MANIFESTS}|{METADATA}|{LOG_FOLDER}|{CHECKPOINT_FOLDER})/"
 _STATE = "|".join(map(re.escape, (LOG, CHECKPOINT, OVERLAY, TABLE_MANIFEST)))
 
 _ANYWHERE: tuple[tuple[Kind, re.Pattern[str]], ...] = (
@@ -80,6 +84,8 @@ _ANYWHERE: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         ),
     ),
     ("manifest", re.compile(rf"{MANIFESTS}/{_OF_RUN}/{MANIFEST}")),
+    ("iceberg", re.compile(rf"{METADATA}/{_ICEBERG}")),
+    ("hint", re.compile(re.escape(VERSION_HINT))),
     ("pointer", re.compile(POINTER)),
     ("state", re.compile(_STATE)),
 )
@@ -90,11 +96,11 @@ _IN_FOLDERS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         re.compile(
             _anonymous(
                 rf"(?:{_BUCKET}|{QUARANTINE})/\.{_PART}\.tmp|{re.escape(TABLE_MANIFEST_TEMPORARY)}|{BESIDE}"
-                rf"|(?:{_RECORD}|{MANIFESTS}/{_OF_RUN})/{BESIDE}"
+                rf"|(?:{_RECORD}|{MANIFESTS}/{_OF_RUN}|{METADATA})/{BESIDE}"
             )
         ),
     ),
-    ("lock", re.compile("|".join(map(re.escape, (LOG_LOCK, POINTER_LOCK))))),
+    ("lock", re.compile("|".join(map(re.escape, (LOG_LOCK, POINTER_LOCK, lock_of(VERSION_HINT)))))),
 )
 # In a bucket the log is one object a commit; number 0 is its header.
 _IN_BUCKETS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
@@ -109,7 +115,7 @@ _RUN_FOLDER = re.compile(_OF_RUN)
 _NUMBER = re.compile(rf"[0-9]{{{_DIGITS}}}")
 # What a table's root holds already, and steps that mean something below its shards.
 _TAKEN = re.compile(
-    rf"{BUCKET}.*|{MANIFESTS}|{RUNS}|{QUARANTINE}|{LOG_FOLDER}|{CHECKPOINT_FOLDER}|manifest\..*|_.*|\.+"
+    rf"{BUCKET}.*|{MANIFESTS}|{METADATA}|{RUNS}|{QUARANTINE}|{LOG_FOLDER}|{CHECKPOINT_FOLDER}|manifest\..*|_.*|\.+"
 )
 _SHARD_STEP = re.compile(rf"(?:{_RUN}|{_ATTEMPT}).*")
 
@@ -217,6 +223,31 @@ def parse_manifest_folder(name: str) -> tuple[datetime, str] | None:
         return datetime.fromisoformat(match["time"]), match["run"]
     except ValueError:  # digits that are no date: not a folder of ours
         return None
+
+
+def version_path(number: int) -> str:
+    """Of Iceberg's metadata, whole: each version has its own."""
+    return f"{METADATA}/v{number}.metadata.json"
+
+
+def version_of(path: str) -> int | None:
+    match = re.fullmatch(rf"{METADATA}/{_VERSION}", path)
+    return int(match["version"]) if match is not None else None
+
+
+def iceberg_list(snapshot: int, location: str) -> str:
+    """Which manifests an Iceberg snapshot has, of a table that lies at `location`."""
+    return f"{METADATA}/snap-{snapshot}-{xxhash.xxh3_64_hexdigest(location.encode())}.avro"
+
+
+def iceberg_manifest(digest: str, *, deletes: bool = False) -> str:
+    """Of a page, by a hash of what it says."""
+    return f"{METADATA}/{digest}-{'deletes' if deletes else 'data'}.avro"
+
+
+def positions_path(digest: str) -> str:
+    """Which rows of a part no longer count, by a hash of part and sources."""
+    return f"{METADATA}/{digest}-positions.parquet"
 
 
 def record_folder(at: datetime, run_id: str) -> str:

@@ -1,0 +1,229 @@
+"""Iceberg's manifests and manifest lists: which parts a snapshot has, and what is known of each.
+
+A manifest describes one page of the state and is named by it, so it is written once and used as long as the
+page is. Entries say nothing of when they were written (every file is `existing`, from the same sequence
+number on: position deletes count for files up to their own), so that the same page always gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from lading.iceberg.avro import (
+    NONE,
+    SOME,
+    Blocks,
+    block,
+    checksum,
+    container,
+    first_text,
+    items,
+    key_of,
+    long,
+    read_blocks,
+    text,
+)
+from lading.iceberg.bounds import Statistics
+from lading.iceberg.types import schema_of
+from lading.model import Member
+
+PATH_ID, POSITION_ID = 2147483546, 2147483545  # that Iceberg keeps for the columns of position deletes
+_EXISTING = long(1)
+_ALWAYS = SOME + long(1)  # the snapshot and the sequence numbers of every entry
+_DATA, _DELETES = 0, 1
+_CONTENT = {_DATA: "data", _DELETES: "deletes"}
+_PARQUET = text("PARQUET")
+
+
+def _optional(name: str, kind: Any, number: int) -> dict[str, Any]:
+    return {"name": name, "type": ["null", kind], "default": None, "field-id": number}
+
+
+def _required(name: str, kind: Any, number: int) -> dict[str, Any]:
+    return {"name": name, "type": kind, "field-id": number}
+
+
+def _map(key: int, value: int, kind: str) -> dict[str, Any]:
+    """A map whose keys are no text is an array of pairs."""
+    fields = [_required("key", "int", key), _required("value", kind, value)]
+    record = {"type": "record", "name": f"k{key}_v{value}", "fields": fields}
+    return {"type": "array", "items": record, "logicalType": "map"}
+
+
+_FILE = {
+    "type": "record",
+    "name": "r2",
+    "fields": [
+        _required("content", "int", 134),
+        _required("file_path", "string", 100),
+        _required("file_format", "string", 101),
+        _required("partition", {"type": "record", "name": "r102", "fields": []}, 102),
+        _required("record_count", "long", 103),
+        _required("file_size_in_bytes", "long", 104),
+        _optional("value_counts", _map(119, 120, "long"), 109),
+        _optional("null_value_counts", _map(121, 122, "long"), 110),
+        _optional("lower_bounds", _map(126, 127, "bytes"), 125),
+        _optional("upper_bounds", _map(129, 130, "bytes"), 128),
+        _optional("sort_order_id", "int", 140),
+    ],
+}
+_ENTRY = {
+    "type": "record",
+    "name": "manifest_entry",
+    "fields": [
+        _required("status", "int", 0),
+        _optional("snapshot_id", "long", 1),
+        _optional("sequence_number", "long", 3),
+        _optional("file_sequence_number", "long", 4),
+        _required("data_file", _FILE, 2),
+    ],
+}
+_SUMMARY = {
+    "type": "record",
+    "name": "r508",
+    "fields": [
+        _required("contains_null", "boolean", 509),
+        _optional("contains_nan", "boolean", 518),
+        _optional("lower_bound", "bytes", 510),
+        _optional("upper_bound", "bytes", 511),
+    ],
+}
+_LISTED = {
+    "type": "record",
+    "name": "manifest_file",
+    "fields": [
+        _required("manifest_path", "string", 500),
+        _required("manifest_length", "long", 501),
+        _required("partition_spec_id", "int", 502),
+        _required("content", "int", 517),
+        _required("sequence_number", "long", 515),
+        _required("min_sequence_number", "long", 516),
+        _required("added_snapshot_id", "long", 503),
+        _required("added_files_count", "int", 504),
+        _required("existing_files_count", "int", 505),
+        _required("deleted_files_count", "int", 506),
+        _required("added_rows_count", "long", 512),
+        _required("existing_rows_count", "long", 513),
+        _required("deleted_rows_count", "long", 514),
+        _optional("partitions", {"type": "array", "items": _SUMMARY, "element-id": 508}, 507),
+    ],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One file of a manifest: what it is found by, and its record, made only if nobody has it yet."""
+
+    path: str
+    rows: int
+    record: Callable[[], bytes]
+
+
+class Entries:
+    """Records for the files of one table."""
+
+    def __init__(self, schema: pa.Schema, order: int | None) -> None:
+        """`schema` is numbered; `order` is the number of the parts' sort order."""
+        self._statistics = Statistics(schema)
+        self._order = NONE if order is None else SOME + long(order)
+
+    def part(self, path: str, member: Member) -> bytes:
+        told = [SOME + one for one in self._statistics.of(member)]
+        return _record(_DATA, path, member.rows, member.bytes, told, self._order)
+
+    def deletes(self, path: str, rows: int, size: int, part: str) -> bytes:
+        """Of positions in one part: both bounds of their paths say which."""
+        bound = SOME + items([long(PATH_ID) + text(part)])
+        return _record(_DELETES, path, rows, size, [NONE, NONE, bound, bound], NONE)
+
+
+def _record(content: int, path: str, rows: int, size: int, told: Sequence[bytes], order: bytes) -> bytes:
+    numbers = _ALWAYS + _ALWAYS + _ALWAYS
+    head = _EXISTING + numbers + long(content) + text(path) + _PARQUET + long(rows) + long(size)
+    return b"".join((head, *told, order))
+
+
+@dataclass(slots=True)
+class Former:
+    """Records that other manifests have already, as blocks."""
+
+    _found: dict[int, tuple[memoryview, int, int]] = field(default_factory=dict)
+
+    def add(self, data: bytes) -> None:
+        found = read_blocks(data)
+        if found is not None:
+            self._found |= {key: (found.data, start, end) for key, (start, end) in found.spans().items()}
+
+    def get(self, key: int) -> tuple[memoryview, int, int] | None:
+        return self._found.get(key)
+
+
+def manifest(schema: pa.Schema, entries: Sequence[Entry], former: Former, *, deletes: bool = False) -> bytes:
+    """A manifest of these files. What stands in `former` is copied, neighbours at once."""
+    keys = [key_of(entry.path) for entry in entries]
+    blocks: list[bytes | memoryview] = []
+    for key, entry in zip(keys, entries, strict=True):
+        known = former.get(key)
+        if known is None:
+            blocks.append(block(entry.record()))
+        else:
+            data, start, end = known
+            blocks.append(data[start:end])
+    told = schema_of(schema)
+    notes = {
+        "schema": json.dumps(told),
+        "schema-id": str(told["schema-id"]),
+        "partition-spec": "[]",
+        "partition-spec-id": "0",
+        "format-version": "2",
+        "content": _CONTENT[_DELETES if deletes else _DATA],
+    }
+    return container(_ENTRY, notes, keys, blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A manifest as a list of them names it: the bytes of that, and a checksum of the manifest's own."""
+
+    path: str
+    block: bytes
+    check: int
+
+    @classmethod
+    def of(
+        cls, path: str, data: bytes, entries: Sequence[Entry], snapshot: int, sequence: int, *, deletes: bool
+    ) -> Listed:
+        rows = sum(entry.rows for entry in entries)
+        numbers = (len(data), 0, int(deletes), sequence, 1, snapshot, 0, len(entries), 0, 0, rows, 0)
+        record = text(path) + b"".join(map(long, numbers)) + NONE
+        return cls(path, block(record), checksum(data))
+
+
+def manifest_list(listed: Sequence[Listed], snapshot: int, parent: int | None, sequence: int) -> bytes:
+    notes = {
+        "snapshot-id": str(snapshot),
+        "parent-snapshot-id": "null" if parent is None else str(parent),
+        "sequence-number": str(sequence),
+        "format-version": "2",
+    }
+    blocks = [one.block for one in listed]
+    return container(_LISTED, notes, [key_of(one.path) for one in listed], blocks, [o.check for o in listed])
+
+
+def read_list(data: bytes) -> list[Listed]:
+    """What a list of ours names; nothing for any other."""
+    found = read_blocks(data)
+    return [] if found is None else list(_listed(found))
+
+
+def _listed(found: Blocks) -> list[Listed]:
+    listed = []
+    for (start, end), check in zip(found.spans().values(), found.checks.tolist(), strict=True):
+        part = bytes(found.data[start:end])
+        listed.append(Listed(first_text(part), part, check))
+    return listed

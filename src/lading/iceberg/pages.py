@@ -1,0 +1,35 @@
+"""The pages of a state: runs of members in key order, each named by what it holds. One Iceberg manifest a page.
+
+The seam to how a state is kept: whoever has pages of its own gives those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+import xxhash
+
+from lading.log.state import TableState
+from lading.model import Member
+from lading.state.members import MemberStore
+
+ENTRIES = 8_192
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    name: str
+    members: Callable[[], list[Member]]  # zones included
+
+
+def pages_of(state: TableState | MemberStore) -> list[Page]:
+    """All of them, in key order."""
+    if isinstance(state, MemberStore):
+        state = TableState(state.root, state.meta, state)
+    members = state.with_zones()
+    runs = [members[at : at + ENTRIES] for at in range(0, len(members), ENTRIES)]
+    return [Page(xxhash.xxh3_128_hexdigest(_encode(run)), lambda run=run: run) for run in runs]

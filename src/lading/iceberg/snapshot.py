@@ -1,0 +1,211 @@
+"""Writing one snapshot as Iceberg's files: a manifest a page, one of deletes where a page has any, and their list.
+
+All of it is named by what it says (and by where the table lies: Iceberg's paths are absolute), so that what the
+snapshot before has is used again and nothing is ever replaced. Nobody reads these files before some metadata
+names the list.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import xxhash
+
+from lading.iceberg.avro import checksum
+from lading.iceberg.deletes import dead_rows, positions_file
+from lading.iceberg.manifests import Entries, Entry, Former, Listed, manifest, manifest_list, read_list
+from lading.iceberg.pages import Page
+from lading.iceberg.types import schema_of, sort_order
+from lading.layout.table import iceberg_list, iceberg_manifest, positions_path
+from lading.model import Member, Place
+from lading.parts.field_ids import of_log
+from lading.storage.place import storage_of
+
+_READ_AGAIN = 8  # former manifests that are worth reading for each that is written anew
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """What a snapshot manifest says of its Iceberg twin."""
+
+    snapshot: int
+    location: str  # where the table lay
+    list: str  # relative to it
+    check: int  # of the list
+
+
+def record_in(custom: dict[str, Any]) -> Record | None:
+    """What a manifest says; None if it says nothing, or nothing that can be understood."""
+    try:
+        return msgspec.convert(custom.get("iceberg"), Record)
+    except msgspec.ValidationError:
+        return None
+
+
+def location_of(place: Place) -> str:
+    """The table's root as Iceberg names it: a URL, or an absolute path."""
+    return place.url.rstrip("/") if "://" in place.url else os.path.abspath(place.url)
+
+
+def snapshot_id(table_id: str, sequence: int, run_id: str) -> int:
+    return int(xxhash.xxh3_64_intdigest(f"{table_id}/{sequence}/{run_id}".encode()) >> 1) or 1
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A state that is to be shown."""
+
+    place: Place
+    table_id: str
+    run_id: str
+    sequence: int
+    schema: bytes  # as the log carries it
+    order_by: str | None
+    pages: Sequence[Page]
+
+    @property
+    def snapshot(self) -> int:
+        return snapshot_id(self.table_id, self.sequence, self.run_id)
+
+
+def write_snapshot(shown: Shown, before: Record | None = None, *, anew: bool = False) -> Record:
+    """All files of a snapshot. What `before`, a snapshot that was written earlier, has is used again; `anew`
+    writes everything, whatever is there. NotShown if Iceberg has no word for a column."""
+    writing = _Writing(shown, anew)
+    writing.remember(None if anew else before)
+    listed = list(writing.manifests())
+    data = manifest_list(
+        listed, shown.snapshot, before.snapshot if before is not None else None, shown.sequence
+    )
+    name = iceberg_list(shown.snapshot, writing.location)
+    writing.put(name, data)
+    return Record(
+        snapshot=shown.snapshot, location=writing.location, list=name, check=checksum(data)
+    )
+
+
+def names_of(place: Place, pages: Iterable[Page], snapshot: int) -> set[str]:
+    """Every file that Iceberg's twin of a snapshot refers to, besides the parts."""
+    location = location_of(place)
+    found = {iceberg_list(snapshot, location)}
+    for page in pages:
+        digest = _digest(location, page.name)
+        found |= {iceberg_manifest(digest), iceberg_manifest(digest, deletes=True)}
+        found |= {_positions(location, one) for one in page.members() if one.minus}
+    return found
+
+
+@dataclass(slots=True)
+class _Writing:
+    shown: Shown
+    anew: bool
+    location: str = ""
+    schema: pa.Schema = None
+    entries: Entries = field(init=False)
+    listed: dict[str, Listed] = field(default_factory=dict)  # by path: manifests that are there
+    former: Former = field(default_factory=Former)
+
+    def __post_init__(self) -> None:
+        self.location = location_of(self.shown.place)
+        self.schema = of_log(self.shown.schema) if self.shown.schema else pa.schema([])
+        schema_of(self.schema)  # what Iceberg has no word for is told before anything is written
+        order = sort_order(self.schema, self.shown.order_by)
+        self.entries = Entries(self.schema, order["order-id"] if order is not None else None)
+
+    def remember(self, before: Record | None) -> None:
+        """What the snapshot `before` has, if it is whole and speaks of this place."""
+        if before is None or before.location != self.location:
+            return
+        try:
+            data = storage_of(self.shown.place).get(before.list)
+        except OSError:
+            return
+        if checksum(data) == before.check:
+            self.listed = {one.path: one for one in read_list(data)}
+
+    def manifests(self) -> Iterable[Listed]:
+        names = [(page, _digest(self.location, page.name)) for page in self.shown.pages]
+        wanted = {self._path(iceberg_manifest(digest)) for _, digest in names}
+        new = sum(path not in self.listed for path in wanted)
+        gone = [one for path, one in self.listed.items() if path not in wanted]
+        for one in gone[: new * _READ_AGAIN]:
+            self._read_former(one)
+        for page, digest in names:
+            yield from self._of_page(page, digest)
+
+    def put(self, name: str, data: bytes) -> None:
+        """A name says what the content is, so one that is taken is taken by the same."""
+        storage = storage_of(self.shown.place)
+        if self.anew:
+            storage.put(name, data)
+            return
+        with suppress(FileExistsError):
+            storage.put_new(name, data)
+
+    def _of_page(self, page: Page, digest: str) -> Iterable[Listed]:
+        data, deletes = iceberg_manifest(digest), iceberg_manifest(digest, deletes=True)
+        known = self.listed.get(self._path(data))
+        if known is not None:
+            yield known
+            if (more := self.listed.get(self._path(deletes))) is not None:
+                yield more
+            return
+        members = page.members()
+        yield self._written(data, [self._part(one) for one in members], deletes=False)
+        minus = [self._deletes(one) for one in members if one.minus]
+        if minus:
+            yield self._written(deletes, minus, deletes=True)
+
+    def _written(self, name: str, entries: Sequence[Entry], *, deletes: bool) -> Listed:
+        data = manifest(self.schema, entries, self.former, deletes=deletes)
+        self.put(name, data)
+        shown = self.shown
+        return Listed.of(
+            self._path(name), data, entries, shown.snapshot, shown.sequence, deletes=deletes
+        )
+
+    def _part(self, member: Member) -> Entry:
+        path = self._path(member.path)
+        return Entry(path, member.rows, lambda: self.entries.part(path, member))
+
+    def _deletes(self, member: Member) -> Entry:
+        name = _positions(self.location, member)
+        path = self._path(name)
+
+        def record() -> bytes:
+            part = self._path(member.path)
+            positions = dead_rows(self.shown.place, member)
+            data = positions_file(part, positions)
+            self.put(name, data)
+            return self.entries.deletes(path, len(positions), len(data), part)
+
+        return Entry(path, member.rows - member.live_rows, record)
+
+    def _read_former(self, listed: Listed) -> None:
+        """A manifest that no page has any more: most of its entries stand in those that took its place."""
+        if not listed.path.startswith(f"{self.location}/"):
+            return
+        try:
+            data = storage_of(self.shown.place).get(listed.path.removeprefix(f"{self.location}/"))
+        except OSError:
+            return
+        if checksum(data) == listed.check:
+            self.former.add(data)
+
+    def _path(self, path: str) -> str:
+        """Absolute, as a part from elsewhere is already."""
+        return path if "://" in path or path.startswith("/") else f"{self.location}/{path}"
+
+
+def _digest(location: str, page: str) -> str:
+    return xxhash.xxh3_128_hexdigest(f"{location}\0{page}".encode())
+
+
+def _positions(location: str, member: Member) -> str:
+    told = f"{location}\0{member.path}\0{','.join(map(str, member.minus))}"
+    return positions_path(xxhash.xxh3_128_hexdigest(told.encode("utf-8", "surrogateescape")))
