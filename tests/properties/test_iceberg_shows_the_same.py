@@ -1,4 +1,4 @@
-"""Every door shows the same rows: whatever a table went through, each Iceberg engine returns what `lading scan`
+"""Every door shows the same rows: whatever a table went through, each Iceberg engine returns what `scan`
 returns, for every snapshot that was published, types included."""
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ tables:
 """
 SORTS = st.sampled_from(
     [("1", "-7", "15"), ("1", "2.5", "0.1"), ("2.5", "1.50", "1e3", "NaN"), ("2024-01-01",),
-     ("2024-01-01", "2024-02-29 10:00:00"), ("true", "False"), ("x", "00501", "ä" * 80), ("1", "999999999999999"),
-     ("9999999999999999", "1"), ("",), ("2024-01-01T00:00:00Z", "1969-12-31T23:59:59.999999Z")]
+     ("2024-01-01", "2024-02-29 10:00:00"), ("true", "False"), ("x", "00501", "ä" * 80),
+     ("1", "999999999999999"), ("9999999999999999", "1"),
+     ("",), ("2024-01-01T00:00:00Z", "1969-12-31T23:59:59.999999Z")]
 )  # fmt: skip
 
 
@@ -78,8 +79,12 @@ def test_every_engine_sees_what_scan_sees(replace: str) -> None:
     @settings(max_examples=examples, deadline=None)
     @given(STEPS)
     @example([[Put("p", "id,a\n1,1\n9,2\n"), Put("q", "id,a\n1,3\n")], [Put("q", "id,a\n1,2.5\n")]])
-    @example([[Put("p", "id,a\n1,1\n")], [Put("q", "id,b\n1,1\n")], [Put("p", "id,b\n2,x\n")], Act("rollback")])
-    @example([[Put("p", "id,a\n1,1\n"), Put("q", "id,a\n1,1\n")], [Put("q", None)], Act("merge"), Act("rollback")])
+    @example(
+        [[Put("p", "id,a\n1,1\n")], [Put("q", "id,b\n1,1\n")], [Put("p", "id,b\n2,x\n")], Act("rollback")]
+    )
+    @example(
+        [[Put("p", "id,a\n1,1\n"), Put("q", "id,a\n1,1\n")], [Put("q", None)], Act("merge"), Act("rollback")]
+    )
     def holds(history: list[list[Put] | Act]) -> None:
         top = Path(tempfile.mkdtemp(prefix="lading-"))
         try:

@@ -21,6 +21,7 @@ from lading.cli.explain import explain
 from lading.cli.get import get, multiget, route
 from lading.cli.health import health
 from lading.cli.history import history
+from lading.cli.iceberg import iceberg
 from lading.cli.init import init
 from lading.cli.manifest import manifest_query, manifest_reset, manifest_show
 from lading.cli.merge import merge
@@ -50,7 +51,7 @@ app = typer.Typer(
 
 for _command in (
     init, add, discover_schema, plan, run, status, explain, scan, lookup, get, multiget, route, shards,
-    health, sources, merge,
+    health, sources, merge, iceberg,
     history, diff, rollback, publish, runs, clean, verify, repair,
 ):  # fmt: skip
     # A key may be negative: -5 is a key and not an option.

@@ -128,11 +128,11 @@ def read_blocks(data: bytes) -> Blocks | None:
     return Blocks(entries["key"], entries["length"], entries["check"], memoryview(data)[at:])
 
 
-def first_text(record: bytes | memoryview) -> str:
-    """The text that the record in a block begins with."""
-    data = bytes(record)
+def first_text(block: bytes | memoryview, before: int = 0) -> str:
+    """The text that the record in a block begins with, behind so many bytes."""
+    data = bytes(block)
     _, at = _long(data, 1)  # behind the count: how long the record is
-    value, _ = _blob(data, at)
+    value, _ = _blob(data, at + before)
     return value.decode()
 
 

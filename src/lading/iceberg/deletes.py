@@ -46,7 +46,9 @@ def dead_rows(root: Place, member: Member) -> pa.Array:
 
 def positions_file(path: str, positions: pa.Array) -> bytes:
     """A file of position deletes for the part at `path`, as its manifest names it."""
-    table = pa.Table.from_arrays([pa.repeat(path, len(positions)).cast(pa.string()), positions], schema=_SCHEMA)
+    table = pa.Table.from_arrays(
+        [pa.repeat(path, len(positions)).cast(pa.string()), positions], schema=_SCHEMA
+    )
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
     return bytes(sink.getvalue())

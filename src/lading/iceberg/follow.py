@@ -11,19 +11,22 @@ has seen where the pointer is.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
-from lading.errors import Conflict, ManifestGone, ManifestParseError, NotFound, NotShown
+import pyarrow as pa
+
+from lading.errors import Conflict, ManifestGone, ManifestParseError, NotShown
 from lading.iceberg.metadata import Shelf, Twin, metadata_file, twin, twins_in
-from lading.iceberg.pages import pages_of
+from lading.iceberg.pages import Page, pages_of
 from lading.iceberg.settled import unsettled
 from lading.iceberg.snapshot import Record, Shown, location_of, record_in, write_snapshot
 from lading.layout.table import METADATA, VERSION_HINT, version_of, version_path
 from lading.model import Place, SnapshotRef
 from lading.parts.field_ids import of_log
 from lading.snapshots.history import gate_failures
-from lading.snapshots.manifest import BuildMeta
-from lading.snapshots.opening import build_meta_and_schema, open_members
+from lading.snapshots.manifest import BuildMeta, load_build_meta
+from lading.snapshots.opening import build_meta_and_schema, members_in, open_manifest
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.state.members import MemberStore
 from lading.storage.place import storage_of
@@ -55,7 +58,7 @@ def follow(
         if current is None:
             return None
         version, twins, shown = following.newest(hint)
-        if anew or not _is_shown(twins, shown, current) or (tidy and following.lists_gone(twins)):
+        if anew or not _is_shown(twins, shown, current) or (tidy and following.lists_gone(twins, current)):
             version += 1
             try:
                 data = following.composed(current, twins or [], anew=anew)
@@ -70,10 +73,8 @@ def follow(
                 continue
             anew = tidy = False
         if hint != version:
-            try:
+            with suppress(SwapLost):
                 storage_of(place).swap(VERSION_HINT, str(version).encode(), etag)
-            except SwapLost:
-                pass
             continue
         return At(version, version_path(version))
     raise Conflict(
@@ -132,33 +133,31 @@ class _Following:
             found = None
         return (hint, None, 0) if found is None else (hint, *found)
 
-    def lists_gone(self, twins: list[Twin] | None) -> bool:
-        return any(one.ref not in self._kept() for one in twins or ())
+    def lists_gone(self, twins: list[Twin] | None, current: SnapshotRef) -> bool:
+        return any(one.ref not in self._kept() | {current.ref} for one in twins or ())
 
     def composed(self, current: SnapshotRef, known: list[Twin], *, anew: bool) -> bytes | None:
         """The next version; None if the snapshot is none that has parts."""
+        connection = open_manifest(self.store, current.ref)
         try:
-            members = open_members(self.store, current.ref, self.place)
-        except NotFound:
-            return None
-        try:
-            schema, order_by, table_id = of_log(members.schema), members.order_by, members.meta.table_id
+            members = members_in(connection, self.place)
+            if members is None:
+                return None
+            shown = None if anew else next((one for one in known if one.ref == current.ref), None)
+            shown = shown or self._twin(current.ref, load_build_meta(connection), members, anew=anew)
+            state = members.meta
         finally:
-            members.close()
-        shown = None if anew else next((one for one in known if one.ref == current.ref), None)
-        shown = shown or self._twin(current.ref, anew=anew)
-        twins = [one for one in known if one.ref in self._kept() and one.number != shown.number]
-        if not known:
-            twins = [one for one in self._others(current) if one.number != shown.number]
+            connection.close()
+        twins = [one for one in known if one.ref in self._kept()] if known else self._others(current)
         return metadata_file(
             Shelf(
-                table_id,
+                state.table_id,
                 location_of(self.place),
-                [*twins, shown],
+                [*(one for one in twins if one.number != shown.number), shown],
                 shown.number,
                 int(current.published_at.timestamp() * 1000),
-                schema,
-                order_by,
+                of_log(state.schema),
+                state.order_by,
             )
         )
 
@@ -180,13 +179,11 @@ class _Following:
                 found.append(self._told(ref, meta, schema, record))
         return found
 
-    def _twin(self, ref: str, *, anew: bool) -> Twin:
-        meta, schema = build_meta_and_schema(self.store, ref)
+    def _twin(self, ref: str, meta: BuildMeta, members: MemberStore, *, anew: bool) -> Twin:
         record = record_in(meta.custom)
         if anew or record is None or not self._is_there(record):
-            record = self._written(ref, meta, anew=anew)
-        assert schema is not None, "it has parts"
-        return self._told(ref, meta, schema, record)
+            record = self._written(meta, members, anew=anew)
+        return self._told(ref, meta, members.schema, record)
 
     def _told(self, ref: str, meta: BuildMeta, schema: bytes, record: Record) -> Twin:
         path = f"{location_of(self.place)}/{record.list}"
@@ -195,28 +192,18 @@ class _Following:
     def _is_there(self, record: Record) -> bool:
         return record.location == location_of(self.place) and storage_of(self.place).has(record.list)
 
-    def _written(self, ref: str, meta: BuildMeta, *, anew: bool) -> Record:
+    def _written(self, meta: BuildMeta, members: MemberStore, *, anew: bool) -> Record:
         """The files of a snapshot that has none, or none here."""
-        members = open_members(self.store, ref, self.place)
-        try:
-            state = members.meta
-            self._refuse_unsettled(members)
-            shown = Shown(
-                self.place,
-                state.table_id,
-                meta.run_id,
-                state.sequence,
-                state.schema,
-                state.order_by,
-                pages_of(members),
-            )
-            return write_snapshot(shown, anew=anew)
-        finally:
-            members.close()
+        state, pages = members.meta, pages_of(members)
+        self._refuse_unsettled(of_log(state.schema), pages)
+        shown = Shown(
+            self.place, state.table_id, meta.run_id, state.sequence, state.schema, state.order_by, pages
+        )
+        return write_snapshot(shown, anew=anew)
 
-    def _refuse_unsettled(self, members: MemberStore) -> None:
-        every = [one for page in pages_of(members) for one in page.members()]
-        wrong = unsettled(self.place, of_log(members.schema), every)
+    def _refuse_unsettled(self, schema: pa.Schema, pages: list[Page]) -> None:
+        every = [one for page in pages for one in page.members()]
+        wrong = unsettled(self.place, schema, every)
         if wrong:
             raise NotShown(
                 f"{count_words(len(wrong), 'part')} of it hold columns in older types than the table's",

@@ -1,8 +1,8 @@
 """Iceberg's manifests and manifest lists: which parts a snapshot has, and what is known of each.
 
-A manifest describes one page of the state and is named by it, so it is written once and used as long as the
-page is. Entries say nothing of when they were written (every file is `existing`, from the same sequence
-number on: position deletes count for files up to their own), so that the same page always gives the same bytes.
+A manifest describes one page of the state and is named by it, so it is written once and used as long as
+the page is. Entries say nothing of when they were written: every file is `existing`, from the same sequence
+number on (position deletes count for files up to their own). So the same page always gives the same bytes.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from lading.iceberg.avro import (
 )
 from lading.iceberg.bounds import Statistics
 from lading.iceberg.types import schema_of
+from lading.layout.table import iceberg_manifest
 from lading.model import Member
 
 PATH_ID, POSITION_ID = 2147483546, 2147483545  # that Iceberg keeps for the columns of position deletes
@@ -194,6 +195,10 @@ class Listed:
     block: bytes
     check: int
 
+    @property
+    def is_of_deletes(self) -> bool:
+        return self.path.endswith(iceberg_manifest("", deletes=True).rpartition("/")[2])
+
     @classmethod
     def of(
         cls, path: str, data: bytes, entries: Sequence[Entry], snapshot: int, sequence: int, *, deletes: bool
@@ -227,3 +232,12 @@ def _listed(found: Blocks) -> list[Listed]:
         part = bytes(found.data[start:end])
         listed.append(Listed(first_text(part), part, check))
     return listed
+
+
+def paths_in(data: bytes) -> list[str] | None:
+    """The files that a manifest of ours has; None for any other."""
+    found = read_blocks(data)
+    if found is None:
+        return None
+    before = len(_EXISTING + _ALWAYS + _ALWAYS + _ALWAYS + long(_DELETES))
+    return [first_text(found.data[start:end], before) for start, end in found.spans().values()]

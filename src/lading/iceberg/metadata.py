@@ -26,7 +26,7 @@ _PROPERTIES = {
     "gc.enabled": "false",  # the parts are lading's: an expiry from outside must not delete them
     "write.format.default": "parquet",
     "write.delete.mode": "merge-on-read",
-    "lading.note": "written by lading for readers: whatever is committed here is gone with lading's next publish",
+    "lading.note": "written by lading for readers: what others commit here is gone with its next publish",
 }
 
 
@@ -92,7 +92,9 @@ class Shelf:
 def metadata_file(shelf: Shelf) -> bytes:
     twins = sorted(shelf.twins, key=lambda one: (one.at, one.snapshot["sequence-number"]))
     order = sort_order(shelf.schema, shelf.order_by)
-    log = [{"snapshot-id": one.number, "timestamp-ms": one.at} for one in twins if one.number != shelf.current]
+    log = [
+        {"snapshot-id": one.number, "timestamp-ms": one.at} for one in twins if one.number != shelf.current
+    ]
     now = max([shelf.moved_at, *(one.at for one in twins)])
     log.append({"snapshot-id": shelf.current, "timestamp-ms": now})
     schemas = {one.schema["schema-id"]: one.schema for one in twins}
@@ -174,7 +176,7 @@ def _greatest(told: Any) -> int:
     """The greatest number in a schema or a type."""
     if isinstance(told, dict):
         own = [value for name, value in told.items() if name in _NUMBERS]
-        return max([0, *own, *(_greatest(one) for one in told.values())])
+        return max(0, *map(int, own), *(_greatest(one) for one in told.values()))
     return max([0, *map(_greatest, told)]) if isinstance(told, list) else 0
 
 

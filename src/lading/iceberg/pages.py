@@ -1,4 +1,4 @@
-"""The pages of a state: runs of members in key order, each named by what it holds. One Iceberg manifest a page.
+"""The pages of a state: runs of members in key order, each named by what it holds. Each has a manifest.
 
 The seam to how a state is kept: whoever has pages of its own gives those.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 import xxhash
@@ -32,4 +33,4 @@ def pages_of(state: TableState | MemberStore) -> list[Page]:
         state = TableState(state.root, state.meta, state)
     members = state.with_zones()
     runs = [members[at : at + ENTRIES] for at in range(0, len(members), ENTRIES)]
-    return [Page(xxhash.xxh3_128_hexdigest(_encode(run)), lambda run=run: run) for run in runs]
+    return [Page(xxhash.xxh3_128_hexdigest(_encode(run)), partial(list, run)) for run in runs]

@@ -1,8 +1,8 @@
 """Parts that Iceberg readers would read otherwise than lading does: stored in a type that isn't the column's.
 
-lading converts what it reads (parts/convert.py); a reader that goes by numbers knows a few widenings and nothing
-else. A part that needs more has to be written again before it can be shown. Which ones do, their footers say:
-they are opened only when a column changed its number, or when a table is shown for the first time.
+lading converts what it reads (parts/convert.py); a reader that goes by numbers knows a few widenings and
+nothing else. A part that needs more has to be written again before it can be shown. Which ones do, their
+footers say: they are opened only when a column changed its number, or a table is shown for the first time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A table's snapshots for Iceberg readers, as a publish and a move of the pointer have them: never in their way.
+"""A table's snapshots for Iceberg readers, beside a publish or a move of the pointer: never in their way.
 
 What goes wrong here is told and keeps nobody from seeing lading's own snapshot; the next publish, or the next
 run that has nothing to do, mends it.
@@ -72,6 +72,6 @@ def _note(table: str, error: LadingError | OSError) -> str:
     told = error.message if isinstance(error, LadingError) else str(error)
     hint = f" ({error.hint})" if isinstance(error, LadingError) and error.hint else ""
     return (
-        f"Iceberg readers of {table} don't see this snapshot: {told}{hint}. lading's own readers do, and the next "
-        "run tries again"
+        f"Iceberg readers of {table} don't see this snapshot: {told}{hint}. lading's own readers do, and the "
+        "next run tries again"
     )

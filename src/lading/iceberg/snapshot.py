@@ -1,15 +1,14 @@
-"""Writing one snapshot as Iceberg's files: a manifest a page, one of deletes where a page has any, and their list.
+"""One snapshot as Iceberg's files: a manifest a page, one of deletes where it has any, and their list.
 
-All of it is named by what it says (and by where the table lies: Iceberg's paths are absolute), so that what the
-snapshot before has is used again and nothing is ever replaced. Nobody reads these files before some metadata
-names the list.
+All of it is named by what it says (and by where the table lies: Iceberg's paths are absolute), so that what
+the snapshot before has is used again and no content is ever replaced by another. Nobody reads these files
+before some metadata names the list.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,7 +75,7 @@ class Shown:
 def write_snapshot(shown: Shown, before: Record | None = None, *, anew: bool = False) -> Record:
     """All files of a snapshot. What `before`, a snapshot that was written earlier, has is used again; `anew`
     writes everything, whatever is there. NotShown if Iceberg has no word for a column."""
-    writing = _Writing(shown, anew)
+    writing = _Writing(shown)
     writing.remember(None if anew else before)
     listed = list(writing.manifests())
     data = manifest_list(
@@ -84,26 +83,12 @@ def write_snapshot(shown: Shown, before: Record | None = None, *, anew: bool = F
     )
     name = iceberg_list(shown.snapshot, writing.location)
     writing.put(name, data)
-    return Record(
-        snapshot=shown.snapshot, location=writing.location, list=name, check=checksum(data)
-    )
-
-
-def names_of(place: Place, pages: Iterable[Page], snapshot: int) -> set[str]:
-    """Every file that Iceberg's twin of a snapshot refers to, besides the parts."""
-    location = location_of(place)
-    found = {iceberg_list(snapshot, location)}
-    for page in pages:
-        digest = _digest(location, page.name)
-        found |= {iceberg_manifest(digest), iceberg_manifest(digest, deletes=True)}
-        found |= {_positions(location, one) for one in page.members() if one.minus}
-    return found
+    return Record(snapshot=shown.snapshot, location=writing.location, list=name, check=checksum(data))
 
 
 @dataclass(slots=True)
 class _Writing:
     shown: Shown
-    anew: bool
     location: str = ""
     schema: pa.Schema = None
     entries: Entries = field(init=False)
@@ -139,13 +124,9 @@ class _Writing:
             yield from self._of_page(page, digest)
 
     def put(self, name: str, data: bytes) -> None:
-        """A name says what the content is, so one that is taken is taken by the same."""
-        storage = storage_of(self.shown.place)
-        if self.anew:
-            storage.put(name, data)
-            return
-        with suppress(FileExistsError):
-            storage.put_new(name, data)
+        """A name says what the content is. One that is taken is written again all the same: nobody refers to
+        it, so cleaning may be about to take the old one away."""
+        storage_of(self.shown.place).put(name, data)
 
     def _of_page(self, page: Page, digest: str) -> Iterable[Listed]:
         data, deletes = iceberg_manifest(digest), iceberg_manifest(digest, deletes=True)
@@ -165,16 +146,14 @@ class _Writing:
         data = manifest(self.schema, entries, self.former, deletes=deletes)
         self.put(name, data)
         shown = self.shown
-        return Listed.of(
-            self._path(name), data, entries, shown.snapshot, shown.sequence, deletes=deletes
-        )
+        return Listed.of(self._path(name), data, entries, shown.snapshot, shown.sequence, deletes=deletes)
 
     def _part(self, member: Member) -> Entry:
         path = self._path(member.path)
         return Entry(path, member.rows, lambda: self.entries.part(path, member))
 
     def _deletes(self, member: Member) -> Entry:
-        name = _positions(self.location, member)
+        name = positions_name(self.location, member)
         path = self._path(name)
 
         def record() -> bytes:
@@ -206,6 +185,7 @@ def _digest(location: str, page: str) -> str:
     return xxhash.xxh3_128_hexdigest(f"{location}\0{page}".encode())
 
 
-def _positions(location: str, member: Member) -> str:
+def positions_name(location: str, member: Member) -> str:
+    """The file of a part's dead rows, in a table that lies at `location`."""
     told = f"{location}\0{member.path}\0{','.join(map(str, member.minus))}"
     return positions_path(xxhash.xxh3_128_hexdigest(told.encode("utf-8", "surrogateescape")))

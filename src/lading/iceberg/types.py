@@ -1,7 +1,7 @@
 """A table's columns in Iceberg's words: the schema, the names for files without numbers, and the order.
 
-`_source` is in every part and in no schema: a reader that goes by numbers leaves out what it has no number for.
-The name mapping has it all the same, since some readers refuse a file with a name that they can't place.
+`_source` is in every part and in no schema: a reader that goes by numbers leaves out what it has no number
+for. The name mapping has it all the same, since some readers refuse a file with a name that they can't place.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Rewriting the parts that Iceberg readers couldn't read as lading does, before a snapshot is published.
 
-lading itself converts such parts on reading, at no cost; an Iceberg reader can't, so a change of a column's type
-that is more than one of Iceberg's widenings costs a rewrite of the parts that hold it (never a second reading
-of source files). A commit of its own, by rules of a merge: whoever changed one of the parts meanwhile wins, and
-the next run settles the rest.
+lading itself converts such parts on reading; an Iceberg reader can't, so a change of a column's type that is
+more than one of Iceberg's widenings costs a rewrite of the parts that hold it (never a second reading of
+source files). It is a commit of its own, by the rules of a merge: whoever changed one of the parts meanwhile
+wins, and the next run settles the rest.
 """
 
 from __future__ import annotations

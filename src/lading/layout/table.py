@@ -61,7 +61,10 @@ _TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z"
 _OF_RUN = rf"(?P<time>{_TIME})_{_RUN}(?P<run>[^/]+)"
 _RECORD = rf"{RUNS}/{_OF_RUN}_{_HEX}{{32}}"
 _VERSION = r"v(?P<version>[1-9][0-9]*)\.metadata\.json"
-_ICEBERG = rf"(?:{_VERSION}|snap-[0-9]+-{_HEX}{{16}}\.avro|{_HEX}{{32}}-(?:data|deletes)\.avro|{_HEX}{{32}}-positions\.parquet)"
+_ICEBERG = (
+    rf"(?:{_VERSION}|snap-[0-9]+-{_HEX}{{16}}\.avro|{_HEX}{{32}}-(?:data|deletes)\.avro"
+    rf"|{_HEX}{{32}}-positions\.parquet)"
+)
 
 
 def _anonymous(pattern: str) -> str:
@@ -69,7 +72,9 @@ def _anonymous(pattern: str) -> str:
     return re.sub(r"\?P<\w+>", "?:", pattern)
 
 
-_NO_SHARDS = rf"(?:{_anonymous(_BUCKET)}|{QUARANTINE}|{RUNS}|{MANIFESTS}|{METADATA}|{LOG_FOLDER}|{CHECKPOINT_FOLDER})/"
+_NO_SHARDS = (
+    rf"(?:{_anonymous(_BUCKET)}|{QUARANTINE}|{RUNS}|{MANIFESTS}|{METADATA}|{LOG_FOLDER}|{CHECKPOINT_FOLDER})/"
+)
 _STATE = "|".join(map(re.escape, (LOG, CHECKPOINT, OVERLAY, TABLE_MANIFEST)))
 
 _ANYWHERE: tuple[tuple[Kind, re.Pattern[str]], ...] = (

@@ -3,8 +3,8 @@
 The numbers stand in the Arrow schema that the log carries, as `PARQUET:field_id` on each field (Arrow writes
 them into every part that has such a schema), and the schema says which was given last. So they are part of
 what the table is. None is ever given twice: a column that went and came back, or that became of a type which
-its old values can't be read as, is another column with another number. A schema from before there were numbers
-has those that counting gives, and keeps them.
+its old values can't be read as, is another column with another number. A schema from before there were
+numbers has those that counting gives, and keeps them.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def stays(old: pa.DataType, new: pa.DataType) -> bool:
     if pa.types.is_nested(old) or pa.types.is_nested(new):
         return _stays_nested(old, new)
     if old == new or (old in _WHOLE and new in _WHOLE):
-        return old == new or new == pa.int64() or old != pa.int64()
+        return bool(old == new or new == pa.int64() or old != pa.int64())
     if pa.types.is_decimal(old) and pa.types.is_decimal(new):
         return bool(old.scale == new.scale and old.precision <= new.precision)
     return bool(pa.types.is_float32(old) and pa.types.is_float64(new))
