@@ -26,15 +26,21 @@ def metadata_of(table: Path | str) -> str:
     return str(Path(table, "metadata", f"v{version}.metadata.json"))
 
 
-def by_duckdb(table: Path | str) -> pa.Table:
+def connected() -> Any:
+    """DuckDB with its Iceberg extension, which comes from PyPI."""
     import duckdb
 
-    with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as connection:
-        for name in ("avro", "iceberg"):
-            package = importlib.import_module(f"duckdb_extension_{name}")
-            [file] = Path(str(package.__file__)).parent.rglob("*.duckdb_extension")
-            connection.execute(f"LOAD '{file}'")
-        connection.execute("SET TimeZone = 'UTC'")
+    connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+    for name in ("avro", "iceberg"):
+        package = importlib.import_module(f"duckdb_extension_{name}")
+        [file] = Path(str(package.__file__)).parent.rglob("*.duckdb_extension")
+        connection.execute(f"LOAD '{file}'")
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def by_duckdb(table: Path | str) -> pa.Table:
+    with connected() as connection:
         return connection.execute(f"SELECT * FROM iceberg_scan('{table}')").to_arrow_table()
 
 

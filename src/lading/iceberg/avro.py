@@ -3,7 +3,7 @@
 A manifest of 8,192 entries of which one changed is then written without encoding, or even looking at, the
 others. The marker between blocks is the same in all files, so that a block fits into any of them. Readers
 see an ordinary Avro file; the index in its header is ours alone, and what a former file has is believed only
-if its checksum is the one that was noted.
+if its checksum is the one that its name notes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import xxhash
 _MAGIC = b"Obj\x01"
 _SYNC = xxhash.xxh3_128_digest(b"lading/iceberg")
 _INDEX = "lading.index"
-_ENTRY = np.dtype([("key", "<u8"), ("length", "<u4"), ("check", "<u8")])
+_ENTRY = np.dtype([("key", "<u8"), ("length", "<u4")])
 
 
 def long(value: int) -> bytes:
@@ -68,11 +68,10 @@ def block(record: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The blocks of a file in order, by what they are found by. `checks` is a number that each carries."""
+    """The blocks of a file in order, by what they are found by."""
 
     keys: np.ndarray
     lengths: np.ndarray
-    checks: np.ndarray
     data: memoryview
 
     def spans(self) -> dict[int, tuple[int, int]]:
@@ -87,14 +86,11 @@ def container(
     notes: Mapping[str, str],
     keys: Sequence[int],
     blocks: Sequence[bytes | memoryview],
-    checks: Sequence[int] | None = None,
 ) -> bytes:
     """A whole file; `keys` are those of the blocks."""
     index = np.zeros(len(keys), _ENTRY)
     index["key"] = np.array(keys, np.uint64)
     index["length"] = np.fromiter(map(len, blocks), np.uint32, len(blocks))
-    if checks is not None:
-        index["check"] = np.array(checks, np.uint64)
     meta = {
         "avro.schema": json.dumps(schema).encode(),
         "avro.codec": b"null",
@@ -125,7 +121,7 @@ def read_blocks(data: bytes) -> Blocks | None:
     entries = np.frombuffer(index, _ENTRY)
     if at + int(entries["length"].sum()) != len(data):
         return None
-    return Blocks(entries["key"], entries["length"], entries["check"], memoryview(data)[at:])
+    return Blocks(entries["key"], entries["length"], memoryview(data)[at:])
 
 
 def first_text(block: bytes | memoryview, before: int = 0) -> str:

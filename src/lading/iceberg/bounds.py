@@ -43,11 +43,11 @@ class Statistics:
 
     def __init__(self, schema: pa.Schema) -> None:
         """`schema` is numbered."""
-        self._columns = {
-            field.name: (long(number), encoder(field.type))
+        self._columns = [
+            (field.name, long(number), encoder(field.type))
             for field in schema
             if (number := field_id(field)) is not None and bound_kind(field.type) is not None
-        }
+        ]
 
     def of(self, member: Member) -> Sequence[bytes]:
         """Value counts, null counts, lower and upper bounds."""
@@ -56,9 +56,14 @@ class Statistics:
         lower: list[bytes] = []
         upper: list[bytes] = []
         rows = long(member.rows)
-        for name, zone in member.zones.items():
-            number, encode = self._columns.get(name, (b"", None))
-            if not number:
+        zones = member.zones
+        for (
+            name,
+            number,
+            encode,
+        ) in self._columns:  # in their order, so that the same part gives the same bytes
+            zone = zones.get(name)
+            if zone is None:
                 continue
             values.append(number + rows)
             if zone.nulls is not None:

@@ -17,9 +17,7 @@ import pyarrow as pa
 from lading.iceberg.avro import (
     NONE,
     SOME,
-    Blocks,
     block,
-    checksum,
     container,
     first_text,
     items,
@@ -30,7 +28,6 @@ from lading.iceberg.avro import (
 )
 from lading.iceberg.bounds import Statistics
 from lading.iceberg.types import schema_of
-from lading.layout.table import iceberg_manifest
 from lading.model import Member
 
 PATH_ID, POSITION_ID = 2147483546, 2147483545  # that Iceberg keeps for the columns of position deletes
@@ -120,7 +117,7 @@ _LISTED = {
 class Entry:
     """One file of a manifest: what it is found by, and its record, made only if nobody has it yet."""
 
-    path: str
+    name: str
     rows: int
     record: Callable[[], bytes]
 
@@ -166,7 +163,7 @@ class Former:
 
 def manifest(schema: pa.Schema, entries: Sequence[Entry], former: Former, *, deletes: bool = False) -> bytes:
     """A manifest of these files. What stands in `former` is copied, neighbours at once."""
-    keys = [key_of(entry.path) for entry in entries]
+    keys = [key_of(entry.name) for entry in entries]
     blocks: list[bytes | memoryview] = []
     for key, entry in zip(keys, entries, strict=True):
         known = former.get(key)
@@ -189,49 +186,31 @@ def manifest(schema: pa.Schema, entries: Sequence[Entry], former: Former, *, del
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A manifest as a list of them names it: the bytes of that, and a checksum of the manifest's own."""
+    """A manifest as a list of them names it, and the bytes of that."""
 
     path: str
     block: bytes
-    check: int
-
-    @property
-    def is_of_deletes(self) -> bool:
-        return self.path.endswith(iceberg_manifest("", deletes=True).rpartition("/")[2])
 
     @classmethod
-    def of(
-        cls, path: str, data: bytes, entries: Sequence[Entry], snapshot: int, sequence: int, *, deletes: bool
-    ) -> Listed:
+    def of(cls, path: str, length: int, entries: Sequence[Entry], *, deletes: bool) -> Listed:
         rows = sum(entry.rows for entry in entries)
-        numbers = (len(data), 0, int(deletes), sequence, 1, snapshot, 0, len(entries), 0, 0, rows, 0)
-        record = text(path) + b"".join(map(long, numbers)) + NONE
-        return cls(path, block(record), checksum(data))
+        numbers = (length, 0, int(deletes), 1, 1, 1, 0, len(entries), 0, 0, rows, 0)
+        return cls(path, block(text(path) + b"".join(map(long, numbers)) + NONE))
 
 
-def manifest_list(listed: Sequence[Listed], snapshot: int, parent: int | None, sequence: int) -> bytes:
-    notes = {
-        "snapshot-id": str(snapshot),
-        "parent-snapshot-id": "null" if parent is None else str(parent),
-        "sequence-number": str(sequence),
-        "format-version": "2",
-    }
+def manifest_list(listed: Sequence[Listed], snapshot: int, sequence: int) -> bytes:
+    notes = {"snapshot-id": str(snapshot), "sequence-number": str(sequence), "format-version": "2"}
     blocks = [one.block for one in listed]
-    return container(_LISTED, notes, [key_of(one.path) for one in listed], blocks, [o.check for o in listed])
+    return container(_LISTED, notes, [key_of(one.path) for one in listed], blocks)
 
 
-def read_list(data: bytes) -> list[Listed]:
-    """What a list of ours names; nothing for any other."""
+def read_list(data: bytes) -> list[Listed] | None:
+    """What a list of ours names; None for any other."""
     found = read_blocks(data)
-    return [] if found is None else list(_listed(found))
-
-
-def _listed(found: Blocks) -> list[Listed]:
-    listed = []
-    for (start, end), check in zip(found.spans().values(), found.checks.tolist(), strict=True):
-        part = bytes(found.data[start:end])
-        listed.append(Listed(first_text(part), part, check))
-    return listed
+    if found is None:
+        return None
+    blocks = (bytes(found.data[start:end]) for start, end in found.spans().values())
+    return [Listed(first_text(one), one) for one in blocks]
 
 
 def paths_in(data: bytes) -> list[str] | None:

@@ -33,4 +33,9 @@ def pages_of(state: TableState | MemberStore) -> list[Page]:
         state = TableState(state.root, state.meta, state)
     members = state.with_zones()
     runs = [members[at : at + ENTRIES] for at in range(0, len(members), ENTRIES)]
-    return [Page(xxhash.xxh3_128_hexdigest(_encode(run)), partial(list, run)) for run in runs]
+    return [Page(_name(run), partial(list, run)) for run in runs]
+
+
+def _name(members: list[Member]) -> str:
+    """By all that a manifest says: a part never changes, so its path stands for the rest."""
+    return xxhash.xxh3_128_hexdigest(_encode([(member.path, member.minus) for member in members]))

@@ -21,7 +21,7 @@ from lading.iceberg.deletes import dead_rows, positions_file
 from lading.iceberg.manifests import Entries, Entry, Former, Listed, manifest, manifest_list, read_list
 from lading.iceberg.pages import Page
 from lading.iceberg.types import schema_of, sort_order
-from lading.layout.table import iceberg_list, iceberg_manifest, positions_path
+from lading.layout.table import iceberg_list, iceberg_manifest, parse_iceberg, positions_path
 from lading.model import Member, Place
 from lading.parts.field_ids import of_log
 from lading.storage.place import storage_of
@@ -35,7 +35,6 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: int
     location: str  # where the table lay
     list: str  # relative to it
-    check: int  # of the list
 
 
 def record_in(custom: dict[str, Any]) -> Record | None:
@@ -77,13 +76,21 @@ def write_snapshot(shown: Shown, before: Record | None = None, *, anew: bool = F
     writes everything, whatever is there. NotShown if Iceberg has no word for a column."""
     writing = _Writing(shown)
     writing.remember(None if anew else before)
-    listed = list(writing.manifests())
-    data = manifest_list(
-        listed, shown.snapshot, before.snapshot if before is not None else None, shown.sequence
-    )
-    name = iceberg_list(shown.snapshot, writing.location)
+    data = manifest_list(list(writing.manifests()), shown.snapshot, shown.sequence)
+    name = iceberg_list(shown.snapshot, checksum(data))
     writing.put(name, data)
-    return Record(snapshot=shown.snapshot, location=writing.location, list=name, check=checksum(data))
+    return Record(snapshot=shown.snapshot, location=writing.location, list=name)
+
+
+def whole(place: Place, name: str) -> bytes | None:
+    """The content of a list, a manifest or a file of positions; None unless it is there and what its name
+    says."""
+    told = parse_iceberg(name)
+    try:
+        data = storage_of(place).get(name)
+    except OSError:
+        return None
+    return data if told is not None and checksum(data) == told.check else None
 
 
 @dataclass(slots=True)
@@ -92,7 +99,8 @@ class _Writing:
     location: str = ""
     schema: pa.Schema = None
     entries: Entries = field(init=False)
-    listed: dict[str, Listed] = field(default_factory=dict)  # by path: manifests that are there
+    data: dict[str, Listed] = field(default_factory=dict)  # by page: manifests that are there
+    deletes: dict[str, Listed] = field(default_factory=dict)
     former: Former = field(default_factory=Former)
 
     def __post_init__(self) -> None:
@@ -106,21 +114,20 @@ class _Writing:
         """What the snapshot `before` has, if it is whole and speaks of this place."""
         if before is None or before.location != self.location:
             return
-        try:
-            data = storage_of(self.shown.place).get(before.list)
-        except OSError:
-            return
-        if checksum(data) == before.check:
-            self.listed = {one.path: one for one in read_list(data)}
+        data = whole(self.shown.place, before.list)
+        for one in (data is not None and read_list(data)) or ():
+            told = parse_iceberg(one.path)
+            if told is not None and one.path.startswith(f"{self.location}/"):
+                (self.deletes if told.is_of_deletes else self.data)[told.of] = one
 
     def manifests(self) -> Iterable[Listed]:
-        names = [(page, _digest(self.location, page.name)) for page in self.shown.pages]
-        wanted = {self._path(iceberg_manifest(digest)) for _, digest in names}
-        new = sum(path not in self.listed for path in wanted)
-        gone = [one for path, one in self.listed.items() if path not in wanted]
+        pages = [(page, _digest(self.location, page.name)) for page in self.shown.pages]
+        wanted = {digest for _, digest in pages}
+        new = len(wanted - self.data.keys())
+        gone = [one for of in (self.data, self.deletes) for name, one in of.items() if name not in wanted]
         for one in gone[: new * _READ_AGAIN]:
             self._read_former(one)
-        for page, digest in names:
+        for page, digest in pages:
             yield from self._of_page(page, digest)
 
     def put(self, name: str, data: bytes) -> None:
@@ -129,51 +136,44 @@ class _Writing:
         storage_of(self.shown.place).put(name, data)
 
     def _of_page(self, page: Page, digest: str) -> Iterable[Listed]:
-        data, deletes = iceberg_manifest(digest), iceberg_manifest(digest, deletes=True)
-        known = self.listed.get(self._path(data))
-        if known is not None:
+        if (known := self.data.get(digest)) is not None:
             yield known
-            if (more := self.listed.get(self._path(deletes))) is not None:
+            if (more := self.deletes.get(digest)) is not None:
                 yield more
             return
         members = page.members()
-        yield self._written(data, [self._part(one) for one in members], deletes=False)
-        minus = [self._deletes(one) for one in members if one.minus]
+        yield self._written(digest, [self._part(one) for one in members], deletes=False)
+        minus = [self._minus(one) for one in members if one.minus]
         if minus:
-            yield self._written(deletes, minus, deletes=True)
+            yield self._written(digest, minus, deletes=True)
 
-    def _written(self, name: str, entries: Sequence[Entry], *, deletes: bool) -> Listed:
+    def _written(self, digest: str, entries: Sequence[Entry], *, deletes: bool) -> Listed:
         data = manifest(self.schema, entries, self.former, deletes=deletes)
+        name = iceberg_manifest(digest, checksum(data), deletes=deletes)
         self.put(name, data)
-        shown = self.shown
-        return Listed.of(self._path(name), data, entries, shown.snapshot, shown.sequence, deletes=deletes)
+        return Listed.of(self._path(name), len(data), entries, deletes=deletes)
 
     def _part(self, member: Member) -> Entry:
         path = self._path(member.path)
         return Entry(path, member.rows, lambda: self.entries.part(path, member))
 
-    def _deletes(self, member: Member) -> Entry:
-        name = positions_name(self.location, member)
-        path = self._path(name)
+    def _minus(self, member: Member) -> Entry:
+        part = self._path(member.path)
+        minus = _digest(part, ",".join(map(str, member.minus)))
 
         def record() -> bytes:
-            part = self._path(member.path)
             positions = dead_rows(self.shown.place, member)
             data = positions_file(part, positions)
+            name = positions_path(minus, checksum(data))
             self.put(name, data)
-            return self.entries.deletes(path, len(positions), len(data), part)
+            return self.entries.deletes(self._path(name), len(positions), len(data), part)
 
-        return Entry(path, member.rows - member.live_rows, record)
+        return Entry(minus, member.rows - member.live_rows, record)
 
     def _read_former(self, listed: Listed) -> None:
         """A manifest that no page has any more: most of its entries stand in those that took its place."""
-        if not listed.path.startswith(f"{self.location}/"):
-            return
-        try:
-            data = storage_of(self.shown.place).get(listed.path.removeprefix(f"{self.location}/"))
-        except OSError:
-            return
-        if checksum(data) == listed.check:
+        data = whole(self.shown.place, listed.path.removeprefix(f"{self.location}/"))
+        if data is not None:
             self.former.add(data)
 
     def _path(self, path: str) -> str:
@@ -181,11 +181,5 @@ class _Writing:
         return path if "://" in path or path.startswith("/") else f"{self.location}/{path}"
 
 
-def _digest(location: str, page: str) -> str:
-    return xxhash.xxh3_128_hexdigest(f"{location}\0{page}".encode())
-
-
-def positions_name(location: str, member: Member) -> str:
-    """The file of a part's dead rows, in a table that lies at `location`."""
-    told = f"{location}\0{member.path}\0{','.join(map(str, member.minus))}"
-    return positions_path(xxhash.xxh3_128_hexdigest(told.encode("utf-8", "surrogateescape")))
+def _digest(*told: str) -> str:
+    return xxhash.xxh3_128_hexdigest("\0".join(told).encode("utf-8", "surrogateescape"))

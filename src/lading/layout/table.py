@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import uuid
 from datetime import UTC, datetime
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import xxhash
 
@@ -61,10 +61,12 @@ _TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z"
 _OF_RUN = rf"(?P<time>{_TIME})_{_RUN}(?P<run>[^/]+)"
 _RECORD = rf"{RUNS}/{_OF_RUN}_{_HEX}{{32}}"
 _VERSION = r"v(?P<version>[1-9][0-9]*)\.metadata\.json"
-_ICEBERG = (
-    rf"(?:{_VERSION}|snap-[0-9]+-{_HEX}{{16}}\.avro|{_HEX}{{32}}-(?:data|deletes)\.avro"
-    rf"|{_HEX}{{32}}-positions\.parquet)"
+_DATA, _DELETES, _POSITIONS = "data.avro", "deletes.avro", "positions.parquet"
+_NAMED = re.compile(
+    rf"(?P<of>snap-[0-9]+|{_HEX}{{32}})-(?P<check>{_HEX}{{16}})"
+    rf"(?:\.|-)(?P<kind>avro|(?:{re.escape(_DATA)}|{re.escape(_DELETES)}|{re.escape(_POSITIONS)}))"
 )
+_ICEBERG = rf"(?:{_VERSION}|{_NAMED.pattern})"
 
 
 def _anonymous(pattern: str) -> str:
@@ -240,19 +242,34 @@ def version_of(path: str) -> int | None:
     return int(match["version"]) if match is not None else None
 
 
-def iceberg_list(snapshot: int, location: str) -> str:
-    """Which manifests an Iceberg snapshot has, of a table that lies at `location`."""
-    return f"{METADATA}/snap-{snapshot}-{xxhash.xxh3_64_hexdigest(location.encode())}.avro"
+def iceberg_list(snapshot: int, check: int) -> str:
+    """Which manifests an Iceberg snapshot has. Its name, like those of all files that it leads to, ends with
+    the checksum of the content."""
+    return f"{METADATA}/snap-{snapshot}-{check:016x}.avro"
 
 
-def iceberg_manifest(digest: str, *, deletes: bool = False) -> str:
-    """Of a page, by a hash of what it says."""
-    return f"{METADATA}/{digest}-{'deletes' if deletes else 'data'}.avro"
+def iceberg_manifest(page: str, check: int, *, deletes: bool = False) -> str:
+    """Of a page, by a hash of what it is."""
+    return f"{METADATA}/{page}-{check:016x}-{_DELETES if deletes else _DATA}"
 
 
-def positions_path(digest: str) -> str:
+def positions_path(minus: str, check: int) -> str:
     """Which rows of a part no longer count, by a hash of part and sources."""
-    return f"{METADATA}/{digest}-positions.parquet"
+    return f"{METADATA}/{minus}-{check:016x}-{_POSITIONS}"
+
+
+class IcebergName(NamedTuple):
+    of: str  # a hash: of a page, or of a part and its `minus`; a list's snapshot
+    check: int
+    is_of_deletes: bool
+
+
+def parse_iceberg(path: str) -> IcebergName | None:
+    """What the name of such a file says; None for any other."""
+    match = _NAMED.fullmatch(path.rpartition("/")[2])
+    if match is None:
+        return None
+    return IcebergName(match["of"], int(match["check"], 16), match["kind"] == _DELETES)
 
 
 def record_folder(at: datetime, run_id: str) -> str:

@@ -205,7 +205,7 @@ def _snapshot(config: Config, table: Table, live: set[str], found: Verified) -> 
     try:
         if members is not None:
             _published(table, members, live, current, found)
-            _iceberg(config, table, members, current, found)
+            _iceberg(config, table, current, found)
         beside = beside_the_data(config, found.table)
         _shards((table.place, *([beside] if beside else [])), store, current, found)
     except LadingError as error:
@@ -264,13 +264,11 @@ def _published(
         found.wrong("snapshot", "the snapshot doesn't match the log", f"lading repair {name}")
 
 
-def _iceberg(
-    config: Config, table: Table, members: MemberStore, current: SnapshotRef, found: Verified
-) -> None:
+def _iceberg(config: Config, table: Table, current: SnapshotRef, found: Verified) -> None:
     name = found.table
     if name not in config.tables or not config.tables[name].iceberg:
         return
-    for one in problems(store_of(config, name), table.place, current, members.members(None)):
+    for one in problems(table.place, current):
         found.wrong("iceberg", f"{one.file} {one.what}", f"lading iceberg {name} --rewrite", one.file)
 
 
