@@ -53,9 +53,7 @@ def test_what_no_kept_snapshot_leads_to_goes_and_all_else_stays(shown: Shown) ->
     wanted = needed(place, shown_lists(place, refs))
     assert len(refs) == 2 and wanted is not None
     assert {path for path in files(shown) if not path.endswith(".json")} == wanted
-    assert [path for path in files(shown) if path.endswith(".json")] == [
-        f"metadata/v{shown.hint}.metadata.json"
-    ]
+    assert f"metadata/v{shown.hint}.metadata.json" in files(shown)
     assert_all_see_the_same(shown.table)
     older = seen(by_lading(shown.table, offset=1))
     from pyiceberg.table import StaticTable
@@ -64,7 +62,8 @@ def test_what_no_kept_snapshot_leads_to_goes_and_all_else_stays(shown: Shown) ->
     assert len(table.snapshots()) == 2
     first = min(table.snapshots(), key=lambda one: one.timestamp_ms)
     assert seen(table.scan(snapshot_id=first.snapshot_id).to_arrow()) == older
-    assert cleaned(shown, keep=2) == [], "once is enough"
+    assert all(path.endswith(".json") for path in cleaned(shown, keep=2)), "the version before the cleaning"
+    assert cleaned(shown, keep=2) == []
     shown.put("c", lines(range(5)))
     shown.run()
     assert_all_see_the_same(shown.table)
