@@ -125,7 +125,7 @@ def _run_table(order: _Order, name: str) -> TableReport:
                 run_id=order.run_id,
             )
             verdicts = run.plan.verdicts
-            guard_vanished(run.plan, run.ledger.known, allow=order.allow_vanish)
+            guard_vanished(run.plan, allow=order.allow_vanish)
             return _carry_out(replace(run, kept=order.kept.setdefault(name, set())), started)
         except Conflict as error:
             if attempt == _ATTEMPTS - 1:
@@ -228,7 +228,6 @@ def _record_all(run: TableRun, moved: Sequence[FoundFile]) -> None:
     if not moved:
         _extend_evidence(run)
     _record(run, {file.key: "it changed while it was being read" for file in moved})
-    run.forget()
 
 
 def _error_of(write: Callable[[], None]) -> Exception | None:
@@ -253,7 +252,7 @@ def _record_failure(run: TableRun, error: LadingError) -> None:
     the manifest asked to be read again: writing it anew must not lose that."""
     if run.ledger.reset is not None:
         return  # the missing file is the request
-    asked = {key: known.again for key, known in run.ledger.known.items() if known.again is not None}
+    asked = {key: known.again for key, known in run.known.items() if known.again is not None}
     bad = [file.key for file in run.plan.read if error.file in (file.key, file.path)]
     if asked or bad or run.made:
         record_sources(run, asked | dict.fromkeys(bad, error.message), settled=False)
@@ -304,7 +303,7 @@ def _record_notes(run: TableRun) -> None:
 
 
 def _extend_evidence(run: TableRun) -> bool:
-    return extend_evidence(run.config, run.cfg, run.found, run.ledger.sources(run.table.state))
+    return extend_evidence(run.config, run.cfg, run.found, run.table.state)
 
 
 def _report(run: TableRun, done: _Done, before: int, started: float) -> TableReport:

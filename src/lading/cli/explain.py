@@ -100,7 +100,7 @@ def _answer(config: Config, table: TableConfig, keys: list[str]) -> _Answer:
         packed = next((answer for answer in whole if answer is not None), None)
         return packed or _Answer(table.name, keys[0], None, _why_not(table, keys[0]))
     manifest = load_manifest(config.source_manifest(table.name))
-    entry = manifest.files.get(verdict.key) if manifest else None
+    entry = manifest.entry(verdict.key) if manifest else None
     recorded = None
     if entry is not None:
         when = {"status": entry.status, "last_processed": entry.last_processed}

@@ -48,8 +48,9 @@ _COMMANDS: dict[str, str | Commands] = {
             "show": "lading.cli.manifest:manifest_show",
             "query": "lading.cli.manifest:manifest_query",
             "reset": "lading.cli.manifest:manifest_reset",
+            "write": "lading.cli.manifest:manifest_write",
         },
-        help="Show what was read, or ask to read it again.",
+        help="Show or write down what was read, or ask to read it again.",
     ),
     "collection": Commands(
         "collection",

@@ -152,7 +152,7 @@ def _show(report: RunReport) -> None:
         if table.error is not None:
             print_error(table.error)
     if not report.spark_started and worked:
-        from lading.ingest.plan import READ_VERDICTS
+        from lading.ingest.verdict import READ_VERDICTS
 
         read = any(table.verdicts.get(one) for table in worked for one in READ_VERDICTS)
         say(f"{'Little' if read else 'Nothing'} to read, so Spark was not started.")

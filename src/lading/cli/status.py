@@ -56,6 +56,7 @@ def _status_object(one: TableStatus) -> dict[str, Any]:
         "checks": list(one.checks),
         "rows_rejected": one.rows_rejected,
         "files_rejected": one.files_rejected,
+        "manifest_sequence": one.manifest_sequence,
     }
 
 
