@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from lading.cli.terminal.command import Context, Option
 from lading.cli.terminal.invocation import Json, Table, config_of
 from lading.errors import NotFound
 
 Rewrite = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--rewrite", help="Write all Iceberg files of what readers see again: after damage, or after a move."
     ),
 ]
 
 
-def iceberg(ctx: typer.Context, table: Table, rewrite: Rewrite = False, json: Json = False) -> None:
+def iceberg(ctx: Context, table: Table, rewrite: Rewrite = False, json: Json = False) -> None:
     """Show where other engines find a table.
 
     Every published snapshot is an Iceberg table too. Prints where its metadata is and a line of code for

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from lading import clock
 from lading.config.clean import GRACE, KEEP_RUNS
 from lading.errors import ConfigError, ManifestParseError
 from lading.iceberg.check import needed, shown_lists
@@ -113,7 +114,7 @@ class Around:
     follow: Callable[[], object] | None = None  # makes Iceberg's metadata say what is left
 
     def runs(self) -> Runs:
-        return Runs(list_runs(self.table.place)[0], (self.rules.now or datetime.now(UTC)).astimezone(UTC))
+        return Runs(list_runs(self.table.place)[0], (self.rules.now or clock.now()).astimezone(UTC))
 
 
 class Survey:
