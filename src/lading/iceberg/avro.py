@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,11 +52,6 @@ def items(several: Sequence[bytes]) -> bytes:
     return long(len(several)) + b"".join(several) + b"\0" if several else b"\0"
 
 
-def key_of(name: str) -> int:
-    """What a record is found by."""
-    return int(xxhash.xxh3_64_intdigest(name.encode("utf-8", "surrogateescape")))
-
-
 def checksum(data: bytes) -> int:
     return int(xxhash.xxh3_64_intdigest(data))
 
@@ -66,31 +60,43 @@ def block(record: bytes) -> bytes:
     return b"\x02" + long(len(record)) + record + _SYNC
 
 
-@dataclass(frozen=True, slots=True)
+def keys_of(names: Iterable[str]) -> np.ndarray:
+    """What records are found by."""
+    hashed = xxhash.xxh3_64_intdigest
+    return np.array([hashed(name.encode("utf-8", "surrogateescape")) for name in names], np.uint64)
+
+
 class Blocks:
     """The blocks of a file in order, by what they are found by."""
 
-    keys: np.ndarray
-    lengths: np.ndarray
-    data: memoryview
+    def __init__(self, index: np.ndarray, data: memoryview) -> None:
+        self.data = data
+        self._keys = index["key"]
+        self._ends = np.cumsum(index["length"].astype(np.int64))
+        self._starts = self._ends - index["length"]
 
-    def spans(self) -> dict[int, tuple[int, int]]:
-        """Where each begins and ends."""
-        ends = np.cumsum(self.lengths.astype(np.int64))
-        starts = ends - self.lengths
-        return dict(zip(self.keys.tolist(), zip(starts.tolist(), ends.tolist(), strict=True), strict=True))
+    def all(self) -> list[memoryview]:
+        spans = zip(self._starts.tolist(), self._ends.tolist(), strict=True)
+        return [self.data[start:end] for start, end in spans]
+
+    def find(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where the blocks of these keys begin and end; -1 for a key that isn't here."""
+        order = np.argsort(self._keys)
+        at = order[np.minimum(np.searchsorted(self._keys, keys, sorter=order), len(order) - 1)]
+        here = self._keys[at] == keys
+        return np.where(here, self._starts[at], -1), np.where(here, self._ends[at], -1)
 
 
 def container(
     schema: Mapping[str, Any],
     notes: Mapping[str, str],
-    keys: Sequence[int],
-    blocks: Sequence[bytes | memoryview],
+    keys: np.ndarray,
+    lengths: Sequence[int] | np.ndarray,
+    pieces: Iterable[bytes | memoryview],
 ) -> bytes:
-    """A whole file; `keys` are those of the blocks."""
+    """A whole file; `keys` and `lengths` are those of its blocks, `pieces` their bytes, in whatever cut."""
     index = np.zeros(len(keys), _ENTRY)
-    index["key"] = np.array(keys, np.uint64)
-    index["length"] = np.fromiter(map(len, blocks), np.uint32, len(blocks))
+    index["key"], index["length"] = keys, lengths
     meta = {
         "avro.schema": json.dumps(schema).encode(),
         "avro.codec": b"null",
@@ -98,30 +104,27 @@ def container(
         _INDEX: base64.b64encode(index.tobytes()),  # some readers take every value for text
     }
     header = items([text(name) + blob(value) for name, value in meta.items()])
-    return b"".join((_MAGIC, header, _SYNC, *blocks))
+    return b"".join((_MAGIC, header, _SYNC, *pieces))
 
 
 def read_blocks(data: bytes) -> Blocks | None:
     """The blocks of a file that `container` made; None for any other."""
     if not data.startswith(_MAGIC):
         return None
-    at, index = len(_MAGIC), b""
+    at, index = len(_MAGIC), None
     try:
         count, at = _long(data, at)
         for _ in range(count):
             name, at = _blob(data, at)
             value, at = _blob(data, at)
             if name == _INDEX.encode():
-                index = base64.b64decode(value)
+                index = np.frombuffer(base64.b64decode(value), _ENTRY)
         at += 1 + len(_SYNC)
     except (IndexError, ValueError):
         return None
-    if not index or len(index) % _ENTRY.itemsize:
+    if index is None or at + int(index["length"].sum()) != len(data):
         return None
-    entries = np.frombuffer(index, _ENTRY)
-    if at + int(entries["length"].sum()) != len(data):
-        return None
-    return Blocks(entries["key"], entries["length"], memoryview(data)[at:])
+    return Blocks(index, memoryview(data)[at:])
 
 
 def first_text(block: bytes | memoryview, before: int = 0) -> str:

@@ -10,18 +10,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from lading.iceberg.avro import (
     NONE,
     SOME,
+    Blocks,
     block,
     container,
     first_text,
     items,
-    key_of,
+    keys_of,
     long,
     read_blocks,
     text,
@@ -114,12 +117,12 @@ _LISTED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One file of a manifest: what it is found by, and its record, made only if nobody has it yet."""
+class Files:
+    """The files of a manifest: what each is found by, and its record, made only if nobody has it yet."""
 
-    name: str
-    rows: int
-    record: Callable[[], bytes]
+    names: Sequence[str]
+    rows: int  # of all
+    record: Callable[[int], bytes]
 
 
 class Entries:
@@ -150,28 +153,40 @@ def _record(content: int, path: str, rows: int, size: int, told: Sequence[bytes]
 class Former:
     """Records that other manifests have already, as blocks."""
 
-    _found: dict[int, tuple[memoryview, int, int]] = field(default_factory=dict)
+    _several: list[Blocks] = field(default_factory=list)
 
     def add(self, data: bytes) -> None:
         found = read_blocks(data)
-        if found is not None:
-            self._found |= {key: (found.data, start, end) for key, (start, end) in found.spans().items()}
+        if found is not None and found.data:
+            self._several.append(found)
 
-    def get(self, key: int) -> tuple[memoryview, int, int] | None:
-        return self._found.get(key)
+    def find(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Which of the manifests has each of these, -1 for none, and where it begins and ends there."""
+        which, starts, ends = (np.full(len(keys), -1, np.int64) for _ in range(3))
+        for number, blocks in enumerate(self._several):
+            begin, end = blocks.find(keys)
+            here = (begin >= 0) & (which < 0)
+            which[here], starts[here], ends[here] = number, begin[here], end[here]
+        return which, starts, ends
+
+    def data(self, number: int) -> memoryview:
+        return self._several[number].data
 
 
-def manifest(schema: pa.Schema, entries: Sequence[Entry], former: Former, *, deletes: bool = False) -> bytes:
+def manifest(schema: pa.Schema, files: Files, former: Former, *, deletes: bool = False) -> bytes:
     """A manifest of these files. What stands in `former` is copied, neighbours at once."""
-    keys = [key_of(entry.name) for entry in entries]
-    blocks: list[bytes | memoryview] = []
-    for key, entry in zip(keys, entries, strict=True):
-        known = former.get(key)
-        if known is None:
-            blocks.append(block(entry.record()))
+    keys = keys_of(files.names)
+    which, starts, ends = former.find(keys)
+    lengths = ends - starts
+    follows = (which[1:] == which[:-1]) & (starts[1:] == ends[:-1]) & (which[1:] >= 0)
+    firsts = [0, *(np.flatnonzero(~follows) + 1).tolist()] if len(keys) else []
+    pieces: list[bytes | memoryview] = []
+    for first, last in pairwise([*firsts, len(keys)]):
+        if which[first] < 0:
+            pieces.append(block(files.record(first)))
+            lengths[first] = len(pieces[-1])
         else:
-            data, start, end = known
-            blocks.append(data[start:end])
+            pieces.append(former.data(which[first])[starts[first] : ends[last - 1]])
     told = schema_of(schema)
     notes = {
         "schema": json.dumps(told),
@@ -181,7 +196,7 @@ def manifest(schema: pa.Schema, entries: Sequence[Entry], former: Former, *, del
         "format-version": "2",
         "content": _CONTENT[_DELETES if deletes else _DATA],
     }
-    return container(_ENTRY, notes, keys, blocks)
+    return container(_ENTRY, notes, keys, lengths, pieces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,16 +207,15 @@ class Listed:
     block: bytes
 
     @classmethod
-    def of(cls, path: str, length: int, entries: Sequence[Entry], *, deletes: bool) -> Listed:
-        rows = sum(entry.rows for entry in entries)
-        numbers = (length, 0, int(deletes), 1, 1, 1, 0, len(entries), 0, 0, rows, 0)
+    def of(cls, path: str, length: int, files: Files, *, deletes: bool) -> Listed:
+        numbers = (length, 0, int(deletes), 1, 1, 1, 0, len(files.names), 0, 0, files.rows, 0)
         return cls(path, block(text(path) + b"".join(map(long, numbers)) + NONE))
 
 
 def manifest_list(listed: Sequence[Listed], snapshot: int, sequence: int) -> bytes:
     notes = {"snapshot-id": str(snapshot), "sequence-number": str(sequence), "format-version": "2"}
     blocks = [one.block for one in listed]
-    return container(_LISTED, notes, [key_of(one.path) for one in listed], blocks)
+    return container(_LISTED, notes, keys_of(one.path for one in listed), list(map(len, blocks)), blocks)
 
 
 def read_list(data: bytes) -> list[Listed] | None:
@@ -209,8 +223,7 @@ def read_list(data: bytes) -> list[Listed] | None:
     found = read_blocks(data)
     if found is None:
         return None
-    blocks = (bytes(found.data[start:end]) for start, end in found.spans().values())
-    return [Listed(first_text(one), one) for one in blocks]
+    return [Listed(first_text(one), bytes(one)) for one in found.all()]
 
 
 def paths_in(data: bytes) -> list[str] | None:
@@ -219,4 +232,4 @@ def paths_in(data: bytes) -> list[str] | None:
     if found is None:
         return None
     before = len(_EXISTING + _ALWAYS + _ALWAYS + _ALWAYS + long(_DELETES))
-    return [first_text(found.data[start:end], before) for start, end in found.spans().values()]
+    return [first_text(one, before) for one in found.all()]

@@ -18,7 +18,7 @@ import xxhash
 
 from lading.iceberg.avro import checksum
 from lading.iceberg.deletes import dead_rows, positions_file
-from lading.iceberg.manifests import Entries, Entry, Former, Listed, manifest, manifest_list, read_list
+from lading.iceberg.manifests import Entries, Files, Former, Listed, manifest, manifest_list, read_list
 from lading.iceberg.pages import Page
 from lading.iceberg.types import schema_of, sort_order
 from lading.layout.table import iceberg_list, iceberg_manifest, parse_iceberg, positions_path
@@ -142,33 +142,35 @@ class _Writing:
                 yield more
             return
         members = page.members()
-        yield self._written(digest, [self._part(one) for one in members], deletes=False)
-        minus = [self._minus(one) for one in members if one.minus]
+        yield self._written(digest, self._parts(members), deletes=False)
+        minus = [one for one in members if one.minus]
         if minus:
-            yield self._written(digest, minus, deletes=True)
+            yield self._written(digest, self._minus(minus), deletes=True)
 
-    def _written(self, digest: str, entries: Sequence[Entry], *, deletes: bool) -> Listed:
-        data = manifest(self.schema, entries, self.former, deletes=deletes)
+    def _written(self, digest: str, files: Files, *, deletes: bool) -> Listed:
+        data = manifest(self.schema, files, self.former, deletes=deletes)
         name = iceberg_manifest(digest, checksum(data), deletes=deletes)
         self.put(name, data)
-        return Listed.of(self._path(name), len(data), entries, deletes=deletes)
+        return Listed.of(self._path(name), len(data), files, deletes=deletes)
 
-    def _part(self, member: Member) -> Entry:
-        path = self._path(member.path)
-        return Entry(path, member.rows, lambda: self.entries.part(path, member))
+    def _parts(self, members: Sequence[Member]) -> Files:
+        def record(number: int) -> bytes:
+            return self.entries.part(self._path(members[number].path), members[number])
 
-    def _minus(self, member: Member) -> Entry:
-        part = self._path(member.path)
-        minus = _digest(part, ",".join(map(str, member.minus)))
+        return Files([one.path for one in members], sum(one.rows for one in members), record)
 
-        def record() -> bytes:
-            positions = dead_rows(self.shown.place, member)
+    def _minus(self, members: Sequence[Member]) -> Files:
+        names = [_digest(self._path(one.path), ",".join(map(str, one.minus))) for one in members]
+
+        def record(number: int) -> bytes:
+            part = self._path(members[number].path)
+            positions = dead_rows(self.shown.place, members[number])
             data = positions_file(part, positions)
-            name = positions_path(minus, checksum(data))
+            name = positions_path(names[number], checksum(data))
             self.put(name, data)
             return self.entries.deletes(self._path(name), len(positions), len(data), part)
 
-        return Entry(minus, member.rows - member.live_rows, record)
+        return Files(names, sum(one.rows - one.live_rows for one in members), record)
 
     def _read_former(self, listed: Listed) -> None:
         """A manifest that no page has any more: most of its entries stand in those that took its place."""
