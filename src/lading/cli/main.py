@@ -34,6 +34,7 @@ _COMMANDS: dict[str, str | Commands] = {
     "health": "lading.cli.health:health",
     "sources": "lading.cli.sources:sources",
     "merge": "lading.cli.merge:merge",
+    "iceberg": "lading.cli.iceberg:iceberg",
     "history": "lading.cli.history:history",
     "diff": "lading.cli.diff:diff",
     "rollback": "lading.cli.rollback:rollback",

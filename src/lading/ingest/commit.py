@@ -19,6 +19,7 @@ from lading.ingest.tasks.task import table_schema
 from lading.ingest.verdict import recorded_hash
 from lading.log.table import Table
 from lading.model import Commit, FoundFile, Looked, Member, Source
+from lading.parts.field_ids import numbered, same_columns
 from lading.parts.rewrite import rewrite_members
 from lading.sources.fingerprint import source_id
 from lading.sources.recipe import hashed
@@ -152,9 +153,10 @@ def _schema_change(run: TableRun, prepared: Prepared, ingested: Ingested | None)
     if ingested is None:
         if run.cfg.transform is not None or not run.plan.reshapes:
             return None
-        schema = table_schema(prepared.columns).serialize().to_pybytes()  # no row was read for it
-        return schema if schema != meta.schema else None
-    if ingested.schema == meta.schema:
+        schema = numbered(table_schema(prepared.columns), meta.schema)  # no row was read for it
+        told: bytes = schema.serialize().to_pybytes()
+        return None if same_columns(told, meta.schema) else told
+    if same_columns(ingested.schema, meta.schema):
         return None
     if meta.schema and prepared.recipe == meta.recipe and not run.plan.replaces_all:
         raise TransformError(

@@ -13,6 +13,7 @@ from typing import Literal
 
 from lading.config.project import Config
 from lading.errors import LadingError, LogCorrupt, NotFound, PartError
+from lading.iceberg.check import problems
 from lading.ingest.ledger import shows_the_log
 from lading.ingest.look import look
 from lading.ingest.record import SMALL
@@ -40,7 +41,7 @@ Level = Literal["error", "note"]
 @dataclass(frozen=True, slots=True)
 class Finding:
     level: Level
-    about: str  # source, log, member, manifest, snapshot, shard, run
+    about: str  # source, log, member, manifest, snapshot, iceberg, shard, run
     message: str
     remedy: str
     file: str | None = None
@@ -216,6 +217,7 @@ def _snapshot(config: Config, table: Table, live: set[str], found: Verified) -> 
     try:
         if members is not None:
             _published(table, members, live, current, found)
+            _iceberg(config, table, current, found)
         beside = beside_the_data(config, found.table)
         _shards((table.place, *([beside] if beside else [])), store, current, found)
     except LadingError as error:
@@ -272,6 +274,14 @@ def _published(
     same = members.meta.sequence == state.sequence
     if same and {member.path for member in listed} != live:
         found.wrong("snapshot", "the snapshot doesn't match the log", f"lading repair {name}")
+
+
+def _iceberg(config: Config, table: Table, current: SnapshotRef, found: Verified) -> None:
+    name = found.table
+    if name not in config.tables or not config.tables[name].iceberg:
+        return
+    for one in problems(table.place, current):
+        found.wrong("iceberg", f"{one.file} {one.what}", f"lading iceberg {name} --rewrite", one.file)
 
 
 def _shards(places: tuple[Place, ...], store: ManifestStore, current: SnapshotRef, found: Verified) -> None:
