@@ -20,7 +20,7 @@ from lading.ingest.plan import TablePlan
 from lading.layout.project import schema_file
 from lading.log.state import TableState
 from lading.model import DELIMITERS, TYPED, Column, FoundFile, Layout
-from lading.sources.found import keys_of
+from lading.sources.found import FoundFiles, keys_of
 from lading.sources.manifest import SourceManifest
 from lading.sources.names import columns_from_name, name_columns
 from lading.sources.schema import (
@@ -338,7 +338,12 @@ def _as_yaml(char: str) -> str:
 
 
 def found_hash(found: Sequence[FoundFile]) -> str:
-    return combined_hash([file.hash for file in found])
+    """Worked out once for a listing: of a million files it takes seconds."""
+    if not isinstance(found, FoundFiles):
+        return combined_hash(file.hash for file in found)
+    if found.combined_hash is None:
+        found.combined_hash = combined_hash(file.hash for file in found)
+    return found.combined_hash
 
 
 def is_stale(schema: TableSchema, found: Sequence[FoundFile], known: str | None = None) -> bool:

@@ -42,6 +42,7 @@ class FoundFiles(Sequence[FoundFile]):
         self.sizes, self.times = array("q"), array("q")
         self.racy, self.spots = bytearray(), array("Q")
         self._opened: tuple[int, list[str]] = (-1, [])  # the chunk that was asked for last
+        self.combined_hash: str | None = None  # of all fingerprints, once somebody has worked it out
 
     def add(self, prefix: str, rows: Sequence[Row]) -> None:
         """Files of one folder, whose keys begin with `prefix` and come after all that are here."""
