@@ -10,14 +10,26 @@ what was not is planned again. Tables stand alone: one that fails does not stop 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lading.checks.table import as_object
-from lading.config.project import Config
-from lading.errors import BadRows, CommitUnknown, Conflict, LadingError, SourceError, Unexpected
+from lading.config.derived import Derived, in_order
+from lading.config.project import Config, TableConfig
+from lading.errors import (
+    BadRows,
+    CommitUnknown,
+    Conflict,
+    GateFailed,
+    LadingError,
+    NotReady,
+    SourceError,
+    Unexpected,
+)
 from lading.ingest.commit import commit_notes, commit_rows
+from lading.ingest.derived.columns import check_known_columns
+from lading.ingest.derived.look import waiting_plan
 from lading.ingest.foresee import foreseen
 from lading.ingest.look import look
 from lading.ingest.plan import TablePlan, guard_vanished
@@ -80,8 +92,28 @@ class RunReport:
 def plan_tables(
     config: Config, names: Sequence[str] = (), *, full: bool = False, watch: Watch = SILENT
 ) -> list[TablePlan]:
-    """What a run would do. Touches nothing."""
-    return [foreseen(look(config, name, full=full, watch=watch)) for name in _selected(config, names)]
+    """What a run would do, to these tables and those that they are made of. Touches nothing."""
+    plans: dict[str, TablePlan] = {}
+    for name in in_order(_graph(config), _selected(config, names)):
+        plans[name] = _plan_of(config, name, plans, full, watch)
+    return list(plans.values())
+
+
+def _plan_of(
+    config: Config, name: str, plans: Mapping[str, TablePlan], full: bool, watch: Watch
+) -> TablePlan:
+    derived = config.table(name).derived
+    first = [one for one in derived.tables if not plans[one].idle] if derived is not None else []
+    try:
+        plan = foreseen(look(config, name, full=full, watch=watch))
+    except NotReady as error:
+        plan = waiting_plan(name, error)
+    if not first:
+        return plan
+    note = (
+        f"{', '.join(first)} {'has' if len(first) == 1 else 'have'} work to do first, which may change more"
+    )
+    return replace(plan, waits=True, notes=(*plan.notes, note))
 
 
 def run(
@@ -92,12 +124,44 @@ def run(
     allow_vanish: bool = False,
     watch: Watch = SILENT,
     replay: Collection[str] | None = None,
+    only: bool = False,
 ) -> RunReport:
-    """Make every selected table what a rebuild from nothing would give. `replay` are files of which
-    something was set aside and that are read again, empty for all of them."""
+    """Make every selected table what a rebuild from nothing would give, after those that it is made of
+    (`only`: without them). `replay` are files of which something was set aside and that are read again, empty
+    for all of them."""
     order = _Order(config, new_run_id(), full, allow_vanish, watch, replay)
-    reports = tuple(_run_table(order, name) for name in _selected(config, names))
-    return RunReport(order.run_id, order.spark_started, reports)
+    wanted = in_order(_graph(config), _selected(config, names), only=only)
+    for name in wanted:
+        check_known_columns(config, config.table(name))
+    reports: dict[str, TableReport] = {}
+    for name in wanted:
+        stopped = _stopped(config.table(name), reports)
+        reports[name] = _run_table(order, name) if stopped is None else TableReport(name, {}, error=stopped)
+    return RunReport(order.run_id, order.spark_started, tuple(reports.values()))
+
+
+def _graph(config: Config) -> dict[str, Derived | None]:
+    return {name: table.derived for name, table in config.tables.items()}
+
+
+def _stopped(table: TableConfig, reports: Mapping[str, TableReport]) -> NotReady | None:
+    """Why a table can't be made now: one that it is made of is not what it should be."""
+    for name in table.derived.tables if table.derived is not None else ():
+        error = reports[name].error if name in reports else None
+        if error is not None:
+            return NotReady(
+                f"{table.name} was not run: {name}, which it is made of, {_what_went_wrong(error)}",
+                hint=f"mend {name}, then run again; or make it of what readers see of {name} now: "
+                f"lading run {table.name} --only",
+                table=table.name,
+            )
+    return None
+
+
+def _what_went_wrong(error: LadingError) -> str:
+    if isinstance(error, GateFailed):
+        return "was refused by its gate"
+    return "was not run" if isinstance(error, NotReady) else "failed"
 
 
 @dataclass(slots=True)
@@ -133,7 +197,9 @@ def _run_table(order: _Order, name: str) -> TableReport:
                 run_id=order.run_id,
             )
             verdicts = run.plan.verdicts
-            guard_vanished(run.plan, run.ledger.known, allow=order.allow_vanish)
+            # Rows that leave an input were asked about there.
+            allowed = order.allow_vanish or run.derived is not None
+            guard_vanished(run.plan, run.ledger.known, allow=allowed)
             return _carry_out(replace(run, kept=order.kept.setdefault(name, set())), started)
         except Conflict as error:
             if attempt == _ATTEMPTS - 1:
@@ -165,7 +231,7 @@ def _nothing_there(run: TableRun, started: float) -> TableReport:
         seconds=time.monotonic() - started,
         error=released.refused,
         checks=released.checks,
-        notes=(f"no file matches {run.cfg.path!r}",),
+        notes=("its inputs have no rows" if run.derived else f"no file matches {run.cfg.path!r}",),
     )
 
 
@@ -216,7 +282,8 @@ def _read_and_commit(run: TableRun) -> tuple[Commit, FilesRead, tuple[FoundFile,
         with at_work(run):
             run.watch.phase(run.name, "prepare")
             prepared = prepare(run, run.plan.read)
-            refuse_unservable(run.cfg, prepared.columns)
+            if run.derived is None:
+                refuse_unservable(run.cfg, prepared.columns)
             run.watch.phase(run.name, "ingest")
             read = read_files(run, prepared)
             read = replace(read, notes=drift_notes(run, prepared, read.ingested))
@@ -300,7 +367,8 @@ def _settle(run: TableRun) -> _Done:
 def _is_news(run: TableRun) -> bool:
     """Whether the log lacks evidence of a file, or a recipe that is another and gives the same rows."""
     looked = run.followed is not None and bool(run.followed.fresh)
-    return looked or (run.recipe is not None and run.recipe != run.table.state.meta.recipe)
+    followed = run.derived is not None and run.derived.advanced
+    return looked or followed or (run.recipe is not None and run.recipe != run.table.state.meta.recipe)
 
 
 def _record_notes(run: TableRun) -> None:

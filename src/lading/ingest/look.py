@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from lading.config.project import Config
 from lading.errors import LadingError
+from lading.ingest.derived.count import counting
+from lading.ingest.derived.look import look_derived
 from lading.ingest.expand import expand, without_hidden
 from lading.ingest.ledger import Ledger, make_ledger
 from lading.ingest.noop import is_quiet, quiet_ledger, quiet_plan
@@ -66,6 +68,9 @@ def look(
     are keys of which something is set aside and that are read again, empty for all of them."""
     cfg = config.table(name)
     try:
+        if cfg.derived is not None:
+            run = TableRun(config, cfg, watch, None, start_spark, replay, run_id or new_run_id())
+            return look_derived(run, full, counting(run))
         objects = objects_of(config, cfg)
         run = TableRun(config, cfg, watch, objects, start_spark, replay, run_id or new_run_id())
         return _planned(run, full)

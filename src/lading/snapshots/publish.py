@@ -12,6 +12,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
+
 from lading.errors import Conflict, LadingError, PublishCurrentError, PublishManifestError
 from lading.layout.table import is_run_id
 from lading.model import SnapshotRef
@@ -72,6 +74,7 @@ def snapshot_payload(
             "parts": state.count(),
             **({"gate": gate} if gate is not None else {}),
             **({"schema_changes": list(schema_changes)} if schema_changes else {}),
+            **({"inputs": msgspec.json.decode(state.meta.inputs)} if state.meta.inputs else {}),
         },
     )
     return build_snapshot(
