@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -86,7 +86,7 @@ def evaluate(
     ingest = _ingest(run, job, wanted, reject)
     checks = partial(_for_spark, job)
     write = partial(_write, ingest)
-    out, told = through_spark(session(), job, question, write, checks, tick)
+    out, told = through_spark(session, job, question, write, checks, tick)
     found = ingested([decoded(one) for one in told], out.schema)
     _refuse_astray(run, job, found, wanted)
     read = {one: FileRead(sha256=_sha256(run, key)) for one, key in wanted.items()}
@@ -94,7 +94,7 @@ def evaluate(
 
 
 def through_spark(
-    spark: Any,
+    session: StartSpark,
     job: IngestJob,
     question: Question,
     write: Callable[[Batches, Output], bytes],
@@ -103,7 +103,7 @@ def through_spark(
 ) -> tuple[Output, list[bytes]]:
     from lading.spark.derived import evaluate as on_spark
 
-    return on_spark(spark, job, question, write, checks, tick)
+    return on_spark(session(), job, question, write, checks, tick)
 
 
 def asked(run: TableRun, inputs: Sequence[OpenInput], slots: frozenset[int] | None) -> tuple[Question, int]:
@@ -140,8 +140,8 @@ def _is_cut(cut: Cut) -> bool:
 
 
 def members_in(one: OpenInput, cut: Cut | None, slots: frozenset[int] | None) -> list[Member]:
-    """The parts that may hold rows of `slots`: by bucket, those of these buckets; else those whose zones don't
-    say that all rows have one value, of another slot."""
+    """The parts that may hold rows of `slots`: by bucket, those of these buckets; else all whose zones don't
+    say that each row has the same value, of another slot."""
     members = one.members.candidates(None)
     if cut is None or slots is None:
         return members

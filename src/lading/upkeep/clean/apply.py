@@ -13,6 +13,7 @@ from datetime import timedelta
 
 from lading.config.project import Config
 from lading.errors import Conflict, LadingError, NotFound
+from lading.ingest.derived.pinned import pinned_refs
 from lading.ingest.record import write_table_manifest
 from lading.ingest.table_run import new_id, new_run_id, now_text
 from lading.log.table import Table, log_of
@@ -47,7 +48,13 @@ def clean(config: Config, name: str, rules: Rules, *, apply: bool = False) -> Cl
         return CleanReport(name)
     table = Table.open(where)
     try:
-        around = Around(table, Manifests(store_of(config, name)), beside_the_data(config, name), rules)
+        around = Around(
+            table,
+            Manifests(store_of(config, name)),
+            beside_the_data(config, name),
+            rules,
+            pinned_refs(config, name),
+        )
         found = Survey(around).garbage()
         report = CleanReport(name, tuple(found))
         if apply and found:
