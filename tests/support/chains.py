@@ -64,8 +64,8 @@ FIRST: dict[str, tuple[str, str]] = {
     ),
     "window": (
         "{moves: {by: port}}",
-        "select port, tonnes, cast(row_number() over (partition by port order by day, tonnes) as bigint) as at "
-        "from moves",
+        "select port, tonnes, cast(row_number() over (partition by port order by day, tonnes) as bigint) "
+        "as at from moves",
     ),
     "union": (
         "{moves: {by: port}, ports: {by: port}}",

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -109,6 +108,25 @@ class _Sourced:
             yield pa.RecordBatch.from_arrays(columns, names=[f"c{at}" for at in range(len(columns))])
 
 
+@dataclass(frozen=True, slots=True)
+class _Only:
+    """Keeps the rows of some slots, with their `_source`. Travels to the workers."""
+
+    sources: Callable[[tuple[str, ...], pa.RecordBatch], np.ndarray]
+    by: tuple[str, ...]
+    names: tuple[str, ...]
+    wanted: frozenset[int]
+
+    def __call__(self, batches: Batches) -> Batches:
+        ids = np.fromiter(self.wanted, np.int64, len(self.wanted))
+        for batch in batches:
+            rows = pa.RecordBatch.from_arrays(batch.columns, names=list(self.names))
+            source = self.sources(self.by, rows)
+            columns = [*batch.columns, pa.array(source, pa.int64())]
+            named = pa.RecordBatch.from_arrays(columns, names=[f"c{at}" for at in range(len(columns))])
+            yield named.filter(pa.array(np.isin(source, ids)))
+
+
 @contextmanager
 def _evaluated(
     spark: SparkSession, job: IngestJob, question: Question
@@ -128,11 +146,16 @@ def _evaluated(
         yield _asked(spark, job, question, frames), by
 
 
-def result_rows(spark: SparkSession, job: IngestJob, question: Question, cut: Callable[..., Any]) -> Any:
-    """What `cut` makes of the whole query's rows and the columns that they are put into slots by."""
+def answered(spark: SparkSession, job: IngestJob, question: Question, wanted: Sequence[int]) -> pa.Table:
+    """The rows of the result whose `_source` is one of `wanted`, brought here."""
     try:
         with _VIEWS, held_settings(spark, _ALL_FIELDS), _evaluated(spark, job, question) as (rows, by):
-            return cut(rows, by)
+            schema = arrow_schema(rows.schema).append(pa.field(SOURCE, pa.int64()))
+            only = _Only(question.sources, by, tuple(rows.columns), frozenset(wanted))
+            plain = pa.schema([field.with_name(f"c{at}") for at, field in enumerate(schema)])
+            with quiet_pandas():
+                few = rows.toDF(*plain.names[:-1]).mapInArrow(only, spark_schema(plain))
+                return few.toArrow().rename_columns(schema.names).cast(schema)
     except (PySparkException, Py4JError) as error:
         raise_interrupt(error)
         raise explained(error, job) from error

@@ -8,6 +8,7 @@ from typing import Any
 
 from lading.config.project import Config
 from lading.errors import LadingError
+from lading.ingest.derived.inputs import pins_of, place_and_store
 from lading.ingest.look import look
 from lading.ingest.release import moved_by_others
 from lading.log.table import Table
@@ -19,6 +20,16 @@ from lading.snapshots.stores.by_url import store_of
 from lading.storage.place import storage_of
 from lading.upkeep.rollback import refused_newer
 from lading.watch import Watch
+
+
+@dataclass(frozen=True, slots=True)
+class MadeOf:
+    """An input of a table made of tables: the sequence that it was made from, and what readers see now."""
+
+    name: str
+    sequence: int | None  # None: it was never made
+    current: int | None  # None: nothing is published
+    behind: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +48,7 @@ class TableStatus:
     checks: tuple[dict[str, Any], ...] = ()  # how the checks went in the last run that made any
     rows_rejected: int = 0  # rows set aside
     files_rejected: int = 0  # files set aside whole
+    inputs: tuple[MadeOf, ...] = ()  # of a table made of tables
 
 
 def status(config: Config, names: Sequence[str] = ()) -> list[TableStatus]:
@@ -51,8 +63,9 @@ def status(config: Config, names: Sequence[str] = ()) -> list[TableStatus]:
 def _status(config: Config, name: str) -> TableStatus:
     folder = config.place(name)
     pending, note, notes, (rows_rejected, files_rejected) = _pending(config, name)
+    inputs = _inputs(config, name)
     if not Table.exists(folder):
-        return TableStatus(name, pending=pending, note=note or "never run")
+        return TableStatus(name, pending=pending, note=note or "never run", inputs=inputs)
     table = Table.open(folder)
     state = table.state
     current, unreadable = _current(config, name)
@@ -79,7 +92,29 @@ def _status(config: Config, name: str) -> TableStatus:
         checks=tuple((last or {}).get("checks") or ()),
         rows_rejected=rows_rejected,
         files_rejected=files_rejected,
+        inputs=inputs,
     )
+
+
+def _inputs(config: Config, name: str) -> tuple[MadeOf, ...]:
+    """What a table is made of, and what of that it doesn't show yet."""
+    derived = config.tables[name].derived if name in config.tables else None
+    if derived is None:
+        return ()
+    place = config.place(name)
+    log = Table.open(place) if Table.exists(place) else None
+    pins = pins_of(log.state.meta.inputs) if log is not None else {}
+    found = []
+    for one in derived.inputs:
+        pin = pins.get(one.name)
+        try:
+            current = place_and_store(config, one)[1].load_current()
+        except LadingError:
+            current = None  # its own line says what is wrong
+        behind = current is not None and (pin is None or pin.ref != current.ref)
+        made_from = pin.sequence if pin is not None else None
+        found.append(MadeOf(one.name, made_from, current.sequence if current is not None else None, behind))
+    return tuple(found)
 
 
 def _why_behind(config: Config, name: str, table: Table, current: SnapshotRef | None) -> str:

@@ -106,6 +106,13 @@ def through_spark(
     return on_spark(session(), job, question, write, checks, tick)
 
 
+def whole_rows(session: StartSpark, job: IngestJob, question: Question, sources: Sequence[int]) -> pa.Table:
+    """The rows of some slots that the question's answer has, brought here; with `_source`."""
+    from lading.spark.derived import answered
+
+    return answered(session(), job, question, sources)
+
+
 def asked(run: TableRun, inputs: Sequence[OpenInput], slots: frozenset[int] | None) -> tuple[Question, int]:
     """The question to Spark, and how many bytes of parts there are to read for it."""
     from lading.spark.derived import Given, Question
