@@ -38,7 +38,7 @@ def belonging(
     found: dict[str, Snapshot] = {}
     wanted: dict[str, tuple[str, str]] = {}  # by table: the snapshot, and who was made from it
     for name in _tops_first(names, current):
-        ref, by = wanted.get(name, ("", ""))
+        ref, _ = wanted.get(name, ("", ""))
         found[name] = snapshot = at(name, ref) if ref else current(name)
         for pin in snapshot.pins:
             other, maker = wanted.setdefault(pin.name, (pin.ref, name))
@@ -88,8 +88,19 @@ class Warehouse:
     def at(self, name: str, ref: str) -> Snapshot:
         custom = build_meta(self._store(name), ref).custom
         told = custom.get("inputs")
-        pins = msgspec.convert(told, list[Pin]) if isinstance(told, list) else []
-        return Snapshot(ref, tuple(self._followed(name, custom) or pins) if pins else ())
+        if not isinstance(told, list):
+            return Snapshot(ref)
+        pins = self._followed(name, custom) or msgspec.convert(told, list[Pin])
+        return Snapshot(ref, tuple(pin for pin in pins if self._is_here(pin)))
+
+    def _is_here(self, pin: Pin) -> bool:
+        """Whether it is of a table of this warehouse: others stand by themselves."""
+        place = self._place(pin.name)
+        if not Table.exists(place):
+            return False
+        table = Table.open(place)
+        table.close()
+        return table.table_id == pin.table_id
 
     def same(self, name: str, one: str, other: str) -> bool:
         """Whether no row came or went between two snapshots."""
