@@ -34,6 +34,7 @@ from lading.spark.sql_checks import spark_bits
 from lading.spark.transform import made_of
 
 _ALL_FIELDS = {"spark.sql.debug.maxToStringFields": "100000"}  # of plans, which are read here
+_ODD = re.compile(r"[\[\](),#`\s]")  # what a name may hold that makes a plan hard to read: then it isn't
 _VIEWS = threading.Lock()  # names of temporary views belong to the session: one query at a time
 
 
@@ -259,7 +260,8 @@ def _refuse_uncut(
 ) -> None:
     try:
         refuse_unordered(analysed)
-        if question.is_cut:
+        names = [*rows.columns, *(name for one in question.given for name in one.schema.names)]
+        if question.is_cut and not any(map(_ODD.search, names)):
             places = [rows.columns.index(name) for name in by]
             check_cut(analysed, {one.name: one.by for one in question.given}, places)
     except Broken as broken:

@@ -72,9 +72,10 @@ def look_derived(run: TableRun, full: bool, count: Counting | None = None) -> Ta
         pins = [pinned[one.input.name] for one in shown]
         facts = derived_facts(config, cfg, pins, widths_in(table.state.meta.facts))
         if hashed(facts) == table.state.meta.recipe:
-            slots = [slot_of(key) or 0 for key in ledger.sources(table.state)]
+            known = sorted(slot_of(key) or 0 for key in ledger.sources(table.state))
+            slots = known if cfg.derived.by_bucket else list(range(cfg.derived.slots))
             derived = DerivedLook(tuple(shown), tuple(pins), facts)
-            return _planned(run, derived, sorted(slots), {}, full)
+            return _planned(run, derived, slots, {}, full)
     with opened(shown) as inputs:
         return _compared(run, shown, inputs, pinned, full, count)
 
