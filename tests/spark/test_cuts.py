@@ -47,8 +47,8 @@ def check(spark, sql: str) -> None:
         "select v.port, country from voyages v left join ports p on v.port = p.port and p.country <> 'x'",
         "select p.port, tonnes from voyages v right join ports p on p.port = v.port",
         "select * from voyages full join ports using (port)",
-        "select coalesce(v.port, p.port) port, count(*) n from voyages v full join ports p on v.port = p.port "
-        "group by 1",
+        "select coalesce(v.port, p.port) port, count(*) n from voyages v full join ports p "
+        "on v.port = p.port group by 1",
         "select port from voyages left semi join ports using (port)",
         "select port from voyages left anti join ports using (port)",
         "select port, row_number() over (partition by port, month order by tonnes, flag) n from voyages",
