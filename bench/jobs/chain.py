@@ -201,7 +201,7 @@ def _by_hand(kit: Kit, raw: Files, key: str) -> Iterator[Any]:
         full.append(time.perf_counter() - begun)
 
     def follow(count: int) -> float:
-        from deltalake import DeltaTable, write_deltalake
+        from deltalake import write_deltalake
 
         if not full:
             for _ in range(3):
@@ -210,20 +210,27 @@ def _by_hand(kit: Kit, raw: Files, key: str) -> Iterator[Any]:
         begun = time.perf_counter()
         rows = pa.concat_tables([raw.read(number) for number in numbers])
         predicate = f"source IN ({', '.join(map(str, numbers))})"
-        old = DeltaTable(folder / "voyages").to_pyarrow_table(
-            columns=[key], filters=[("source", "in", numbers)]
-        )
+        old = _select(folder / "voyages", f"select {key} from t where {predicate}")
         keys = pc.unique(pa.concat_arrays([*rows[key].chunks, *old[key].chunks])).to_pylist()
         write_deltalake(folder / "voyages", rows, mode="overwrite", predicate=predicate)
-        voyages = DeltaTable(folder / "voyages").to_pyarrow_table(filters=[(key, "in", keys)])
+        mine = f"select * from t where {key} in ({', '.join(map(repr, keys))})"
+        voyages = _select(folder / "voyages", mine)
         tonnage = _tonnage(voyages, key)
         _merge(folder / "tonnage", tonnage, [key, "ship"], key, keys)
-        again = DeltaTable(folder / "tonnage").to_pyarrow_table(filters=[(key, "in", keys)])
+        again = _select(folder / "tonnage", mine)
         _merge(folder / "summary", _summary(again, key), [key], key, keys)
         return (time.perf_counter() - begun) / statistics.median(full)
 
     yield follow
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _select(folder: Path, query: str) -> pa.Table:
+    from deltalake import DeltaTable, QueryBuilder
+
+    found = pa.table(QueryBuilder().register("t", DeltaTable(folder)).execute(query).read_all())
+    plain = [pa.string() if pa.types.is_string_view(kind) else kind for kind in found.schema.types]
+    return found.cast(pa.schema(list(zip(found.schema.names, plain, strict=True))))
 
 
 def _merge(folder: Path, rows: pa.Table, on: list[str], key: str, keys: list[Any]) -> None:
