@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench import projects
@@ -75,7 +76,7 @@ def _make_files(root: Path, size: int) -> None:
             os.utime(path, (OLD + number, OLD + number))  # no two alike, as in real life
 
 
-def _sources(found: list[FoundFile]) -> tuple[Source, ...]:
+def _sources(found: Sequence[FoundFile]) -> tuple[Source, ...]:
     return tuple(
         Source(source_id(f.key), f.key, f.hash, _SHA256, f.size, f.mtime_ns, 1, False, AT) for f in found
     )

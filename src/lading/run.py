@@ -9,13 +9,13 @@ what was not is planned again. Tables stand alone: one that fails does not stop 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lading import clock
 from lading.checks.table import as_object
-from lading.config.derived import Derived, in_order
+from lading.config.derived import in_order
 from lading.config.project import Config, TableConfig
 from lading.errors import (
     BadRows,
@@ -28,11 +28,8 @@ from lading.errors import (
     Unexpected,
 )
 from lading.ingest.commit import commit_notes, commit_rows
-from lading.ingest.derived.columns import check_known_columns
-from lading.ingest.derived.look import waiting_plan
-from lading.ingest.foresee import foreseen
 from lading.ingest.look import look
-from lading.ingest.plan import TablePlan, guard_vanished
+from lading.ingest.plan import guard_vanished
 from lading.ingest.prepare import drift_notes, prepare
 from lading.ingest.quarantine import refuse_too_many
 from lading.ingest.read import FilesRead, read_files
@@ -42,18 +39,18 @@ from lading.ingest.schema import extend_evidence, repin
 from lading.ingest.table_run import TableRun, at_work, new_run_id, now_text
 from lading.log.table import Table
 from lading.model import CheckResult, Commit, FoundFile
+from lading.plan import graph_of, selected
+from lading.plan import plan_tables as plan_tables
 from lading.serve.shard import output_of, refuse_unservable
 from lading.snapshots.runs import RunHandle
 from lading.snapshots.runs import start as start_record
 from lading.spark.session import spark_session
 from lading.storage.folder import disk_failure
 from lading.upkeep.tidy import tidy
-from lading.watch import Watch
+from lading.watch import SILENT, Watch
 from lading.words import count_words
 
 _ATTEMPTS = 5  # plans made anew after somebody else committed in between
-
-SILENT = Watch()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,33 +86,6 @@ class RunReport:
         return next((table.error for table in self.tables if table.error is not None), None)
 
 
-def plan_tables(
-    config: Config, names: Sequence[str] = (), *, full: bool = False, watch: Watch = SILENT
-) -> list[TablePlan]:
-    """What a run would do, to these tables and those that they are made of. Touches nothing."""
-    plans: dict[str, TablePlan] = {}
-    for name in in_order(_graph(config), _selected(config, names)):
-        plans[name] = _plan_of(config, name, plans, full, watch)
-    return list(plans.values())
-
-
-def _plan_of(
-    config: Config, name: str, plans: Mapping[str, TablePlan], full: bool, watch: Watch
-) -> TablePlan:
-    derived = config.table(name).derived
-    first = [one for one in derived.tables if not plans[one].idle] if derived is not None else []
-    try:
-        plan = foreseen(look(config, name, full=full, watch=watch))
-    except NotReady as error:
-        plan = waiting_plan(name, error)
-    if not first:
-        return plan
-    note = (
-        f"{', '.join(first)} {'has' if len(first) == 1 else 'have'} work to do first, which may change more"
-    )
-    return replace(plan, waits=True, notes=(*plan.notes, note))
-
-
 def run(
     config: Config,
     names: Sequence[str] = (),
@@ -130,9 +100,8 @@ def run(
     (`only`: without them). `replay` are files of which something was set aside and that are read again, empty
     for all of them."""
     order = _Order(config, new_run_id(), full, allow_vanish, watch, replay)
-    wanted = in_order(_graph(config), _selected(config, names), only=only)
-    for name in wanted:
-        check_known_columns(config, config.table(name))
+    wanted = in_order(graph_of(config), selected(config, names), only=only)
+    _check_columns(config, wanted)
     reports: dict[str, TableReport] = {}
     for name in wanted:
         stopped = _stopped(config.table(name), reports)
@@ -140,8 +109,14 @@ def run(
     return RunReport(order.run_id, order.spark_started, tuple(reports.values()))
 
 
-def _graph(config: Config) -> dict[str, Derived | None]:
-    return {name: table.derived for name, table in config.tables.items()}
+def _check_columns(config: Config, names: Sequence[str]) -> None:
+    """ConfigError for inputs that can't be cut as they are told to be, before anything runs."""
+    derived = [config.table(name) for name in names if config.table(name).derived is not None]
+    if derived:
+        from lading.ingest.derived.columns import check_known_columns  # late: few projects have any
+
+        for table in derived:
+            check_known_columns(config, table)
 
 
 def _stopped(table: TableConfig, reports: Mapping[str, TableReport]) -> NotReady | None:
@@ -183,7 +158,7 @@ class _Order:
 
 
 def _run_table(order: _Order, name: str) -> TableReport:
-    started = time.monotonic()
+    started = clock.monotonic()
     verdicts: dict[str, int] = {}
     for attempt in range(_ATTEMPTS):
         try:
@@ -199,7 +174,7 @@ def _run_table(order: _Order, name: str) -> TableReport:
             verdicts = run.plan.verdicts
             # Rows that leave an input were asked about there.
             allowed = order.allow_vanish or run.derived is not None
-            guard_vanished(run.plan, run.ledger.known, allow=allowed)
+            guard_vanished(run.plan, allow=allowed)
             return _carry_out(replace(run, kept=order.kept.setdefault(name, set())), started)
         except Conflict as error:
             if attempt == _ATTEMPTS - 1:
@@ -228,7 +203,7 @@ def _nothing_there(run: TableRun, started: float) -> TableReport:
     return TableReport(
         run.name,
         run.plan.verdicts,
-        seconds=time.monotonic() - started,
+        seconds=clock.monotonic() - started,
         error=released.refused,
         checks=released.checks,
         notes=("its inputs have no rows" if run.derived else f"no file matches {run.cfg.path!r}",),
@@ -303,7 +278,6 @@ def _record_all(run: TableRun, moved: Sequence[FoundFile]) -> None:
     if not moved:
         _extend_evidence(run)
     _record(run, {file.key: "it changed while it was being read" for file in moved})
-    run.forget()
 
 
 def _error_of(write: Callable[[], None]) -> Exception | None:
@@ -328,7 +302,7 @@ def _record_failure(run: TableRun, error: LadingError) -> None:
     the manifest asked to be read again: writing it anew must not lose that."""
     if run.ledger.reset is not None:
         return  # the missing file is the request
-    asked = {key: known.again for key, known in run.ledger.known.items() if known.again is not None}
+    asked = {key: known.again for key, known in run.known.items() if known.again is not None}
     bad = [file.key for file in run.plan.read if error.file in (file.key, file.path)]
     if asked or bad or run.made:
         record_sources(run, asked | dict.fromkeys(bad, error.message), settled=False)
@@ -380,7 +354,7 @@ def _record_notes(run: TableRun) -> None:
 
 
 def _extend_evidence(run: TableRun) -> bool:
-    return extend_evidence(run.config, run.cfg, run.found, run.ledger.sources(run.table.state))
+    return extend_evidence(run.config, run.cfg, run.found, run.table.state)
 
 
 def _report(run: TableRun, done: _Done, before: int, started: float) -> TableReport:
@@ -399,7 +373,7 @@ def _report(run: TableRun, done: _Done, before: int, started: float) -> TableRep
         sequence=state.sequence,
         published=done.released.is_current,
         manifest_ref=done.released.ref,
-        seconds=time.monotonic() - started,
+        seconds=clock.monotonic() - started,
         error=_moved_error(run, done.moved) or done.released.refused,
         checks=(*done.read.checks, *done.released.checks),
         rows_rejected=sum(one.rows for one in done.read.rejected.values()),
@@ -438,8 +412,4 @@ def _told(error: Exception, table: str) -> LadingError:
 
 def _failed_report(name: str, verdicts: dict[str, int], error: LadingError, started: float) -> TableReport:
     checks = error.checks if isinstance(error, BadRows) else ()
-    return TableReport(name, verdicts, seconds=time.monotonic() - started, error=error, checks=checks)
-
-
-def _selected(config: Config, names: Sequence[str]) -> list[str]:
-    return [config.table(name).name for name in names] or list(config.tables)
+    return TableReport(name, verdicts, seconds=clock.monotonic() - started, error=error, checks=checks)

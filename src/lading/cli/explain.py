@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from lading.cli.terminal.command import Argument, Context
 from lading.cli.terminal.invocation import Json, config_of
 from lading.config.project import Config, TableConfig
 from lading.errors import NotFound
@@ -19,12 +18,10 @@ if TYPE_CHECKING:
     from lading.ingest.plan import TablePlan
 
 File = Annotated[
-    str,
-    typer.Argument(metavar="FILE", help="A path, or a key from `lading plan`; a table, if a SLOT follows."),
+    str, Argument(metavar="FILE", help="A path, or a key from `lading plan`; a table, if a SLOT follows.")
 ]
 Slot = Annotated[
-    str | None,
-    typer.Argument(metavar="[SLOT]", help="A slot of a table made of tables: slot=00017, or 17."),
+    str | None, Argument(metavar="[SLOT]", help="A slot of a table made of tables: slot=00017, or 17.")
 ]
 
 _CONSEQUENCE = {
@@ -48,7 +45,7 @@ class _Answer:
     recorded: dict[str, Any] | None = None  # from its entry in manifest/<table>.json
 
 
-def explain(ctx: typer.Context, file: File, slot: Slot = None, json: Json = False) -> None:
+def explain(ctx: Context, file: File, slot: Slot = None, json: Json = False) -> None:
     """Explain why a file is read, or why not; or which rows moved a slot.
 
     Of a slot of a table made of tables, it says which rows of which files of its inputs came and went.
@@ -106,7 +103,7 @@ def _keys(config: Config, table: TableConfig, file: str) -> list[str]:
 
 def _answer(config: Config, table: TableConfig, keys: list[str]) -> _Answer:
     from lading.cli.terminal.watching import terminal_watch
-    from lading.run import plan_tables
+    from lading.plan import plan_tables
     from lading.sources.manifest import load as load_manifest
 
     with terminal_watch() as watch:
@@ -117,7 +114,7 @@ def _answer(config: Config, table: TableConfig, keys: list[str]) -> _Answer:
         packed = next((answer for answer in whole if answer is not None), None)
         return packed or _Answer(table.name, keys[0], None, _why_not(table, keys[0]))
     manifest = load_manifest(config.source_manifest(table.name))
-    entry = manifest.files.get(verdict.key) if manifest else None
+    entry = manifest.entry(verdict.key) if manifest else None
     recorded = None
     if entry is not None:
         when = {"status": entry.status, "last_processed": entry.last_processed}

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from lading.cli.terminal.command import Context, Option
 from lading.cli.terminal.invocation import AsOf, Json, Offset, Ref, Table, config_of, open_published
 
 Slot = Annotated[
-    str | None, typer.Option("--slot", metavar="SLOT", help="Of a table made of tables: files in this slot.")
+    str | None, Option("--slot", metavar="SLOT", help="Of a table made of tables: files in this slot.")
 ]
 
 
 def sources(
-    ctx: typer.Context,
+    ctx: Context,
     table: Table,
     json: Json = False,
     ref: Ref = None,

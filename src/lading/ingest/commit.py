@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from lading.errors import CommitUnknown, Conflict, LadingError, PartError, SourceError, TransformError
-from lading.ingest.plan import parts_to_change, recorded_hash
+from lading.ingest.plan import parts_to_change
 from lading.ingest.prepare import Prepared
 from lading.ingest.read import FilesRead
 from lading.ingest.recipe import recipe_facts
@@ -16,6 +16,7 @@ from lading.ingest.schema import look_spec
 from lading.ingest.table_run import TableRun, now_text
 from lading.ingest.tasks.outcome import Ingested
 from lading.ingest.tasks.task import table_schema
+from lading.ingest.verdict import recorded_hash
 from lading.log.table import Table
 from lading.model import Commit, FoundFile, Looked, Member, Source
 from lading.parts.rewrite import rewrite_members
@@ -51,7 +52,8 @@ def commit_rows(run: TableRun, prepared: Prepared, read: FilesRead) -> tuple[Com
         evidence=_evidence(run, read, stay),
         inputs=_inputs_change(run),
     )
-    return commit_keeping(run.table, commit, run.kept), moved
+    run.commits.append(commit_keeping(run.table, commit, run.kept))
+    return run.commits[-1], moved
 
 
 def _held(member: Member, sources: frozenset[int]) -> tuple[int, ...]:
@@ -78,7 +80,7 @@ def commit_notes(run: TableRun) -> None:
         evidence=evidence,
         inputs=inputs,
     )
-    commit_keeping(run.table, commit, run.kept)
+    run.commits.append(commit_keeping(run.table, commit, run.kept))
 
 
 def _facts_change(run: TableRun, facts: bytes) -> bytes | None:
@@ -99,11 +101,11 @@ def _evidence(run: TableRun, read: FilesRead | None, moved: set[int]) -> tuple[L
         return ()
     from lading.ingest.evidence import to_keep
 
-    known = run.ledger.known
-    content = {key: one.source.sha256 for key, one in known.items() if one.source is not None}
+    fresh = {key: one for key, one in run.followed.fresh.items() if source_id(key) not in moved}
+    held = ((key, run.table.state.source(source_id(key))) for key in fresh)
+    content = {key: source.sha256 for key, source in held if source is not None}
     if read is not None:
         content |= {key: digest.sha256 for key, digest in read.digests.items()}
-    fresh = {key: one for key, one in run.followed.fresh.items() if source_id(key) not in moved}
     return to_keep(fresh, content, look_spec(run.cfg, run.followed.schema))
 
 
@@ -125,7 +127,7 @@ def commit_keeping(table: Table, commit: Commit, kept: set[str]) -> Commit:
 
 def noted(run: TableRun) -> tuple[Source, ...]:
     """Same bytes under a new fingerprint: recorded, not read; `last_processed` stays."""
-    plan, known = run.plan, run.ledger.known
+    plan, known = run.plan, run.known
     pairs = ((file, known[file.key].source) for file in plan.note)
     return tuple(
         msgspec.structs.replace(

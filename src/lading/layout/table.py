@@ -14,6 +14,7 @@ from typing import Literal, get_args
 
 import xxhash
 
+from lading import ids
 from lading.layout.beside import BESIDE, lock_of, temporary_of
 
 SOURCE = "_source"  # the column that says which file a row came from
@@ -55,7 +56,9 @@ _TIMESTAMP = "%Y-%m-%dT%H:%M:%S.%fZ"  # six digits always, so that text sorts as
 _HEX = "[0-9a-f]"
 _BUCKET = rf"{BUCKET}(?P<bucket>-?[0-9]+)"
 # A UUID of version 8 whose first 48 bits are the run's token.
-_PART = rf"part-(?P<token>{_HEX}{{8}}-{_HEX}{{4}})-8{_HEX}{{3}}-{_HEX}{{4}}-{_HEX}{{12}}\.parquet"
+_STEM = rf"part-(?P<token>{_HEX}{{8}}-{_HEX}{{4}})-8{_HEX}{{3}}-{_HEX}{{4}}-{_HEX}{{12}}"
+_PART = rf"{_STEM}\.parquet"
+_PASSING = rf"\.{_STEM}\.arrow\.tmp"
 _TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z"
 _OF_RUN = rf"(?P<time>{_TIME})_{_RUN}(?P<run>[^/]+)"
 _RECORD = rf"{RUNS}/{_OF_RUN}_{_HEX}{{32}}"
@@ -90,7 +93,8 @@ _IN_FOLDERS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         "temporary",
         re.compile(
             _anonymous(
-                rf"(?:{_BUCKET}|{QUARANTINE})/\.{_PART}\.tmp|{re.escape(TABLE_MANIFEST_TEMPORARY)}|{BESIDE}"
+                rf"(?:{_BUCKET}|{QUARANTINE})/\.{_PART}\.tmp|{_BUCKET}/{_PASSING}"
+                rf"|{re.escape(TABLE_MANIFEST_TEMPORARY)}|{BESIDE}"
                 rf"|(?:{_RECORD}|{MANIFESTS}/{_OF_RUN})/{BESIDE}"
             )
         ),
@@ -103,7 +107,7 @@ _IN_BUCKETS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("checkpoint", re.compile(rf"{CHECKPOINT_FOLDER}/[0-9]{{20}}")),
     ("state", re.compile(rf"{LOG_FOLDER}/0{{20}}")),
 )
-_PART_NAME = re.compile(rf"\.?{_PART}(\.tmp)?")
+_PART_NAMES = (re.compile(rf"\.?{_PART}(\.tmp)?"), re.compile(_PASSING))
 _BUCKET_FOLDER = re.compile(_BUCKET)
 _IN_BUCKET = re.compile(rf"{_BUCKET}/[^/]+")
 _RUN_FOLDER = re.compile(_OF_RUN)
@@ -159,15 +163,28 @@ def bucket_of(path: str) -> int | None:
 
 def part_name(run_id: str) -> str:
     """A fresh name: a UUID (version 8) whose first 48 bits are the run's token, the rest random."""
-    value = (_token(run_id) << 80) | (uuid.uuid4().int & ((1 << 80) - 1))
+    return f"{_stem(run_id)}{PART_SUFFIX}"
+
+
+def _stem(run_id: str) -> str:
+    value = (_token(run_id) << 80) | int.from_bytes(ids.random_bytes(10))
     value = value & ~(0xF << 76) | (0x8 << 76)
     value = value & ~(0x3 << 62) | (0x2 << 62)
-    return f"part-{uuid.UUID(int=value)}{PART_SUFFIX}"
+    return f"part-{uuid.UUID(int=value)}"
 
 
 def part_path(bucket_id: int, run_id: str) -> str:
     """A fresh part of a bucket, relative to the table."""
     return f"{bucket_folder(bucket_id)}/{part_name(run_id)}"
+
+
+def passing_path(bucket_id: int, run_id: str) -> str:
+    """A fresh part that only passes, in a folder: a temporary file."""
+    return f"{bucket_folder(bucket_id)}/{temporary_of(_stem(run_id) + '.arrow')}"
+
+
+def is_passing(path: str) -> bool:
+    return _PART_NAMES[1].fullmatch(path.rsplit("/", 1)[-1]) is not None
 
 
 def quarantine_path(run_id: str) -> str:
@@ -176,9 +193,9 @@ def quarantine_path(run_id: str) -> str:
 
 
 def is_part_of(name: str, run_id: str) -> bool:
-    """Whether `name` (a part's, or that of a part left half written) was given by this run."""
-    match = _PART_NAME.fullmatch(name.rsplit("/", 1)[-1])
-    return match is not None and int(match["token"].replace("-", ""), 16) == _token(run_id)
+    """Whether `name` (a part's, or that of one left half written or on its way) was given by this run."""
+    matches = (pattern.fullmatch(name.rsplit("/", 1)[-1]) for pattern in _PART_NAMES)
+    return any(match and int(match["token"].replace("-", ""), 16) == _token(run_id) for match in matches)
 
 
 def _token(run_id: str) -> int:
@@ -233,7 +250,7 @@ def parse_manifest_folder(name: str) -> tuple[datetime, str] | None:
 
 def record_folder(at: datetime, run_id: str) -> str:
     """Below `RUNS`, a fresh one: `<timestamp>_run_id=<run>_<hex>`."""
-    return f"{_of_run(at, run_id)}_{uuid.uuid4().hex}"
+    return f"{_of_run(at, run_id)}_{ids.fresh()}"
 
 
 def record_path(folder: str) -> str:

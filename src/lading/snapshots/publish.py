@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from lading import clock
 from lading.errors import Conflict, LadingError, PublishCurrentError, PublishManifestError
 from lading.layout.table import is_run_id
 from lading.model import SnapshotRef
@@ -63,7 +64,7 @@ def snapshot_payload(
     state = table.state
     meta = BuildMeta(
         run_id=run_id,
-        created_at=datetime.now(UTC),
+        created_at=clock.now(),
         key_col=state.order_by or "",
         custom={
             "table": name,

@@ -15,13 +15,13 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.errors import ArithmeticException, DateTimeException, NumberFormatException, PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 
+from lading import ids
 from lading.errors import LadingError, TransformError
 from lading.layout.table import SOURCE
 from lading.model import Check, IngestJob
@@ -87,7 +87,7 @@ def ingest(
     failed = spark_bits(spark, data, checks(schema), job.table)
     out = Output(schema.serialize().to_pybytes(), width, failed is not None)
     if failed is not None:
-        rows = rows.withColumn(f"__lading_bits_{uuid4().hex}", failed)
+        rows = rows.withColumn(f"__lading_bits_{ids.fresh()}", failed)
     try:
         with reported(spark, tick), held_settings(spark, ingest_settings(job)):
             told = written_by_tasks(spread_rows(spark, job, rows, width), write, out)
@@ -119,7 +119,7 @@ class _Notes:
     def __init__(self, frame: DataFrame, note: str) -> None:
         self._frame = frame
         self._notes = F.collect_list(F.col(note)).alias("notes")  # nulls don't count
-        self._observation = Observation(f"lading-{uuid4().hex}")
+        self._observation = Observation(f"lading-{ids.fresh()}")
         self.rows = frame.observe(self._observation, self._notes).where(F.col(note).isNull()).drop(note)
 
     def arrived(self, whole: Callable[[list[bytes]], bool]) -> list[bytes]:

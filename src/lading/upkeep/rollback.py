@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lading.config.project import Config
-from lading.errors import Conflict, ManifestGone, ManifestParseError, NotFound
+from lading.errors import Conflict, ManifestParseError, NotFound
 from lading.ingest.release import refusal_of
 from lading.ingest.table_run import new_run_id
 from lading.model import SnapshotRef
-from lading.snapshots.history import Wanted, find, forced_by_hand, gate_failures, history
+from lading.snapshots.history import Wanted, find, forced_by_hand, history
 from lading.snapshots.opening import build_meta
 from lading.snapshots.runs import start as start_record
 from lading.snapshots.stores.by_url import store_of
@@ -107,19 +107,6 @@ def publish_run(
         return target
 
     return _move(config, Move(name, "publish", store, decide), hold=False, now=now)
-
-
-def refused_newer(store: ManifestStore, current: SnapshotRef | None) -> SnapshotRef | None:
-    """The newest snapshot if its gate refused it and readers don't see it."""
-    for listed in store.list_manifests(limit=1):
-        if current is not None and current.ref == listed.ref:
-            return None
-        try:
-            failures = gate_failures(build_meta(store, listed.ref).custom)
-        except (ManifestParseError, ManifestGone):
-            return None
-        return listed if failures else None
-    return None
 
 
 def _before(store: ManifestStore) -> SnapshotRef | None:

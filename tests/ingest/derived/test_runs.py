@@ -19,7 +19,8 @@ from lading.errors import ConfigError, NotReady
 from lading.ingest.derived import evaluate
 from lading.ingest.derived.lineage import files_in, last_change
 from lading.ingest.look import look
-from lading.run import RunReport, plan_tables, run
+from lading.plan import plan_tables
+from lading.run import RunReport, run
 from lading.snapshots.history import Wanted
 from lading.upkeep.clean.apply import clean
 from lading.upkeep.clean.survey import Rules

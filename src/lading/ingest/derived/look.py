@@ -10,7 +10,8 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lading.errors import LadingError, ManifestGone, ManifestParseError, PartError
+from lading.errors import ManifestGone, ManifestParseError, PartError
+from lading.ingest.compare import compare
 from lading.ingest.derived.changed import Changed, Counting, Moves, changed_slots
 from lading.ingest.derived.inputs import (
     OpenInput,
@@ -24,13 +25,14 @@ from lading.ingest.derived.inputs import (
 )
 from lading.ingest.derived.recipe import derived_facts, what_changed, widths_in
 from lading.ingest.ledger import make_ledger
-from lading.ingest.plan import Again, FileVerdict, TablePlan, make_plan
+from lading.ingest.plan import Again, make_plan
 from lading.ingest.replay import read_again
 from lading.ingest.table_run import TableRun
+from lading.ingest.verdict import FileVerdict
 from lading.layout.project import source_manifest
 from lading.layout.table import slot_key, slot_of
 from lading.log.table import Table
-from lading.model import FoundFile, Member, Pin
+from lading.model import FoundFile, Member, Pin, Source
 from lading.sources.fingerprint import check_collisions
 from lading.sources.manifest import load as load_source_manifest
 from lading.sources.recipe import hashed
@@ -63,7 +65,6 @@ def look_derived(run: TableRun, full: bool, count: Counting | None = None) -> Ta
     table = Table.open(place) if Table.exists(place) else None
     manifest = load_source_manifest(config.source_manifest(cfg.name))
     ledger = make_ledger(manifest, table.state if table else None, source_manifest(cfg.name))
-    ledger = read_again(ledger, cfg, relaxed=False, replay=run.replay)
     run = replace(run, opened=table, manifest=manifest, ledger=ledger)
     shown = shown_inputs(config, cfg)
     run.watch.phase(cfg.name, "plan")
@@ -72,7 +73,7 @@ def look_derived(run: TableRun, full: bool, count: Counting | None = None) -> Ta
         pins = [pinned[one.input.name] for one in shown]
         facts = derived_facts(config, cfg, pins, widths_in(table.state.meta.facts))
         if hashed(facts) == table.state.meta.recipe:
-            known = sorted(slot_of(key) or 0 for key in ledger.sources(table.state))
+            known = sorted(slot_of(source.key) or 0 for source, _ in table.state.sources_by_key())
             slots = known if cfg.derived.by_bucket else list(range(cfg.derived.slots))
             derived = DerivedLook(tuple(shown), tuple(pins), facts)
             return _planned(run, derived, slots, {}, full)
@@ -173,18 +174,18 @@ def moved_words(slot: int, moves: Mapping[str, Moves]) -> str:
 def _planned(
     run: TableRun, derived: DerivedLook, slots: Sequence[int], reasons: Mapping[int, str], full: bool
 ) -> TableRun:
-    cfg, table, ledger = run.cfg, run.opened, run.ledger
+    cfg, table = run.cfg, run.opened
     assert cfg.derived is not None
-    of_bucket = cfg.derived.by_bucket
-    keys = {slot: slot_key(slot, of_bucket=of_bucket) for slot in slots}
-    check_collisions(keys.values())
+    keys = {slot_key(slot, of_bucket=cfg.derived.by_bucket): slot for slot in slots}
+    check_collisions(keys)
+    known = {key: one.source for key, one in run.ledger.known if one.source is not None}
     fresh = _FINGERPRINT + hashlib.sha256(derived.inputs + derived.facts).hexdigest()[:16]
-    found = []
-    for slot, key in keys.items():
-        known = ledger.known.get(key)
-        same = known is not None and known.source is not None and slot not in reasons
-        print_ = known.source.hash if same and known is not None and known.source is not None else fresh
-        found.append(FoundFile(key, "", 0, 0, False, fingerprint=print_))
+    found = [
+        FoundFile(key, "", 0, 0, False, fingerprint=_fingerprint(known.get(key), keys[key] in reasons, fresh))
+        for key in sorted(keys)
+    ]
+    compared = compare(found, run.ledger.known, full=False)
+    told = read_again(compared.known, cfg, relaxed=False, replay=run.replay)
     again = _again(run, derived.facts, full)
 
     def live(sources: frozenset[int] | None) -> list[Member]:
@@ -192,18 +193,19 @@ def _planned(
             return []
         return table.state.candidates(None) if sources is None else table.state.members_of(sources)
 
-    plan = make_plan(
-        cfg.name, found, ledger.known, {}, full=False, again=again, live=live, replace=cfg.replace
-    )
-    if not again and plan.read and len(plan.read) == len(found) and len(found) > 1 and table is not None:
+    plan = make_plan(cfg.name, compared, told, again=again, live=live, replace=cfg.replace)
+    if again is None and len(plan.read) == len(found) > 1 and table is not None and table.state.sequence:
         # One pass over everything, and no part of the old rows stays.
-        plan = make_plan(
-            cfg.name, found, ledger.known, {}, full=False, again=Again(_first(reasons)), live=live
-        )
-    by_key = {keys[slot]: why for slot, why in reasons.items() if slot in keys}
+        plan = make_plan(cfg.name, compared, told, again=Again(_first(reasons)), live=live)
+    by_key = {key: reasons[slot] for key, slot in keys.items() if slot in reasons}
     plan = replace(plan, files=tuple(_worded(one, by_key) for one in plan.files))
     recipe = hashed(derived.facts)
-    return replace(run, found=found, plan=plan, recipe=recipe, derived=derived)
+    return replace(run, found=found, known=told, compared=compared, plan=plan, recipe=recipe, derived=derived)
+
+
+def _fingerprint(known: Source | None, moved: bool, fresh: str) -> str:
+    """As it was, of a slot in which no row came or went."""
+    return fresh if known is None or moved else known.hash
 
 
 def _first(reasons: Mapping[int, str]) -> str:
@@ -235,8 +237,3 @@ def _worded(one: FileVerdict, reasons: Mapping[str, str]) -> FileVerdict:
             return FileVerdict(one.key, one.verdict, "no input has rows in it any more")
         case _:
             return one
-
-
-def waiting_plan(name: str, error: LadingError) -> TablePlan:
-    """The plan of a table whose inputs aren't there yet: it waits for them."""
-    return TablePlan(name, (), waits=True, notes=(error.message,))

@@ -80,7 +80,12 @@ def _on_spark(ingest: Ingest, spark: Any, job: IngestJob, tick: Tick | None) -> 
 
     with reported(spark, tick):
         answers = spread(
-            spark, partial(_answer, ingest), len(ingest.tasks), f"build {job.table}", table=job.table
+            spark,
+            partial(_answer, ingest),
+            len(ingest.tasks),
+            f"build {job.table}",
+            table=job.table,
+            sizes=[task.bytes for task in ingest.tasks],
         )
     return [decoded(answer) for answer in answers]
 

@@ -97,7 +97,7 @@ def _clean_kind(
 
 def _apply(around: Around, report: CleanReport) -> None:
     table, store = around.table, around.manifests.store
-    write_table_manifest(table)
+    write_table_manifest(table, asked=True)  # it may name what is about to go
     if table.state.removed:
         table.checkpoint()  # the one before still names what is about to go
     elif any(one.kind == "old log" for one in report.garbage):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from lading import clock
 from lading.config.clean import GRACE, KEEP_RUNS
 from lading.errors import ConfigError, ManifestParseError
 from lading.layout.table import is_part_of
@@ -109,7 +110,7 @@ class Around:
     pinned: frozenset[str] = frozenset()  # manifests that other tables were made from
 
     def runs(self) -> Runs:
-        return Runs(list_runs(self.table.place)[0], (self.rules.now or datetime.now(UTC)).astimezone(UTC))
+        return Runs(list_runs(self.table.place)[0], (self.rules.now or clock.now()).astimezone(UTC))
 
 
 class Survey:
