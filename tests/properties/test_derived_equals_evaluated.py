@@ -33,6 +33,7 @@ PHASES = ["discover", "plan", "prepare", "ingest", "commit", "record", "publish"
 PORTS = ["hh", "ro", "si", "sa", "", "du", "an"]
 KEYS = ["m1.csv", "m2.csv", "m3.csv", "p1.csv", "p2.csv"]
 HISTORIES, STEPS = (3000, 12) if SOAK else (120, 6)
+ON_SPARK = 100 if SOAK else 2
 
 
 class KillAt(Watch):
@@ -133,7 +134,8 @@ class History:
         for name in self.chain.tables:
             if self.chain.is_published(name):
                 assert self.chain.seen(name) == self.chain.evaluated(name, now=True), name
-        assert not self.chain.run().spark_started
+        again = self.chain.run()
+        assert not again.spark_started and not any(table.rows_added for table in again.tables)
 
     def check(self) -> None:
         """At any moment what readers see is what the query gives over what it names."""
@@ -179,6 +181,12 @@ def lived(folder: Path, seed: int, steps: int) -> None:
         error.add_note(f"seed {seed}: {history.chain.tables}, in {folder}")
         raise
     shutil.rmtree(folder)
+
+
+def test_derived_equals_evaluated_on_spark(tmp_path, spark):
+    print(f"LADING_SEED={SEED}")
+    for number in range(ON_SPARK):
+        lived(tmp_path / str(number), SEED + number, 3)
 
 
 def test_derived_equals_evaluated(tmp_path, monkeypatch):
