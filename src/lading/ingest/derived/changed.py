@@ -1,27 +1,31 @@
 """Which slots changed between two snapshots of an input: those in which rows came or went.
 
 Sources that were read, retracted or replaced in between are found without opening a file. Their rows, old and
-new, are compared exactly as long as there are few enough to hold in memory: what is the same on both sides
-has only moved, or was read again as it was, and changes nothing. Where there are more, each of their rows
-counts. So a slot may be called changed that isn't; never the other way round.
+new, are compared by 128 bits of hash each, as long as there are few enough of them: what is the same on both
+sides has only moved, or was read again as it was, and changes nothing. Where there are more, each of their
+rows counts. So a slot may be called changed that isn't; never the other way round.
+
+Tasks read the parts where those are large, and tell slots, sources and hashes: the driver sees no row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from lading.ingest.derived.inputs import OpenInput
-from lading.ingest.derived.slots import Cut
+from lading.ingest.derived.slots import Cut, row_hashes
 from lading.layout.table import SOURCE
 from lading.model import Member, Place, Source
 from lading.parts.rows import WantedRows, read_part
 from lading.state.members import MemberStore
 
 EXACT_ROWS = 2_000_000  # old and new together, beyond which each counts
+HERE = 32 << 20  # bytes of parts that are read in this process sooner than by tasks
+MOST_OF_A_LOOK = 256 << 20  # bytes of parts that `lading plan` and `lading status` read
 
 # (slot, source) -> rows that went and rows that came
 Moves = dict[tuple[int, int], tuple[int, int]]
@@ -67,13 +71,110 @@ class Side:
         return sum(member.bytes for member in self.members)
 
 
-# Works out the moves of many rows: of sides and a cut.
-Counting = Callable[[Sequence[Side], Cut], Moves]
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """Rows without their content: for each kind of them its slot, its source, its hash (two halves; 0 where
+    rows are only counted), and how many came, or went if it is negative."""
+
+    slots: np.ndarray
+    sources: np.ndarray
+    high: np.ndarray
+    low: np.ndarray
+    counts: np.ndarray
+
+    @staticmethod
+    def of(several: Sequence[Signed]) -> Signed:
+        """All of them, one after the other."""
+        kinds = (np.int64, np.int64, np.uint64, np.uint64, np.int64)
+        columns = [
+            np.concatenate([np.zeros(0, kind), *(one.columns()[at] for one in several)])
+            for at, kind in enumerate(kinds)
+        ]
+        return Signed(*columns)
+
+    def columns(self) -> tuple[np.ndarray, ...]:
+        return (self.slots, self.sources, self.high, self.low, self.counts)
+
+    def condensed(self, by: Sequence[str]) -> Signed:
+        """Those that are alike in these columns as one, in their order; where they cancel out, none."""
+        ordered = self._ordered(by)
+        first = np.flatnonzero(ordered._starts(by))
+        if not len(first):
+            return self
+        counts = np.add.reduceat(ordered.counts, first)
+        kept = first[counts != 0]
+        slots, sources, high, low = (column[kept] for column in ordered.columns()[:4])
+        return Signed(slots, sources, high, low, counts[counts != 0])
+
+    def without_even(self, by: Sequence[str]) -> Signed:
+        """All but those that are alike in these columns and cancel each other out."""
+        ordered = self._ordered(by)
+        starts = ordered._starts(by)
+        first = np.flatnonzero(starts)
+        if not len(first):
+            return self
+        uneven = np.add.reduceat(ordered.counts, first) != 0
+        return ordered._where(uneven[np.cumsum(starts) - 1])
+
+    def signs(self) -> tuple[Signed, Signed]:
+        """Those that went, and those that came."""
+        return self._where(self.counts < 0), self._where(self.counts > 0)
+
+    def _ordered(self, by: Sequence[str]) -> Signed:
+        return self._where(np.lexsort([getattr(self, name) for name in reversed(by)]))
+
+    def _starts(self, by: Sequence[str]) -> np.ndarray:
+        """Where another one begins, of rows in their order."""
+        starts = np.zeros(len(self.counts), bool)
+        starts[:1] = True
+        for name in by:
+            column = getattr(self, name)
+            starts[1:] |= column[1:] != column[:-1]
+        return starts
+
+    def _where(self, which: np.ndarray) -> Signed:
+        return Signed(*(column[which] for column in self.columns()))
 
 
-def changed_slots(old: OpenInput, new: OpenInput, cut: Cut | None, count: Counting | None = None) -> Changed:
+# Reads the rows of both sides, by these columns; with their hashes or without.
+Reading = Callable[[Sequence[Side], Sequence[str], Cut, bool], Signed]
+
+
+def signed_rows(sides: Iterable[Side], columns: Sequence[str], cut: Cut, exact: bool) -> Signed:
+    """In this process, or in a task of its own."""
+    found = []
+    for side in sides:
+        for rows in side.batches(columns):
+            counts = np.full(rows.num_rows, side.sign, np.int64)
+            sources = rows.column(SOURCE).to_numpy(zero_copy_only=False)
+            nothing = np.zeros(rows.num_rows, np.uint64)
+            high, low = row_hashes(rows.select(list(columns))) if exact else (nothing, nothing)
+            one = Signed(cut.of(rows), sources, high, low, counts)
+            found.append(one.condensed(("slots", "sources", "high", "low")))
+    return Signed.of(found)
+
+
+def net(rows: Signed) -> Signed:
+    """Without those that both sides have: in the same file, or in another one."""
+    return rows.condensed(("high", "low", "slots", "sources")).without_even(("high", "low", "slots"))
+
+
+def moves_of(rows: Signed) -> Moves:
+    """What came and went, by slot and source."""
+    found: Moves = {}
+    for one in (side.condensed(("slots", "sources")) for side in rows.signs()):
+        each = zip(one.slots.tolist(), one.sources.tolist(), one.counts.tolist(), strict=True)
+        for slot, source, count in each:
+            went, came = found.get((slot, source), (0, 0))
+            found[slot, source] = (went - count, came) if count < 0 else (went, came + count)
+    return found
+
+
+def changed_slots(
+    old: OpenInput, new: OpenInput, cut: Cut | None, read: Reading = signed_rows, look: bool = False
+) -> Changed:
     """`cut` is how the input is cut, None if it is given whole: then whatever changes, changes every slot.
-    `count` counts rows that are too many to be compared; in this process if it is None."""
+    `read` is who reads the rows. A `look` leaves it to a run to read much."""
     went, came = changed_sources(old.members, new.members)
     if not went and not came:
         return Changed()
@@ -81,23 +182,38 @@ def changed_slots(old: OpenInput, new: OpenInput, cut: Cut | None, count: Counti
         return Changed(None, why=f"rows of {new.name} that belong to no file may have changed")
     sides = (side_of(old, went, -1), side_of(new, came, 1))
     rows = sum(side.rows for side in sides)
-    columns = new.schema.names
+    exact = rows <= EXACT_ROWS and can_compare(new.schema)
     if not rows:
         return Changed()
-    whole = cut or Cut()
-    if rows <= EXACT_ROWS and can_compare(new.schema):
-        moves = _compared(sides, columns, whole)
-    elif cut is None:
+    if cut is not None and cut.width is not None and sum(side.bytes for side in sides) > HERE:
+        moves = _by_members(sides)
+    elif cut is None and not exact:
         return Changed(
             None, why=f"{new.name} is given whole, and {rows:,} of its rows were read or retracted"
         )
+    elif look and sum(side.bytes for side in sides) > MOST_OF_A_LOOK:
+        return Changed(None, why=f"{new.name} changed: a run works out in which slots")
     else:
-        moves = (count or count_moves)(sides, whole)
+        found = read(sides, new.schema.names if exact else (cut or Cut()).columns, cut or Cut(), exact)
+        moves = moves_of(net(found) if exact else found)
     if not moves:
         return Changed()
     if cut is None:
         return Changed(None, moves, f"{new.name} is given whole, and changed")
     return Changed(frozenset(slot for slot, _ in moves), moves)
+
+
+def _by_members(sides: Sequence[Side]) -> Moves:
+    """By bucket, what the log says of the parts is enough."""
+    found: Moves = {}
+    for side in sides:
+        for member in side.members:
+            for source, rows in member.sources:
+                if source in side.sources and source not in member.minus:
+                    went, came = found.get((member.bucket, source), (0, 0))
+                    moved = (went + rows, came) if side.sign < 0 else (went, came + rows)
+                    found[member.bucket, source] = moved
+    return found
 
 
 def changed_sources(old: MemberStore, new: MemberStore) -> tuple[frozenset[int], frozenset[int]]:
@@ -126,71 +242,3 @@ def side_of(one: OpenInput, sources: Collection[int], sign: int) -> Side:
 
 def can_compare(schema: pa.Schema) -> bool:
     return not any(pa.types.is_nested(one.type) for one in schema)
-
-
-def _compared(sides: Sequence[Side], columns: Sequence[str], cut: Cut) -> Moves:
-    """Only rows that one side has more of than the other count."""
-    moved = net_rows(sides, columns)
-    if not moved.num_rows:
-        return {}
-    slots = cut.of(moved.combine_chunks().to_batches()[0]) if moved.num_rows else np.zeros(0, np.int64)
-    return _tally(slots, _numbers(moved, SOURCE), _numbers(moved, _N))
-
-
-_N = "__lading_n"
-
-
-def net_rows(sides: Sequence[Side], columns: Sequence[str]) -> pa.Table:
-    """The rows that differ, once each, with their source and by how many there are more (or fewer) now."""
-    batches = []
-    for side in sides:
-        for rows in side.batches(columns):
-            sign = pa.array(np.full(rows.num_rows, side.sign, np.int64))
-            batches.append(pa.RecordBatch.from_arrays([*rows.columns, sign], names=[*rows.schema.names, _N]))
-    if not batches:
-        return pa.table({})
-    names = [f"c{number}" for number in range(len(columns))]  # two of the user's may be called alike
-    table = pa.Table.from_batches(batches).rename_columns([*names, SOURCE, _N])
-    held = _without_zeros(table.group_by([*names, SOURCE]).aggregate([(_N, "sum")]), f"{_N}_sum")
-    held = held.rename_columns([*names, SOURCE, _N])  # a row that stands in its file as before is no more
-    if held.num_rows:
-        numbered = held.append_column("at", pa.array(np.arange(held.num_rows)))
-        by_row = numbered.group_by(names).aggregate([(_N, "sum"), ("at", "list")])
-        kept = _without_zeros(by_row, f"{_N}_sum")  # nor is one that stands in another file now
-        held = held.take(kept.column("at_list").combine_chunks().flatten())
-    return held.rename_columns([*columns, SOURCE, _N])
-
-
-def _without_zeros(table: pa.Table, column: str) -> pa.Table:
-    return table.filter(pa.array(_numbers(table, column) != 0))
-
-
-def _numbers(table: pa.Table, column: str) -> np.ndarray:
-    found: np.ndarray = table.column(column).to_numpy()
-    return found
-
-
-def count_moves(sides: Iterable[Side], cut: Cut) -> Moves:
-    """All rows of the sides, whether both have them or not; reads only the columns that rows are cut by."""
-    found: Moves = {}
-    for side in sides:
-        for rows in side.batches(cut.columns):
-            sign = np.full(rows.num_rows, side.sign, np.int64)
-            found = added(found, _tally(cut.of(rows), rows.column(SOURCE).to_numpy(), sign))
-    return found
-
-
-def added(one: Moves, other: Mapping[tuple[int, int], tuple[int, int]]) -> Moves:
-    found = dict(one)
-    for key, (went, came) in other.items():
-        before = found.get(key, (0, 0))
-        found[key] = (before[0] + went, before[1] + came)
-    return found
-
-
-def _tally(slots: np.ndarray, sources: np.ndarray, signed: np.ndarray) -> Moves:
-    pairs, at = np.unique(np.stack([slots, sources]), axis=1, return_inverse=True)
-    went = np.bincount(at.ravel(), np.where(signed < 0, -signed, 0), pairs.shape[1]).astype(np.int64)
-    came = np.bincount(at.ravel(), np.where(signed > 0, signed, 0), pairs.shape[1]).astype(np.int64)
-    keys = zip(pairs[0].tolist(), pairs[1].tolist(), strict=True)
-    return dict(zip(keys, zip(went.tolist(), came.tolist(), strict=True), strict=True))

@@ -1,4 +1,4 @@
-"""Rows that came and went, counted by Spark's tasks where there are too many for the driver."""
+"""Rows that came and went, read by Spark's tasks where there is too much of them for the driver."""
 
 from __future__ import annotations
 
@@ -6,38 +6,30 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-import msgspec
+import numpy as np
 
-from lading.ingest.derived.changed import Counting, Moves, Side, added, count_moves
+from lading.ingest.derived.changed import HERE, Reading, Side, Signed, signed_rows
 from lading.ingest.derived.slots import Cut
 from lading.ingest.table_run import TableRun
 
-_HERE = 64 << 20  # bytes of parts that are read sooner than tasks are started
 _PER_TASK = 32 << 20
 
 
-def counting(run: TableRun) -> Counting | None:
-    """How a run counts them; None for a look, which starts no Spark."""
-    return None if run.start_spark is None else partial(_counted, run)
+def reading(run: TableRun) -> Reading:
+    """How a run reads them; a look starts no Spark."""
+    return partial(_read, run)
 
 
-def _counted(run: TableRun, sides: Sequence[Side], cut: Cut) -> Moves:
-    if sum(side.bytes for side in sides) <= _HERE:
-        return count_moves(sides, cut)
+def _read(run: TableRun, sides: Sequence[Side], columns: Sequence[str], cut: Cut, exact: bool) -> Signed:
+    if run.start_spark is None or sum(side.bytes for side in sides) <= HERE:
+        return signed_rows(sides, columns, cut, exact)
     from lading.spark.tasks import spread
 
     tasks = [one for side in sides for one in _shares(side)]
-    answers = spread(
-        run.spark(),
-        partial(_count, tasks, cut),
-        len(tasks),
-        f"compare the inputs of {run.name}",
-        table=run.name,
-    )
-    found: Moves = {}
-    for answer in answers:
-        found = added(found, {(slot, source): (went, came) for slot, source, went, came in _told(answer)})
-    return found
+    what = f"compare the inputs of {run.name}"
+    work = partial(_task, tasks, tuple(columns), cut, exact)
+    answers = spread(run.spark(), work, len(tasks), what, table=run.name)
+    return Signed.of([_told(answer) for answer in answers])
 
 
 def _shares(side: Side) -> list[Side]:
@@ -52,10 +44,11 @@ def _shares(side: Side) -> list[Side]:
     return [replace(side, members=tuple(side.members[at] for at in share)) for share in shares if share]
 
 
-def _count(tasks: Sequence[Side], cut: Cut, number: int) -> bytes:
-    moves = count_moves([tasks[number]], cut)
-    return msgspec.msgpack.encode([(*key, *counts) for key, counts in moves.items()])
+def _task(tasks: Sequence[Side], columns: Sequence[str], cut: Cut, exact: bool, number: int) -> bytes:
+    found = signed_rows([tasks[number]], columns, cut, exact)
+    return b"".join(column.view(np.int64).tobytes() for column in found.columns())
 
 
-def _told(answer: bytes) -> list[tuple[int, int, int, int]]:
-    return msgspec.msgpack.decode(answer, type=list[tuple[int, int, int, int]])
+def _told(answer: bytes) -> Signed:
+    slots, sources, high, low, counts = np.frombuffer(answer, np.int64).reshape(5, -1)
+    return Signed(slots, sources, high.view(np.uint64), low.view(np.uint64), counts)

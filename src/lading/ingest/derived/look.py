@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from lading.errors import ManifestGone, ManifestParseError, PartError
 from lading.ingest.compare import compare
-from lading.ingest.derived.changed import Changed, Counting, Moves, changed_slots
+from lading.ingest.derived.changed import Changed, Moves, changed_slots
+from lading.ingest.derived.count import reading
 from lading.ingest.derived.inputs import (
     OpenInput,
     Shown,
@@ -56,8 +57,8 @@ class DerivedLook:
         return told(self.pins)
 
 
-def look_derived(run: TableRun, full: bool, count: Counting | None = None) -> TableRun:
-    """The run with its plan. `count` counts rows that are too many for this process."""
+def look_derived(run: TableRun, full: bool) -> TableRun:
+    """The run with its plan."""
     config, cfg = run.config, run.cfg
     assert cfg.derived is not None
     run.watch.phase(cfg.name, "discover")
@@ -78,7 +79,7 @@ def look_derived(run: TableRun, full: bool, count: Counting | None = None) -> Ta
             derived = DerivedLook(tuple(shown), tuple(pins), facts)
             return _planned(run, derived, slots, {}, full)
     with opened(shown) as inputs:
-        return _compared(run, shown, inputs, pinned, full, count)
+        return _compared(run, shown, inputs, pinned, full)
 
 
 def _is_as_pinned(shown: Sequence[Shown], pinned: Mapping[str, Pin]) -> bool:
@@ -93,7 +94,6 @@ def _compared(
     inputs: Sequence[OpenInput],
     pinned: Mapping[str, Pin],
     full: bool,
-    count: Counting | None,
 ) -> TableRun:
     config, cfg, table = run.config, run.cfg, run.opened
     assert cfg.derived is not None
@@ -108,7 +108,7 @@ def _compared(
         return _planned(run, derived, slots, {}, full)  # all of them anyway
     found: dict[str, Changed] = {}
     for one, at, pin in zip(inputs, shown, pins, strict=True):
-        found[one.name] = _since(pinned.get(one.name), pin, one, at, run, count)
+        found[one.name] = _since(pinned.get(one.name), pin, one, at, run)
     reasons = _reasons(run, found, slots)
     moves = {name: one.moves for name, one in found.items()}
     return _planned(run, replace(derived, moves=moves), slots, reasons, full)
@@ -118,9 +118,7 @@ def _named(table: Table | None) -> bytes:
     return table.state.meta.inputs if table is not None else b""
 
 
-def _since(
-    old: Pin | None, new: Pin, one: OpenInput, shown: Shown, run: TableRun, count: Counting | None
-) -> Changed:
+def _since(old: Pin | None, new: Pin, one: OpenInput, shown: Shown, run: TableRun) -> Changed:
     """What came and went in an input since the snapshot that the table was made from."""
     assert run.cfg.derived is not None
     if old is None or old.table_id != new.table_id:
@@ -132,7 +130,7 @@ def _since(
     except (ManifestGone, ManifestParseError):
         return Changed(None, why=f"the snapshot of {one.name} that it was made from is no longer kept")
     try:
-        return changed_slots(before, one, one.cut(run.cfg.derived), count)
+        return changed_slots(before, one, one.cut(run.cfg.derived), reading(run), run.start_spark is None)
     except PartError:
         return Changed(None, why=f"parts of {one.name} that it was made from are no longer kept")
     finally:

@@ -19,12 +19,18 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import xxhash
 
 from lading.layout.table import slot_key
 from lading.serve.routing_arrays import xxh3_64_of_bytes, xxh3_64_of_ints
 from lading.sources.fingerprint import source_id
 
 _FOLD = np.uint64(31)
+_OTHER_FOLD = np.uint64(0x9E37_79B9_7F4A_7C15)
+_SEEDS = (np.uint64(0x243F_6A88_85A3_08D3), np.uint64(0x1319_8A2E_0370_7344))
+_NULLS = (np.uint64(0xA409_3822_299F_31D0), np.uint64(0x082E_FA98_EC4E_6C89))
+_MIX = 0x4528_21E6_38D0_1377
+_LOW = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,35 @@ def can_cut(dtype: pa.DataType) -> bool:
     return not (pa.types.is_nested(dtype) or pa.types.is_null(dtype))
 
 
+def row_hashes(rows: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
+    """128 bits of each row, in two halves: of all of its columns, and of whether they are null. Numbers are
+    taken by their bits, so that two rows which differ in anything differ here, but by an accident."""
+    high, low = np.full(rows.num_rows, _SEEDS[0]), np.full(rows.num_rows, _SEEDS[1])
+    for column in rows.columns:
+        one, other = _two_hashes(column)
+        high = xxh3_64_of_ints((high * _FOLD + one).view(np.int64))
+        low = xxh3_64_of_ints((low * _OTHER_FOLD + other).view(np.int64))
+    return high, low
+
+
+def _two_hashes(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    plain = _canonical(column, exact=True)
+    distinct = plain.dictionary_encode()
+    values = distinct.dictionary
+    if pa.types.is_integer(values.type):
+        numbers = values.to_numpy(zero_copy_only=False)
+        halves = xxh3_64_of_ints(numbers), xxh3_64_of_ints(numbers ^ np.int64(_MIX))
+    else:
+        found = [xxhash.xxh3_128_intdigest(one) for one in values.cast(pa.large_binary()).to_pylist()]
+        halves = (
+            np.fromiter((one >> 64 for one in found), np.uint64, len(found)),
+            np.fromiter((one & _LOW for one in found), np.uint64, len(found)),
+        )
+    at = distinct.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
+    one, other = (np.append(half, null)[at] for half, null in zip(halves, _NULLS, strict=True))
+    return one, other
+
+
 def _hashes(column: pa.Array) -> np.ndarray:
     """One hash a row, uint64. Few different values are hashed once each."""
     column = _canonical(column)
@@ -86,13 +121,13 @@ def _hashes(column: pa.Array) -> np.ndarray:
     return found
 
 
-def _canonical(column: pa.Array) -> pa.Array:
-    """As int64, text or bytes."""
+def _canonical(column: pa.Array, *, exact: bool = False) -> pa.Array:
+    """As int64, text or bytes. `exact`: -0.0 is not 0.0, and a NaN is its bits."""
     dtype = column.type
     if pa.types.is_dictionary(dtype):
-        return _canonical(column.cast(dtype.value_type))
+        return _canonical(column.cast(dtype.value_type), exact=exact)
     if pa.types.is_floating(dtype):
-        return _float_bits(column.cast(pa.float64()))
+        return _float_bits(column.cast(pa.float64()), exact)
     if pa.types.is_decimal(dtype):
         wide = column.cast(pa.decimal128(38, dtype.scale))
         return pa.Array.from_buffers(
@@ -107,9 +142,10 @@ def _canonical(column: pa.Array) -> pa.Array:
     return column
 
 
-def _float_bits(column: pa.Array) -> pa.Array:
-    values = column.fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0  # -0.0 + 0.0 is 0.0
-    values = np.where(np.isnan(values), np.nan, values)
+def _float_bits(column: pa.Array, exact: bool) -> pa.Array:
+    values = column.fill_null(0.0).to_numpy(zero_copy_only=False)
+    if not exact:
+        values = np.where(np.isnan(values), np.nan, values + 0.0)  # -0.0 + 0.0 is 0.0
     return pc.if_else(column.is_valid(), pa.array(values.view(np.int64)), pa.scalar(None, pa.int64()))
 
 
