@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from lading.cli.terminal.command import Context, Option
 from lading.cli.terminal.invocation import Json, Table, known_table
 
 if TYPE_CHECKING:
@@ -14,11 +13,11 @@ if TYPE_CHECKING:
 _SHOWN = 20
 
 Limit = Annotated[
-    int, typer.Option("--limit", metavar="N", min=1, help=f"Show at most N snapshots; {_SHOWN} by default.")
+    int, Option("--limit", metavar="N", min=1, help=f"Show at most N snapshots; {_SHOWN} by default.")
 ]
 
 
-def history(ctx: typer.Context, table: Table, limit: Limit = _SHOWN, json: Json = False) -> None:
+def history(ctx: Context, table: Table, limit: Limit = _SHOWN, json: Json = False) -> None:
     """List the snapshots of a table.
 
     Newest first, with run, time, rows, and the change from the previous snapshot. `current` marks what
@@ -58,6 +57,9 @@ def history(ctx: typer.Context, table: Table, limit: Limit = _SHOWN, json: Json 
         right=("rows", "change", "parts"),
     )
     for one in found:
+        if one.inputs:
+            made_of = ", ".join(f"{name} at sequence {sequence}" for name, sequence in one.inputs)
+            say(f"{one.run_id}: made of {made_of}")
         for text in one.column_words:
             say(f"{one.run_id}: {text}")
     for one in found:
@@ -84,4 +86,5 @@ def _entry_object(one: HistoryEntry) -> dict[str, Any]:
         "columns": [{"name": c.name, "before": c.before, "after": c.after} for c in one.columns],
         "schema_changes": list(one.column_words),
         "manifest_ref": one.ref,
+        "inputs": dict(one.inputs),
     }

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import typer
-
+from lading.cli.terminal.command import Context, Exit
 from lading.cli.terminal.invocation import Json, Tables, config_of
 from lading.words import count_words
 
@@ -16,10 +15,11 @@ _SHOWN = 40  # files listed for a person; a script asks for JSON and gets all
 WORK_EXIT = 2
 
 
-def plan(ctx: typer.Context, tables: Tables = None, json: Json = False) -> None:
+def plan(ctx: Context, tables: Tables = None, json: Json = False) -> None:
     """Show what a run would do, and why.
 
-    Gives a verdict and a reason for each file. Changes nothing.
+    Gives a verdict and a reason for each file, and for each slot of tables made of tables, after the tables
+    that they are made of. Changes nothing.
     Exits with 0 if there is nothing to do, 2 if there is.
 
     \b
@@ -30,7 +30,7 @@ def plan(ctx: typer.Context, tables: Tables = None, json: Json = False) -> None:
     config = config_of(ctx, tables)
     from lading.cli.terminal.screen import print_json
     from lading.cli.terminal.watching import terminal_watch
-    from lading.run import plan_tables
+    from lading.plan import plan_tables
 
     with terminal_watch() as watch:
         plans = plan_tables(config, tables or (), watch=watch)
@@ -38,9 +38,9 @@ def plan(ctx: typer.Context, tables: Tables = None, json: Json = False) -> None:
         print_json({"tables": [_plan_object(one) for one in plans]})
     else:
         for one in plans:
-            _show(one)
+            _show(one, of_slots=config.table(one.table).derived is not None)
     if not all(one.idle for one in plans):
-        raise typer.Exit(WORK_EXIT)
+        raise Exit(WORK_EXIT)
 
 
 def _plan_object(plan: TablePlan) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def _plan_object(plan: TablePlan) -> dict[str, Any]:
     }
 
 
-def _show(plan: TablePlan) -> None:
+def _show(plan: TablePlan, *, of_slots: bool) -> None:
     from lading.cli.terminal.screen import byte_words, note, say, show_table, verdict_words
 
     for text in plan.notes:
@@ -74,7 +74,7 @@ def _show(plan: TablePlan) -> None:
         say(f"  {text}")
     if plan.again is not None:
         what = "everything" if plan.replaces_all else count_words(plan.verdicts["reread"], "file")
-        say(f"  reads {what} again: {plan.again.why}")
+        say(f"  {'evaluates' if of_slots else 'reads'} {what} again: {plan.again.why}")
     if plan.publish:
         say(f"  {plan.publish}")
     if plan.parts_to_rewrite:
@@ -90,6 +90,7 @@ def _show(plan: TablePlan) -> None:
         if file.verdict != "unchanged" and not (file.verdict == "reread" and file.reason == told)
     ]
     if work:
-        show_table(("  verdict", "file", "why"), ((f"  {f.verdict}", f.key, f.reason) for f in work[:_SHOWN]))
+        what = "slot" if of_slots else "file"
+        show_table(("  verdict", what, "why"), ((f"  {f.verdict}", f.key, f.reason) for f in work[:_SHOWN]))
     if len(work) > _SHOWN:
         say(f"  … and {len(work) - _SHOWN:,} more; --json lists them all")

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
-import numpy as np
 
 from lading.errors import LogCorrupt
+from lading.late import np
 from lading.layout.table import CHECKPOINT
 from lading.log.checkpoint import damaged_checkpoint
 from lading.model import Bound, Commit, Looked, Member, Place, Source
@@ -336,6 +336,7 @@ def _meta_after(meta: StateMeta, commits: Sequence[Commit], next_serial: int) ->
     last = commits[-1]
     changing = next((commit for commit in reversed(commits) if commit.changes_rows), None)
     pinning = next((commit for commit in reversed(commits) if commit.schema is not None), None)
+    inputs = next((commit.inputs for commit in reversed(commits) if commit.inputs is not None), meta.inputs)
     return msgspec.structs.replace(
         meta,
         sequence=last.sequence,
@@ -346,6 +347,7 @@ def _meta_after(meta: StateMeta, commits: Sequence[Commit], next_serial: int) ->
         order_by=meta.order_by if pinning is None else pinning.order_by,
         facts=_facts_after(meta, commits),
         next_serial=next_serial,
+        inputs=inputs,
     )
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import google_crc32c
 import msgspec
-import numpy as np
 
+from lading.late import np
 from lading.layout.table import PageKind
 from lading.model import Looked, Source
 from lading.state.edit import Columns, Edit, MadePage, edited

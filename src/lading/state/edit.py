@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import msgspec
-import numpy as np
 
+from lading.late import np
 from lading.layout.table import PageKind
 from lading.model import Zone
 from lading.zones.numbers import Numbers

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import google_crc32c
-import numpy as np
 
+from lading.late import np
 from lading.state.page import Page, numbers_blob
 from lading.zones.numbers import Numbers, Packed
 

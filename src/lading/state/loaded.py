@@ -8,8 +8,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
-import numpy as np
-
+from lading.late import np
 from lading.model import Bound, Member
 from lading.state.encoded import Encoded, offsets_of, read_some
 from lading.state.member_columns import (

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
-import numpy as np
-import pyarrow as pa
 import xxhash
 
+from lading.late import np, pa
 from lading.layout.table import page_name
 from lading.model import Bound, Member, Zone
 from lading.state.edit import MadePage, Order, PageRef

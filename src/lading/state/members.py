@@ -16,9 +16,9 @@ from itertools import accumulate
 from typing import Any, TypeVar
 
 import msgspec
-import numpy as np
 
 from lading.errors import LadingError, ManifestParseError
+from lading.late import np
 from lading.layout.table import PageKind, page_path
 from lading.model import Bound, Looked, Member, Place, Source
 from lading.state.edit import PageRef

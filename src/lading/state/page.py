@@ -15,9 +15,9 @@ from typing import Any, get_args
 
 import google_crc32c
 import msgspec
-import numpy as np
 
 from lading.errors import LadingError, LogCorrupt
+from lading.late import np
 from lading.layout.table import PageKind, page_name
 from lading.zones.numbers import Numbers, Packed, packed, packed_at
 from lading.zones.vector import ZoneVector

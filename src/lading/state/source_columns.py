@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
-import numpy as np
 
+from lading.late import np
 from lading.layout.table import page_name
 from lading.model import Looked, Source
 from lading.state.edit import MadePage, Order, PageRef

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from lading.late import np, pa, pc
 from lading.model import Bound, Zone
 from lading.zones.numbers import Mask
 from lading.zones.vector import ZoneVector
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 def summary_of(vector: ZoneVector, rows: npt.NDArray[np.int64]) -> Zone:

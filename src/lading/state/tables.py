@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 import google_crc32c
 import msgspec
-import numpy as np
 
+from lading.late import np
 from lading.layout.table import PageKind
 from lading.model import Zone
 from lading.state.edit import MadePage, PageRef
@@ -62,6 +62,7 @@ class StateMeta(msgspec.Struct, frozen=True, kw_only=True):
     log_offset: int = 0
     version: int = STATE_VERSION
     facts: bytes = b""  # what `recipe` is the hash of; b"" where lading 0.1 committed
+    inputs: bytes = b""  # JSON of the `Pin`s of a table made of tables; b"" for a table of files
 
     @staticmethod
     def before_the_first_commit(header: LogHeader) -> StateMeta:

@@ -1,0 +1,35 @@
+"""The pages of a state's members, as Iceberg's manifests are made of them: one a page, reused with it.
+
+The seam to how a state is kept (state/members.py): a page is named by all that it holds, so a manifest under
+the same name says the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+
+from lading.layout.table import page_digest
+from lading.log.state import TableState
+from lading.model import Member
+from lading.state.edit import PageRef
+from lading.state.members import MemberStore
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    name: str
+    members: Callable[[], Sequence[Member]]  # in key order; their zones may be missing
+    whole: Callable[[int], Member]  # one of them, zones included
+
+
+def pages_of(state: TableState | MemberStore) -> list[Page]:
+    """All of them, in key order."""
+    store = state.settled() if isinstance(state, TableState) else state
+    return [_page(store, ref) for ref in store.pages()]
+
+
+def _page(store: MemberStore, ref: PageRef) -> Page:
+    whole = cache(partial(store.members_in, ref))
+    return Page(page_digest(ref.name), whole, lambda at: whole()[at])
