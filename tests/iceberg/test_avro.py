@@ -126,4 +126,4 @@ def test_every_avro_file_of_a_table_is_read_by_another_library(tmp_path: Path) -
     assert len(files) == 5 and all(records(path.read_bytes()) for path in files)
     [deletes] = [path for path in files if path.name.endswith("deletes.avro")]
     bounds = [one["data_file"]["lower_bounds"][0]["value"].decode() for one in records(deletes.read_bytes())]
-    assert all(path.startswith(str(shown.table)) for path in bounds) and len(bounds) == 3
+    assert all(path.startswith(f"file://{shown.table}/") for path in bounds) and len(bounds) == 3

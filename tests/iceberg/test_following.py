@@ -15,7 +15,7 @@ from support.machines import Killed
 from support.shown import Shown, lines
 
 from lading.cli.main import invoke
-from lading.errors import GateFailed
+from lading.errors import Conflict, GateFailed
 from lading.iceberg.follow import follow
 from lading.model import Place
 from lading.snapshots.history import Wanted
@@ -314,4 +314,23 @@ def test_unchanged_pages_keep_their_manifests(shown: Shown, monkeypatch: pytest.
     shown.run()
     after = {path.name: path.stat().st_mtime_ns for path in shown.metadata.glob("*-data.avro")}
     assert before.items() <= after.items() and len(after) - len(before) == 1
+    assert_all_see_the_same(shown.table)
+
+
+def test_parts_that_cannot_be_settled_keep_nobody_from_publishing(
+    shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Iceberg readers see nothing then, rather than another snapshot than everybody else."""
+
+    def taken(*args: object, **more: object) -> None:
+        raise Conflict("someone else was quicker")
+
+    shown.put("b", lines(range(5), a=lambda n: f"{n}.5"))
+    with monkeypatch.context() as patch:
+        patch.setattr("lading.ingest.settle.commit_keeping", taken)
+        note = shown.run().notes[-1]
+    assert "older types" in note and not (shown.metadata / "version-hint.text").exists()
+    assert by_lading(shown.table).num_rows == 30
+    shown.put("c", lines(range(5)))
+    shown.run()
     assert_all_see_the_same(shown.table)

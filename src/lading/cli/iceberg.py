@@ -41,7 +41,7 @@ def iceberg(ctx: Context, table: Table, rewrite: Rewrite = False, json: Json = F
     if at is None:
         hint = f"lading run {table} publishes it" if is_on else "remove `iceberg: false` from lading.yaml"
         raise NotFound(f"{table} has no Iceberg metadata", hint=hint, table=table)
-    location = location_of(place)
+    location = location_of(place).removeprefix("file://")
     metadata = f"{location}/{at.path}"
     found = lines(table, location, metadata)
     if json:

@@ -202,7 +202,7 @@ class _Following:
         return write_snapshot(shown, anew=anew)
 
     def _refuse_unsettled(self, schema: pa.Schema, pages: list[Page]) -> None:
-        every = [one for page in pages for one in page.members()]
+        every = (page.whole(at) for page in pages for at in range(len(page.members())))
         wrong = unsettled(self.place, schema, every)
         if wrong:
             raise NotShown(

@@ -5,7 +5,7 @@ The seam to how a state is kept: whoever has pages of its own gives those.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,7 +24,8 @@ _encode = msgspec.msgpack.Encoder().encode
 @dataclass(frozen=True, slots=True)
 class Page:
     name: str
-    members: Callable[[], list[Member]]  # zones included
+    members: Callable[[], Sequence[Member]]  # in key order; their zones may be missing
+    whole: Callable[[int], Member]  # one of them, zones included
 
 
 def pages_of(state: TableState | MemberStore) -> list[Page]:
@@ -32,8 +33,11 @@ def pages_of(state: TableState | MemberStore) -> list[Page]:
     if isinstance(state, MemberStore):
         state = TableState(state.root, state.meta, state)
     members = state.with_zones()
-    runs = [members[at : at + ENTRIES] for at in range(0, len(members), ENTRIES)]
-    return [Page(_name(run), partial(list, run)) for run in runs]
+    return [page_of(members[at : at + ENTRIES]) for at in range(0, len(members), ENTRIES)]
+
+
+def page_of(members: list[Member]) -> Page:
+    return Page(_name(members), partial(list, members), members.__getitem__)
 
 
 def _name(members: list[Member]) -> str:

@@ -8,7 +8,7 @@ before some metadata names the list.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,8 +46,8 @@ def record_in(custom: dict[str, Any]) -> Record | None:
 
 
 def location_of(place: Place) -> str:
-    """The table's root as Iceberg names it: a URL, or an absolute path."""
-    return place.url.rstrip("/") if "://" in place.url else os.path.abspath(place.url)
+    """The table's root as Iceberg names it, by a URL: some engines take no path for one."""
+    return place.url.rstrip("/") if "://" in place.url else f"file://{os.path.abspath(place.url)}"
 
 
 def snapshot_id(table_id: str, sequence: int, run_id: str) -> int:
@@ -142,7 +142,7 @@ class _Writing:
                 yield more
             return
         members = page.members()
-        yield self._written(digest, self._parts(members), deletes=False)
+        yield self._written(digest, self._parts(members, page.whole), deletes=False)
         minus = [one for one in members if one.minus]
         if minus:
             yield self._written(digest, self._minus(minus), deletes=True)
@@ -153,9 +153,9 @@ class _Writing:
         self.put(name, data)
         return Listed.of(self._path(name), len(data), files, deletes=deletes)
 
-    def _parts(self, members: Sequence[Member]) -> Files:
+    def _parts(self, members: Sequence[Member], whole_one: Callable[[int], Member]) -> Files:
         def record(number: int) -> bytes:
-            return self.entries.part(self._path(members[number].path), members[number])
+            return self.entries.part(self._path(members[number].path), whole_one(number))
 
         return Files([one.path for one in members], sum(one.rows for one in members), record)
 
@@ -180,7 +180,9 @@ class _Writing:
 
     def _path(self, path: str) -> str:
         """Absolute, as a part from elsewhere is already."""
-        return path if "://" in path or path.startswith("/") else f"{self.location}/{path}"
+        if path.startswith("/"):
+            return f"file://{path}"
+        return path if "://" in path else f"{self.location}/{path}"
 
 
 def _digest(*told: str) -> str:

@@ -172,7 +172,7 @@ class _Attempt:
 
     def publish(self, record: RunHandle) -> Released:
         cfg, run_id = self.cfg, self.run_id
-        settle_parts(cfg, self.table, run_id, self.kept, self.store, self.current)
+        settled = settle_parts(cfg, self.table, run_id, self.kept, self.store, self.current)
         served = shard(
             self.config,
             cfg,
@@ -187,7 +187,7 @@ class _Attempt:
         verdict = self._verdict(served)
         self.watch.phase(cfg.name, "publish")
         refused = verdict is not None and bool(verdict.failures)
-        iceberg, note = (None, None) if refused else self._shown()
+        iceberg, note = self._shown() if settled and not refused else (None, None)
         payload = snapshot_payload(
             cfg.name,
             self.table,

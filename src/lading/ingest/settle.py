@@ -11,7 +11,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lading.config.project import TableConfig
-from lading.errors import Conflict, ManifestGone, ManifestParseError
+from lading.errors import CommitUnknown, Conflict, LadingError, ManifestGone, ManifestParseError
 from lading.iceberg.settled import renumbered, unsettled
 from lading.iceberg.snapshot import record_in
 from lading.ingest.commit import commit_keeping
@@ -32,19 +32,30 @@ def settle_parts(
     kept: set[str],
     store: ManifestStore,
     current: SnapshotRef | None,
-) -> None:
-    """Commit rewritten parts in place of those that can't be shown; `kept` gets them."""
+) -> bool:
+    """Commit rewritten parts in place of those that can't be shown, and add them to `kept`. False if that
+    could not be done: then the table can't be shown either, but published all the same."""
     if not cfg.iceberg or not table.state.schema:
-        return
+        return True
+    try:
+        return _settled(table, run_id, kept, store, current)
+    except CommitUnknown:
+        raise  # nobody knows what the log holds now
+    except (LadingError, OSError):
+        return False  # whoever tries to show it says why
+
+
+def _settled(
+    table: Table, run_id: str, kept: set[str], store: ManifestStore, current: SnapshotRef | None
+) -> bool:
     schema = of_log(table.state.schema)
     columns = _suspects(schema, store, current)
     if columns is not None and not columns:
-        return
+        return True
     members = unsettled(
         table.place, schema, table.state.with_zones(), columns, lambda path: is_part_of(path, run_id)
     )
-    if members:
-        _rewrite(table, run_id, kept, members)
+    return not members or _rewrite(table, run_id, kept, members)
 
 
 def _suspects(schema: pa.Schema, store: ManifestStore, current: SnapshotRef | None) -> list[str] | None:
@@ -59,7 +70,8 @@ def _suspects(schema: pa.Schema, store: ManifestStore, current: SnapshotRef | No
     return renumbered(of_log(before), schema) if before and record_in(meta.custom) is not None else None
 
 
-def _rewrite(table: Table, run_id: str, kept: set[str], members: list[Member]) -> None:
+def _rewrite(table: Table, run_id: str, kept: set[str], members: list[Member]) -> bool:
+    """False: somebody else changed one of them meanwhile; whoever publishes that settles them."""
     state, commit_id = table.state, new_id()
     new = rewrite_members(
         table.place,
@@ -76,4 +88,5 @@ def _rewrite(table: Table, run_id: str, kept: set[str], members: list[Member]) -
     try:
         commit_keeping(table, commit, kept)
     except Conflict:
-        return  # somebody else changed one of them: they are settled when that is published
+        return False
+    return True

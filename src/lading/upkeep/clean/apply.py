@@ -14,6 +14,7 @@ from datetime import timedelta
 from lading.config.project import Config
 from lading.errors import Conflict, LadingError, NotFound
 from lading.iceberg.follow import follow, where
+from lading.ingest.derived.pinned import pinned_refs
 from lading.ingest.record import write_table_manifest
 from lading.ingest.table_run import new_id, new_run_id, now_text
 from lading.layout.table import TABLE_MANIFEST
@@ -53,7 +54,12 @@ def clean(config: Config, name: str, rules: Rules, *, apply: bool = False) -> Cl
     try:
         store = store_of(config, name)
         around = Around(
-            table, Manifests(store), beside_the_data(config, name), rules, _follow(config, name, store, rules)
+            table,
+            Manifests(store),
+            beside_the_data(config, name),
+            rules,
+            follow=_follow(config, name, store, rules),
+            pinned=pinned_refs(config, name),
         )
         found = Survey(around).garbage()
         report = CleanReport(name, tuple(found))
