@@ -7,6 +7,7 @@ import json
 import os
 import random
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,12 @@ from lading.sources import entries as entries_module
 from lading.sources import manifest as manifest_module
 from lading.sources.manifest import forget_file, forget_table, load
 from lading.sources.since import since_of
+from lading.upkeep.clean.apply import clean
+from lading.upkeep.clean.survey import Rules
 from lading.upkeep.manifests import write_manifests
 from lading.upkeep.merge import merge_table
 from lading.upkeep.status import status
+from lading.upkeep.verify import verify
 from lading.watch import Watch
 
 OLD = 1_600_000_000
@@ -448,3 +452,78 @@ def _edit_both(chance: random.Random, large: Large, small: Large) -> str | None:
     large.edit(change)
     small.edit(change)
     return key
+
+
+# ------------------------------------------------------------------------------------------- manifest.json
+
+
+@pytest.fixture
+def many_parts(large: Large, monkeypatch: pytest.MonkeyPatch) -> Large:
+    """A table whose manifest.json was written before it came to have too many parts."""
+    monkeypatch.setattr(record_module, "SMALL", 0)
+    monkeypatch.setattr("lading.upkeep.verify.SMALL", 0)
+    return large
+
+
+def table_manifest(large: Large) -> Any:
+    path = large.folder / "warehouse" / "t" / "manifest.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def named_parts(large: Large) -> set[str]:
+    folder = large.folder / "warehouse" / "t"
+    return {
+        str(folder / f"bucket={key}" / part["path"])
+        for key, bucket in table_manifest(large)["partitions"].items()
+        for part in bucket["parts"]
+    }
+
+
+def test_a_run_leaves_the_manifest_of_many_parts_as_it_is_and_all_that_it_names_is_there(
+    many_parts: Large,
+) -> None:
+    before = table_manifest(many_parts)
+    many_parts.put("f3.csv", 33)
+    many_parts.run()
+    assert table_manifest(many_parts) == before and before["lading"]["sequence"] == 1
+    assert all(os.path.exists(path) for path in named_parts(many_parts))
+
+
+def test_cleaning_writes_it_before_what_it_names_goes(many_parts: Large) -> None:
+    for value in (33, 34):
+        many_parts.put("f3.csv", value, OLD + value)
+        many_parts.run()
+    gone = {str(path) for path in many_parts.folder.glob("warehouse/t/bucket=*/*.parquet")}
+    config = load_config(many_parts.folder)
+    report = clean(config, "t", Rules(keep_runs=1, grace=timedelta(0)), apply=True)
+    gone -= {str(path) for path in many_parts.folder.glob("warehouse/t/bucket=*/*.parquet")}
+    assert report.deleted and gone
+    assert table_manifest(many_parts)["lading"]["sequence"] == 3
+    assert all(os.path.exists(path) for path in named_parts(many_parts))
+
+
+def test_cleaning_makes_none_that_nobody_asked_for(many_parts: Large) -> None:
+    (many_parts.folder / "warehouse" / "t" / "manifest.json").unlink()
+    clean(load_config(many_parts.folder), "t", Rules(grace=timedelta(0)), apply=True)
+    assert table_manifest(many_parts) is None
+
+
+def test_it_is_written_when_somebody_asks_and_until_then_verify_says_how(many_parts: Large) -> None:
+    many_parts.put("new.csv", 33)
+    many_parts.run()
+    config = load_config(many_parts.folder)
+    found, _ = verify(config, "t", watch=Watch())
+    assert found.whole
+    assert [one.remedy for one in found.findings if one.about == "manifest"] == ["lading manifest write t"]
+    assert write_manifests(config, "t", Watch()).files == ("manifest/t.json", "manifest.json")
+    assert table_manifest(many_parts)["lading"]["sequence"] == 2
+    found, _ = verify(config, "t", watch=Watch())
+    assert not found.findings
+
+
+def test_a_source_manifest_that_asks_for_files_is_left_for_the_run_that_reads_them(large: Large) -> None:
+    large.edit(lambda files: files.pop("f6.csv"))
+    edited = large.path.read_bytes()
+    written = write_manifests(load_config(large.folder), "t", Watch())
+    assert written.left is not None and written.files == ("manifest.json",)
+    assert large.path.read_bytes() == edited and large.verdicts == {"f6.csv": "reread"}

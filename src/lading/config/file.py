@@ -13,6 +13,7 @@ from pathlib import Path
 from lading.config.archives import archive_limits
 from lading.config.checks import checks_of
 from lading.config.clean import keep_of
+from lading.config.derived import check_graph
 from lading.config.project import Config, SparkConfig, TableConfig
 from lading.config.section import Section
 from lading.config.stores import postgres_names, s3_options, store_url, warehouse
@@ -109,6 +110,7 @@ def _tables(project: Path, section: Section) -> dict[str, TableConfig]:
         if problem := name_problem(name):
             tables.complain(name, problem)
         found[name] = table_config(project, name, tables.section(name, TABLE_KEYS), defaults)
+    check_graph({name: table.derived for name, table in found.items()}, tables)
     return found
 
 

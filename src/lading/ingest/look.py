@@ -52,6 +52,11 @@ def look(
     are keys of which something is set aside and that are read again, empty for all of them."""
     cfg = config.table(name)
     try:
+        if cfg.derived is not None:
+            from lading.ingest.derived.look import look_derived  # late: few tables are
+
+            made = TableRun(config, cfg, watch, None, start_spark, replay, run_id or new_run_id())
+            return look_derived(made, full)
         objects = objects_of(config, cfg)
         run = TableRun(config, cfg, watch, objects, start_spark, replay, run_id or new_run_id())
         return _planned(run, full)

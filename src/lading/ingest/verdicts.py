@@ -55,10 +55,6 @@ class Verdicts(Sequence[FileVerdict]):
             read[at] = one.verdict in READ_VERDICTS
         return array("q", np.flatnonzero(read).astype(np.int64).tobytes())
 
-    def notable(self) -> Iterator[FileVerdict]:
-        """All but those that are unchanged, by key."""
-        return (one for one in self if one.verdict != "unchanged")
-
     def __len__(self) -> int:
         return len(self._found) + len(self._others)
 

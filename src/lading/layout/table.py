@@ -30,6 +30,7 @@ POINTER_LOCK = lock_of(POINTER)
 LOG_FOLDER = "log"
 CHECKPOINT_FOLDER = "checkpoint"
 BUCKET = "bucket="  # how a folder of parts begins
+SLOT = "slot="  # how the key of a slot begins
 PART_SUFFIX = ".parquet"
 QUARANTINE = "quarantine"
 MANIFESTS = "manifests"
@@ -144,6 +145,17 @@ def kind_of(path: str, *, in_bucket: bool) -> tuple[Kind, str | None] | None:
 def bucket_key(bucket_id: int) -> str:
     """`000123`, `-000123`: at least six digits after the sign, as in the directory `bucket=000123`."""
     return f"-{-bucket_id:06d}" if bucket_id < 0 else f"{bucket_id:06d}"
+
+
+def slot_key(slot: int, *, of_bucket: bool = False) -> str:
+    """`slot=00017`, the key that a slot has as a source; of one that is a bucket, `slot=000123`."""
+    return f"{SLOT}{bucket_key(slot)}" if of_bucket else f"{SLOT}{slot:05d}"
+
+
+def slot_of(key: str) -> int | None:
+    """The number of the slot that has this key, also without `slot=` in front; None if it is none."""
+    match = re.fullmatch(rf"(?:{SLOT})?(-?[0-9]{{1,19}})", key)
+    return int(match[1]) if match else None
 
 
 def bucket_folder(bucket_id: int) -> str:

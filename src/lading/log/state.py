@@ -361,6 +361,7 @@ def _meta_after(meta: StateMeta, commits: Sequence[Commit], next_serial: int) ->
     last = commits[-1]
     changing = next((commit for commit in reversed(commits) if commit.changes_rows), None)
     pinning = next((commit for commit in reversed(commits) if commit.schema is not None), None)
+    inputs = next((commit.inputs for commit in reversed(commits) if commit.inputs is not None), meta.inputs)
     return msgspec.structs.replace(
         meta,
         sequence=last.sequence,
@@ -371,6 +372,7 @@ def _meta_after(meta: StateMeta, commits: Sequence[Commit], next_serial: int) ->
         order_by=meta.order_by if pinning is None else pinning.order_by,
         facts=_facts_after(meta, commits),
         next_serial=next_serial,
+        inputs=inputs,
     )
 
 

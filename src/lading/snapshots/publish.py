@@ -12,6 +12,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
+
 from lading import clock
 from lading.errors import Conflict, LadingError, PublishCurrentError, PublishManifestError
 from lading.layout.table import is_run_id
@@ -75,6 +77,7 @@ def snapshot_payload(
             **({"gate": gate} if gate is not None else {}),
             **({"schema_changes": list(schema_changes)} if schema_changes else {}),
             **({"iceberg": iceberg} if iceberg is not None else {}),
+            **({"inputs": msgspec.json.decode(state.meta.inputs)} if state.meta.inputs else {}),
         },
     )
     return build_snapshot(

@@ -21,126 +21,14 @@ from typing import Any, BinaryIO
 import msgspec
 import xxhash
 
-from lading import clock
 from lading.errors import NotFound, SourceError
-from lading.sources.entries import Extras, FileEntry, OnDisk, decoded, encoded, indented
-from lading.sources.since import Base, Since, drop_since, load_since, since_of
+from lading.sources.entries import FileEntry, OnDisk, encoded, indented
+from lading.sources.since import drop_since, load_since
+from lading.sources.source_manifest import VERSION, SourceManifest, seen_of
 from lading.state.bounded_json import refuse_deep
 from lading.storage.folder import write_atomic
 
 __all__ = ["FileEntry", "SourceManifest", "forget_file", "forget_table", "load", "save"]
-
-VERSION = "3.0"
-
-
-class SourceManifest:
-    """The whole file. Made by the caller to be saved, or by `load`."""
-
-    def __init__(
-        self,
-        table_name: str,
-        files: dict[str, FileEntry],
-        *,
-        preprocessing: dict[str, Any] | None = None,
-        schema: dict[str, Any] | None = None,
-        lading: dict[str, Any] | None = None,
-    ) -> None:
-        self.version = VERSION
-        self.table_name = table_name
-        self.preprocessing = preprocessing or {}
-        self.schema = schema or {}
-        self.lading = lading or {}
-        self.as_written = True  # `load` clears it when `files` is not byte for byte what lading wrote
-        self.since = Since()  # what was recorded after it was written
-        self._files: dict[str, FileEntry] | None = files
-        self._section: msgspec.Raw | OnDisk | None = None  # until it is decoded
-        self._seen: _Seen | None = None
-        # What a person or another program added, at the top and by file; it is written back.
-        self._extra: dict[str, Any] = {}
-        self._entry_extra: Extras = {}
-        self._extras_known = True
-
-    @property
-    def files(self) -> dict[str, FileEntry]:
-        """All entries. Of a large manifest they are many: `entries` has them one by one."""
-        if self._files is None:
-            self._files = dict(self.entries())
-            self._section = None
-        return self._files
-
-    def entries(self) -> Iterator[tuple[str, FileEntry]]:
-        """The entries in the order of their keys, one after the other."""
-        if self._files is not None:
-            return iter(sorted(self._files.items()))
-        return _overlaid(self._written(), self.since.files)
-
-    def entry(self, key: str) -> FileEntry | None:
-        if self._files is not None:
-            return self._files.get(key)
-        return next((entry for name, entry in self.entries() if name == key), None)
-
-    def _written(self) -> Iterator[tuple[str, FileEntry]]:
-        """As they stand in the file."""
-        if isinstance(self._section, OnDisk):
-            yield from self._section.walk(self._entry_extra)
-        elif self._section is not None:
-            entries, self._entry_extra = decoded(self._section)
-            yield from sorted(entries.items())
-        self._extras_known = True
-
-    def _extras(self) -> Extras:
-        if not self._extras_known:
-            for _ in self._written():
-                pass
-        return self._entry_extra
-
-    @property
-    def table_id(self) -> str | None:
-        value = self.lading.get("table_id")
-        return value if isinstance(value, str) else None
-
-    @property
-    def sequence(self) -> int:
-        """The log sequence that this file reflects; 0 when lading has not written it."""
-        value = self.lading.get("sequence")
-        return value if isinstance(value, int) else 0
-
-    @property
-    def at(self) -> str | None:
-        """When the commit of that sequence was made: a log that was restored may reach it a second time."""
-        value = self.lading.get("at")
-        return value if isinstance(value, str) else None
-
-    def updated(
-        self,
-        files: dict[str, FileEntry],
-        *,
-        schema: dict[str, Any] | None = None,
-        lading: dict[str, Any] | None = None,
-        preprocessing: dict[str, Any] | None = None,
-    ) -> SourceManifest:
-        """The same file with other entries, keeping whatever others have put into it."""
-        new = SourceManifest(
-            self.table_name,
-            files,
-            preprocessing=self.preprocessing if preprocessing is None else preprocessing,
-            schema=self.schema if schema is None else schema,
-            lading=self.lading | (lading or {}),
-        )
-        new._extra, new._entry_extra = self._extra, self._extras()
-        return new
-
-    def stands(self, path: Path) -> bool:
-        """Whether the file, and what is beside it, is certainly as it was when it was loaded. A small one is
-        better loaded again."""
-        return self._seen is not None and self._seen.settled and self._seen.stamps == _stamps(path)
-
-    @property
-    def base(self) -> Base:
-        """What the file says of itself, whatever was recorded since."""
-        if self.since.last is not None:
-            return self.since.last.of
-        return Base(self.table_id or "", self.sequence, self.at or "", str(self.lading.get("files_xxh3")))
 
 
 class _Top(msgspec.Struct):
@@ -151,20 +39,12 @@ class _Top(msgspec.Struct):
     lading: dict[str, Any] | None = None
 
 
-class _Seen(msgspec.Struct, frozen=True):
-    """What a file was like when it was loaded."""
-
-    stamps: tuple[tuple[int, ...] | None, ...]
-    settled: bool  # its times are not so young that it could change without a trace
-
-
 _TOP_KEYS = frozenset(_Top.__struct_fields__)
 _sections_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _encoder = msgspec.json.Encoder()
 _BEFORE_FILES = b',\n  "files": '
 _BEHIND_FILES = b',\n  "preprocessing": '
 IN_MEMORY = 32 << 20  # bytes of a file that is read whole
-_RACY_NS = 2_000_000_000
 
 
 def load(path: Path) -> SourceManifest | None:
@@ -172,7 +52,7 @@ def load(path: Path) -> SourceManifest | None:
     try:
         with open(path, "rb") as file:
             large = os.fstat(file.fileno()).st_size > IN_MEMORY
-            seen = _seen(path) if large else None
+            seen = seen_of(path) if large else None
             manifest = _of_large(path, file) if large else None
             file.seek(0)
             data = b"" if manifest is not None else file.read()
@@ -184,9 +64,9 @@ def load(path: Path) -> SourceManifest | None:
         ) from error
     if manifest is None:
         manifest = _of_bytes(path, data)
-    manifest._seen = seen
+    manifest.seen = seen
     if manifest.table_id is not None:
-        _lay_over(manifest, load_since(path, manifest.base))
+        manifest.lay_over(load_since(path, manifest.base))
     return manifest
 
 
@@ -215,7 +95,7 @@ def _of_large(path: Path, file: BinaryIO) -> SourceManifest | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     section = OnDisk.at(path, file, start, end)
-    _hold(manifest, section, section.xxh3)
+    manifest.hold(section, section.xxh3)
     if not manifest.as_written and not _is_in_order(section):
         return None
     return manifest
@@ -250,62 +130,6 @@ def _is_in_order(section: OnDisk) -> bool:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return True
-
-
-def _hold(manifest: SourceManifest, section: msgspec.Raw | OnDisk, seen: str) -> None:
-    manifest._files, manifest._section, manifest._extras_known = None, section, False
-    manifest.as_written = manifest.lading.get("files_xxh3") == seen
-
-
-def _lay_over(manifest: SourceManifest, since: Since) -> None:
-    """What was recorded since, as if it stood in the file."""
-    manifest.since = since
-    if since.last is None:
-        return
-    manifest.schema, manifest.lading = since.last.schema, since.last.lading
-    if since.preprocessing is not None:
-        manifest.preprocessing = since.preprocessing
-    if manifest._files is not None and since.files:  # an edit that was decoded at once
-        manifest._files = dict(_overlaid(iter(sorted(manifest._files.items())), since.files))
-
-
-def _overlaid(
-    written: Iterator[tuple[str, FileEntry]], since: dict[str, FileEntry | None]
-) -> Iterator[tuple[str, FileEntry]]:
-    later = iter(sorted(since.items()))
-    key, entry = next(later, (None, None))
-    for pair in written:
-        while key is not None and key < pair[0]:
-            if entry is not None:
-                yield key, entry
-            key, entry = next(later, (None, None))
-        if key == pair[0]:
-            if entry is not None:
-                yield key, entry
-            key, entry = next(later, (None, None))
-        else:
-            yield pair
-    while key is not None:
-        if entry is not None:
-            yield key, entry
-        key, entry = next(later, (None, None))
-
-
-def _seen(path: Path) -> _Seen:
-    stamps, now = _stamps(path), clock.wall_ns()
-    return _Seen(stamps, all(one is None or one[1] < now - _RACY_NS for one in stamps[:1]))
-
-
-def _stamps(path: Path) -> tuple[tuple[int, ...] | None, ...]:
-    """Of the file and of what is beside it."""
-    found: list[tuple[int, ...] | None] = []
-    for one in (path, since_of(path)):
-        try:
-            stat = os.stat(one)
-            found.append((stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_ctime_ns))
-        except FileNotFoundError:
-            found.append(None)
-    return tuple(found)
 
 
 def save(
@@ -384,7 +208,7 @@ def _split(data: bytes) -> tuple[msgspec.Raw, bytes, str]:
 def _decode(data: bytes) -> SourceManifest:
     raw_files, rest, seen = _split(data)
     manifest = _decode_rest(rest)
-    _hold(manifest, raw_files, seen)
+    manifest.hold(raw_files, seen)
     if not manifest.as_written:
         _ = manifest.files  # an edit may be malformed: say so now, not in the middle of a plan
     return manifest
@@ -398,8 +222,8 @@ def _decode_rest(rest: bytes) -> SourceManifest:
     manifest = SourceManifest(
         top.table_name, {}, preprocessing=top.preprocessing, schema=top.schema, lading=top.lading
     )
-    manifest._extra = {key: value for key, value in msgspec.json.decode(rest).items() if key not in _TOP_KEYS}
-    for one in (top.preprocessing, top.schema, top.lading, manifest._extra):
+    manifest.extra = {key: value for key, value in msgspec.json.decode(rest).items() if key not in _TOP_KEYS}
+    for one in (top.preprocessing, top.schema, top.lading, manifest.extra):
         refuse_deep(one)
     return manifest
 
@@ -411,14 +235,14 @@ def _pieces(
     head = {"version": VERSION, "table_name": manifest.table_name}
     yield indented(head)[: -len(b"\n}")] + _BEFORE_FILES
     seen = xxhash.xxh3_64()
-    for piece in encoded(iter(entries), manifest._extras()):
+    for piece in encoded(iter(entries), manifest.extras()):
         seen.update(piece)
         yield piece
     tail = {
         "preprocessing": manifest.preprocessing,
         "schema": manifest.schema,
         "lading": {**manifest.lading, **told(), "files_xxh3": seen.hexdigest()},
-        **manifest._extra,
+        **manifest.extra,
     }
     yield b"," + indented(tail)[len(b"{") :] + b"\n"
 

@@ -112,7 +112,8 @@ def _sources(config: Config, name: str, found: Verified, watch: Watch) -> TableR
     verdicts = {word: n for word, n in seen.plan.verdicts.items() if n and word != "unchanged"}
     if verdicts:
         told = ", ".join(f"{n:,} {word}" for word, n in verdicts.items())
-        found.note("source", f"the table is not up to date with its files: {told}", f"lading run {name}")
+        of = "files" if seen.derived is None else "inputs"
+        found.note("source", f"the table is not up to date with its {of}: {told}", f"lading run {name}")
     behind = seen.ledger.behind and seen.ledger.reset is None
     if behind and not (seen.opened and shows_the_log(seen.manifest, seen.opened.state)):
         found.note("source", f"{source_manifest(name)} is behind the log", f"lading repair {name}")

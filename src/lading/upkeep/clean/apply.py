@@ -14,13 +14,16 @@ from datetime import timedelta
 from lading.config.project import Config
 from lading.errors import Conflict, LadingError, NotFound
 from lading.iceberg.follow import follow, where
+from lading.ingest.derived.pinned import pinned_refs
 from lading.ingest.record import write_table_manifest
 from lading.ingest.table_run import new_id, new_run_id, now_text
+from lading.layout.table import TABLE_MANIFEST
 from lading.log.table import Table, log_of
 from lading.model import Commit
 from lading.snapshots.runs import give_up
 from lading.snapshots.stores.by_url import beside_the_data, store_of
 from lading.snapshots.stores.protocol import ManifestStore
+from lading.storage.place import storage_of
 from lading.upkeep.clean.files import delete
 from lading.upkeep.clean.rules import Garbage, Kind
 from lading.upkeep.clean.survey import Around, Manifests, Rules, Survey
@@ -51,7 +54,12 @@ def clean(config: Config, name: str, rules: Rules, *, apply: bool = False) -> Cl
     try:
         store = store_of(config, name)
         around = Around(
-            table, Manifests(store), beside_the_data(config, name), rules, _follow(config, name, store, rules)
+            table,
+            Manifests(store),
+            beside_the_data(config, name),
+            rules,
+            follow=_follow(config, name, store, rules),
+            pinned=pinned_refs(config, name),
         )
         found = Survey(around).garbage()
         report = CleanReport(name, tuple(found))
@@ -102,7 +110,8 @@ def _clean_kind(
 
 def _apply(around: Around, report: CleanReport) -> None:
     table, store = around.table, around.manifests.store
-    write_table_manifest(table, asked=True)  # it may name what is about to go
+    # One that is there may name what is about to go.
+    write_table_manifest(table, asked=storage_of(table.place).has(TABLE_MANIFEST))
     if table.state.removed:
         table.checkpoint()  # the one before still names what is about to go
     elif any(one.kind == "old log" for one in report.garbage):

@@ -112,6 +112,7 @@ class Around:
     beside: Where | None  # where manifests, and shards maybe, lie apart from the data
     rules: Rules
     follow: Callable[[], object] | None = None  # makes Iceberg's metadata say what is left
+    pinned: frozenset[str] = frozenset()  # manifests that other tables were made from
 
     def runs(self) -> Runs:
         return Runs(list_runs(self.table.place)[0], (self.rules.now or clock.now()).astimezone(UTC))
@@ -163,7 +164,9 @@ class Survey:
         listed = [ListedManifest(one, self._manifests.refused(one.ref)) for one in manifests]
         current = self._store.load_current()
         rules = self._rules
-        return split_manifests(listed, current, self.runs, keep_runs=rules.keep_runs, grace=rules.grace)
+        kept, old = split_manifests(listed, current, self.runs, keep_runs=rules.keep_runs, grace=rules.grace)
+        pinned = self._around.pinned
+        return kept + [one for one in old if one.ref in pinned], [one for one in old if one.ref not in pinned]
 
     def _reach(
         self,
