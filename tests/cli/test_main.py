@@ -29,6 +29,7 @@ COMMANDS = (
     "health",
     "sources",
     "merge",
+    "iceberg",
     "history",
     "diff",
     "rollback",
