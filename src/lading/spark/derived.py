@@ -24,7 +24,7 @@ from lading.layout.table import SOURCE
 from lading.model import Check, IngestJob
 from lading.parts.buckets import bucket_width
 from lading.spark.arrow_types import arrow_schema
-from lading.spark.cuts import Broken, check_cut, refuse_unordered, used_columns
+from lading.spark.cuts import Broken, check_cut, refuse_others, refuse_unordered, used_columns
 from lading.spark.datasource import spark_schema
 from lading.spark.determinism import nondeterministic, plans_of
 from lading.spark.failures import Py4JError, raise_interrupt, said_first
@@ -270,6 +270,7 @@ def _refuse_uncut(
     analysed: str, rows: DataFrame, question: Question, by: tuple[str, ...], job: IngestJob
 ) -> None:
     try:
+        refuse_others(analysed)
         refuse_unordered(analysed)
         names = [*rows.columns, *(name for one in question.given for name in one.schema.names)]
         if question.is_cut and not any(map(_ODD.search, names)):
