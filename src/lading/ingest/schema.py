@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from lading.config.project import Config, TableConfig
@@ -17,7 +18,9 @@ from lading.errors import SourceError
 from lading.formats.fixed_width.spec import layout_columns, load_layout
 from lading.ingest.plan import TablePlan
 from lading.layout.project import schema_file
-from lading.model import DELIMITERS, TYPED, Column, FoundFile, Layout, Source
+from lading.log.state import TableState
+from lading.model import DELIMITERS, TYPED, Column, FoundFile, Layout
+from lading.sources.found import FoundFiles, keys_of
 from lading.sources.manifest import SourceManifest
 from lading.sources.names import columns_from_name, name_columns
 from lading.sources.schema import (
@@ -335,7 +338,12 @@ def _as_yaml(char: str) -> str:
 
 
 def found_hash(found: Sequence[FoundFile]) -> str:
-    return combined_hash([file.hash for file in found])
+    """Worked out once for a listing: of a million files it takes seconds."""
+    if not isinstance(found, FoundFiles):
+        return combined_hash(file.hash for file in found)
+    if found.combined_hash is None:
+        found.combined_hash = combined_hash(file.hash for file in found)
+    return found.combined_hash
 
 
 def is_stale(schema: TableSchema, found: Sequence[FoundFile], known: str | None = None) -> bool:
@@ -377,19 +385,18 @@ def stale_note(cfg: TableConfig) -> str:
     )
 
 
-def extend_evidence(
-    config: Config, cfg: TableConfig, found: Sequence[FoundFile], sources: Mapping[str, tuple[Source, int]]
-) -> bool:
+def extend_evidence(config: Config, cfg: TableConfig, found: Sequence[FoundFile], state: TableState) -> bool:
     """The schema is fresh once all files are in the table and nothing of them is set aside: a type that was
     inferred takes only what inference would still call so. Whether that is news."""
     schema = load_schema(config.schema_file(cfg.name)) if cfg.spec is None else None
     if schema is None or not is_stale(schema, found):
         return False
-    read = [sources[file.key][0] for file in found if file.key in sources]
-    if len(read) != len(found) or len(sources) != len(found) or any(one.set_aside for one in read):
-        return False
-    rows = None if cfg.transform else sum(one.rows for one in read)
-    looked_at = _looked_at_words(len(found), rows)
+    rows = 0
+    for key, pair in zip_longest(keys_of(found), state.sources_by_key()):
+        if pair is None or pair[0].key != key or pair[0].set_aside:
+            return False
+        rows += pair[0].rows
+    looked_at = _looked_at_words(len(found), None if cfg.transform else rows)
     new = replace(schema, combined_hash=found_hash(found), looked_at=looked_at)
     save_schema(config.schema_file(cfg.name), new)
     return True

@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 import uuid
 from datetime import UTC, datetime
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import xxhash
 
+from lading import ids
 from lading.layout.beside import BESIDE, lock_of, temporary_of
 
 SOURCE = "_source"  # the column that says which file a row came from
@@ -34,6 +35,8 @@ QUARANTINE = "quarantine"
 MANIFESTS = "manifests"
 MANIFEST = "manifest"  # the file in a folder of its own
 RUNS = "runs"
+METADATA = "metadata"  # what Iceberg readers go by
+VERSION_HINT = f"{METADATA}/version-hint.text"
 RECORD = "run.yaml"  # the same
 SHARDS = "shards"  # unless the config names another
 SHARD_TEMPLATE = "db={db_id:05d}"  # the same
@@ -42,8 +45,8 @@ SHARD_TEMPORARY = temporary_of(SHARD)
 
 NOT_DATA = (CHECKPOINT_FOLDER, LOG_FOLDER, MANIFESTS, QUARANTINE, RUNS, SHARDS)  # folders without members
 
-Cleaned = Literal["part", "shard", "quarantine", "record", "temporary", "log", "checkpoint"]
-Kind = Cleaned | Literal["manifest", "state", "pointer", "lock"]
+Cleaned = Literal["part", "shard", "quarantine", "record", "temporary", "log", "checkpoint", "iceberg"]
+Kind = Cleaned | Literal["manifest", "state", "pointer", "lock", "hint"]
 CLEANED = get_args(Cleaned)  # may be deleted by cleaning; a manifest by its store only, the others by nobody
 
 _RUN = "run_id="
@@ -60,6 +63,13 @@ _PASSING = rf"\.{_STEM}\.arrow\.tmp"
 _TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z"
 _OF_RUN = rf"(?P<time>{_TIME})_{_RUN}(?P<run>[^/]+)"
 _RECORD = rf"{RUNS}/{_OF_RUN}_{_HEX}{{32}}"
+_VERSION = r"v(?P<version>[1-9][0-9]*)\.metadata\.json"
+_DATA, _DELETES, _POSITIONS = "data.avro", "deletes.avro", "positions.parquet"
+_NAMED = re.compile(
+    rf"(?P<of>snap-[0-9]+|{_HEX}{{32}})-(?P<check>{_HEX}{{16}})"
+    rf"(?:\.|-)(?P<kind>avro|(?:{re.escape(_DATA)}|{re.escape(_DELETES)}|{re.escape(_POSITIONS)}))"
+)
+_ICEBERG = rf"(?:{_VERSION}|{_NAMED.pattern})"
 
 
 def _anonymous(pattern: str) -> str:
@@ -67,7 +77,9 @@ def _anonymous(pattern: str) -> str:
     return re.sub(r"\?P<\w+>", "?:", pattern)
 
 
-_NO_SHARDS = rf"(?:{_anonymous(_BUCKET)}|{QUARANTINE}|{RUNS}|{MANIFESTS}|{LOG_FOLDER}|{CHECKPOINT_FOLDER})/"
+_NO_SHARDS = (
+    rf"(?:{_anonymous(_BUCKET)}|{QUARANTINE}|{RUNS}|{MANIFESTS}|{METADATA}|{LOG_FOLDER}|{CHECKPOINT_FOLDER})/"
+)
 _STATE = "|".join(map(re.escape, (LOG, CHECKPOINT, OVERLAY, TABLE_MANIFEST)))
 
 _ANYWHERE: tuple[tuple[Kind, re.Pattern[str]], ...] = (
@@ -82,6 +94,8 @@ _ANYWHERE: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         ),
     ),
     ("manifest", re.compile(rf"{MANIFESTS}/{_OF_RUN}/{MANIFEST}")),
+    ("iceberg", re.compile(rf"{METADATA}/{_ICEBERG}")),
+    ("hint", re.compile(re.escape(VERSION_HINT))),
     ("pointer", re.compile(POINTER)),
     ("state", re.compile(_STATE)),
 )
@@ -93,11 +107,11 @@ _IN_FOLDERS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
             _anonymous(
                 rf"(?:{_BUCKET}|{QUARANTINE})/\.{_PART}\.tmp|{_BUCKET}/{_PASSING}"
                 rf"|{re.escape(TABLE_MANIFEST_TEMPORARY)}|{BESIDE}"
-                rf"|(?:{_RECORD}|{MANIFESTS}/{_OF_RUN})/{BESIDE}"
+                rf"|(?:{_RECORD}|{MANIFESTS}/{_OF_RUN}|{METADATA})/{BESIDE}"
             )
         ),
     ),
-    ("lock", re.compile("|".join(map(re.escape, (LOG_LOCK, POINTER_LOCK))))),
+    ("lock", re.compile("|".join(map(re.escape, (LOG_LOCK, POINTER_LOCK, lock_of(VERSION_HINT)))))),
 )
 # In a bucket the log is one object a commit; number 0 is its header.
 _IN_BUCKETS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
@@ -112,7 +126,7 @@ _RUN_FOLDER = re.compile(_OF_RUN)
 _NUMBER = re.compile(rf"[0-9]{{{_DIGITS}}}")
 # What a table's root holds already, and steps that mean something below its shards.
 _TAKEN = re.compile(
-    rf"{BUCKET}.*|{MANIFESTS}|{RUNS}|{QUARANTINE}|{LOG_FOLDER}|{CHECKPOINT_FOLDER}|manifest\..*|_.*|\.+"
+    rf"{BUCKET}.*|{MANIFESTS}|{METADATA}|{RUNS}|{QUARANTINE}|{LOG_FOLDER}|{CHECKPOINT_FOLDER}|manifest\..*|_.*|\.+"
 )
 _SHARD_STEP = re.compile(rf"(?:{_RUN}|{_ATTEMPT}).*")
 
@@ -154,7 +168,7 @@ def part_name(run_id: str) -> str:
 
 
 def _stem(run_id: str) -> str:
-    value = (_token(run_id) << 80) | (uuid.uuid4().int & ((1 << 80) - 1))
+    value = (_token(run_id) << 80) | int.from_bytes(ids.random_bytes(10))
     value = value & ~(0xF << 76) | (0x8 << 76)
     value = value & ~(0x3 << 62) | (0x2 << 62)
     return f"part-{uuid.UUID(int=value)}"
@@ -235,9 +249,49 @@ def parse_manifest_folder(name: str) -> tuple[datetime, str] | None:
         return None
 
 
+def version_path(number: int) -> str:
+    """Of Iceberg's metadata, whole: each version has its own."""
+    return f"{METADATA}/v{number}.metadata.json"
+
+
+def version_of(path: str) -> int | None:
+    match = re.fullmatch(rf"{METADATA}/{_VERSION}", path)
+    return int(match["version"]) if match is not None else None
+
+
+def iceberg_list(snapshot: int, check: int) -> str:
+    """Which manifests an Iceberg snapshot has. Its name, like those of all files that it leads to, ends with
+    the checksum of the content."""
+    return f"{METADATA}/snap-{snapshot}-{check:016x}.avro"
+
+
+def iceberg_manifest(page: str, check: int, *, deletes: bool = False) -> str:
+    """Of a page, by a hash of what it is."""
+    return f"{METADATA}/{page}-{check:016x}-{_DELETES if deletes else _DATA}"
+
+
+def positions_path(minus: str, check: int) -> str:
+    """Which rows of a part no longer count, by a hash of part and sources."""
+    return f"{METADATA}/{minus}-{check:016x}-{_POSITIONS}"
+
+
+class IcebergName(NamedTuple):
+    of: str  # a hash: of a page, or of a part and its `minus`; a list's snapshot
+    check: int
+    is_of_deletes: bool
+
+
+def parse_iceberg(path: str) -> IcebergName | None:
+    """What the name of such a file says; None for any other."""
+    match = _NAMED.fullmatch(path.rpartition("/")[2])
+    if match is None:
+        return None
+    return IcebergName(match["of"], int(match["check"], 16), match["kind"] == _DELETES)
+
+
 def record_folder(at: datetime, run_id: str) -> str:
     """Below `RUNS`, a fresh one: `<timestamp>_run_id=<run>_<hex>`."""
-    return f"{_of_run(at, run_id)}_{uuid.uuid4().hex}"
+    return f"{_of_run(at, run_id)}_{ids.fresh()}"
 
 
 def record_path(folder: str) -> str:

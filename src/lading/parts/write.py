@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lading import clock
 from lading.layout.table import SOURCE, part_path
 from lading.model import Bound, Member, Zone
 from lading.parts.footer import Origin
@@ -71,7 +71,7 @@ class Described:
             tick_max=0 if self._order_type is None else tick_of(key_max, self._order_type),
             key_min=key_min,
             key_max=key_max,
-            created_at=datetime.now(UTC).isoformat(timespec="microseconds"),
+            created_at=clock.now().isoformat(timespec="microseconds"),
             zones={name: zone for name, sums in self._zones.items() if (zone := sums.zone()) is not None},
             sources=tuple(sorted(self.sources.items())),
         )

@@ -15,17 +15,18 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.errors import ArithmeticException, DateTimeException, NumberFormatException, PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 
+from lading import ids
 from lading.errors import LadingError, TransformError
 from lading.layout.table import SOURCE
 from lading.model import Check, IngestJob
 from lading.parts.buckets import bucket_width
+from lading.parts.field_ids import numbered
 from lading.spark.arrow_types import arrow_schema
 from lading.spark.buckets import bucket_column
 from lading.spark.failures import Py4JError, failure_of, raise_interrupt, worker_failure
@@ -85,9 +86,9 @@ def ingest(
     of = "the transform's result" if job.transform else "the schema"
     width = bucket_width(_without_source(schema), job.order_by, job.bucket_size, table=job.table, of=of)
     failed = spark_bits(spark, data, checks(schema), job.table)
-    out = Output(schema.serialize().to_pybytes(), width, failed is not None)
+    out = Output(numbered(schema, job.known).serialize().to_pybytes(), width, failed is not None)
     if failed is not None:
-        rows = rows.withColumn(f"__lading_bits_{uuid4().hex}", failed)
+        rows = rows.withColumn(f"__lading_bits_{ids.fresh()}", failed)
     try:
         with reported(spark, tick), held_settings(spark, ingest_settings(job)):
             told = _written(_spread(spark, job, rows, width), write, out)
@@ -119,7 +120,7 @@ class _Notes:
     def __init__(self, frame: DataFrame, note: str) -> None:
         self._frame = frame
         self._notes = F.collect_list(F.col(note)).alias("notes")  # nulls don't count
-        self._observation = Observation(f"lading-{uuid4().hex}")
+        self._observation = Observation(f"lading-{ids.fresh()}")
         self.rows = frame.observe(self._observation, self._notes).where(F.col(note).isNull()).drop(note)
 
     def arrived(self, whole: Callable[[list[bytes]], bool]) -> list[bytes]:

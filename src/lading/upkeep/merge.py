@@ -7,16 +7,17 @@ kill leaves whole commits and some files that nobody refers to. Readers go on wi
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lading import clock
 from lading.config.project import Config, TableConfig
 from lading.errors import CommitUnknown, Conflict, NotFound, PartError
+from lading.ingest.behind import moved_by_others
 from lading.ingest.commit import commit_keeping
 from lading.ingest.record import write_table_manifest
-from lading.ingest.release import moved_by_others, release
+from lading.ingest.release import release
 from lading.ingest.table_run import new_id, new_run_id, now_text
 from lading.log.table import Table
 from lading.model import Commit, Member
@@ -63,7 +64,7 @@ def merge_table(
     watch: Watch = SILENT,
 ) -> MergeReport:
     """Fold the small parts of a table, bucket by bucket, and publish the result."""
-    started = time.monotonic()
+    started = clock.monotonic()
     merge = _begun(config, name, watch)
     watch.phase(name, "plan")
     state = merge.table.state
@@ -84,7 +85,7 @@ def merge_table(
     elif not dry_run:
         _publish(merge, report, None)  # what an earlier merge committed and was killed before publishing
     watch.phase(name, "done")
-    report.seconds = time.monotonic() - started
+    report.seconds = clock.monotonic() - started
     return report
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from lading import clock
 from lading.config.file import name_problem, parse
 from lading.config.insert import with_tables
 from lading.config.project import Config
@@ -196,7 +196,7 @@ def _path(project: Path, group: Group, others: Sequence[str]) -> tuple[str, list
         return globs_of(list(given))[0], list(given.values()), []
     tried: list[tuple[int, str, list[FoundFile], str]] = []
     for path in globs_of(sorted(given), others):
-        matched = discover(project, path, now_ns=time.time_ns())
+        matched = list(discover(project, path, now_ns=clock.wall_ns()))
         odd = [one.key for one in _some(matched, given) if not _is_like(one, group)]
         if not odd:
             return path, matched, []

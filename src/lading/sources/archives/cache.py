@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from lading import clock
 from lading.config.archives import UNZIP
 from lading.config.project import Config, TableConfig
 from lading.errors import LadingError
@@ -72,7 +72,7 @@ def _expected(config: Config, table: TableConfig) -> set[Path] | None:
     if table.url is not None:
         return None  # a bucket isn't asked for the sake of a cache
     try:
-        keys = [file.key for file in discover(table.root, table.path, now_ns=time.time_ns())]
+        keys = [file.key for file in discover(table.root, table.path, now_ns=clock.wall_ns())]
     except LadingError:
         return None
     gz = table.inside is not None or table.preprocess is not None
