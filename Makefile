@@ -26,7 +26,7 @@ demo: install
 # Two processes, each with a Spark of its own; `make test WORKERS=0` for one, with a debugger.
 WORKERS ?= 2
 test: install
-	$(BIN)/python -m pytest tests --numprocesses $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest tests --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 check: install
 	$(BIN)/ruff format --check .
