@@ -10,7 +10,7 @@ what was not is planned again. Tables stand alone: one that fails does not stop 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -84,10 +84,13 @@ def run(
     allow_vanish: bool = False,
     watch: Watch = SILENT,
     replay: Collection[str] | None = None,
+    near: Mapping[str, Collection[str]] | None = None,
 ) -> RunReport:
     """Make every selected table what a rebuild from nothing would give. `replay` are files of which
-    something was set aside and that are read again, empty for all of them."""
-    order = _Order(config, new_run_id(), full, allow_vanish, watch, replay)
+    something was set aside and that are read again, empty for all of them. `near` are files that somebody
+    says have changed, by table: where that can be, only those are looked at, and the people's copies are
+    left to the next run that looks at all."""
+    order = _Order(config, new_run_id(), full, allow_vanish, watch, replay, near=near or {})
     reports = tuple(_run_table(order, name) for name in selected(config, names))
     return RunReport(order.run_id, order.spark_started, reports)
 
@@ -104,6 +107,7 @@ class _Order:
     replay: Collection[str] | None = None
     spark_started: bool = False
     kept: dict[str, set[str]] = field(default_factory=dict)  # by table: see TableRun.kept
+    near: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def session(self) -> Any:
         self.spark_started = True
@@ -123,9 +127,11 @@ def _run_table(order: _Order, name: str) -> TableReport:
                 start_spark=order.session,
                 replay=order.replay,
                 run_id=order.run_id,
+                near=order.near.get(name),
             )
             verdicts = run.plan.verdicts
-            guard_vanished(run.plan, run.ledger.known, allow=order.allow_vanish)
+            if not run.near:
+                guard_vanished(run.plan, run.ledger.known, allow=order.allow_vanish)
             return _carry_out(replace(run, kept=order.kept.setdefault(name, set())), started)
         except Conflict as error:
             if attempt == _ATTEMPTS - 1:
@@ -225,6 +231,8 @@ def _read_and_commit(run: TableRun) -> tuple[Commit, FilesRead, tuple[FoundFile,
 
 
 def _record_all(run: TableRun, moved: Sequence[FoundFile]) -> None:
+    if run.near:
+        return  # it knows of some files only
     if not moved:
         _extend_evidence(run)
     _record(run, {file.key: "it changed while it was being read" for file in moved})
@@ -251,8 +259,8 @@ def _record(run: TableRun, failures: dict[str, str]) -> None:
 def _record_failure(run: TableRun, error: LadingError) -> None:
     """A file that could not be read is shown as failed, and tried again by the next run. So is whatever
     the manifest asked to be read again: writing it anew must not lose that."""
-    if run.ledger.reset is not None:
-        return  # the missing file is the request
+    if run.ledger.reset is not None or run.near:
+        return  # the missing file is the request; who looked at some files only knows nothing of the others
     asked = {key: known.again for key, known in run.ledger.known.items() if known.again is not None}
     bad = [file.key for file in run.plan.read if error.file in (file.key, file.path)]
     if asked or bad or run.made:
@@ -297,6 +305,8 @@ def _is_news(run: TableRun) -> bool:
 
 def _record_notes(run: TableRun) -> None:
     """Bring manifests that a kill left behind, or that lack what was noted, up to the log."""
+    if run.near:
+        return
     fresh = (run.plan.note or run.stale) and _extend_evidence(run)
     preprocessed = run.preprocessing != (run.manifest.preprocessing if run.manifest is not None else {})
     if fresh or run.plan.note or run.ledger.behind or preprocessed:

@@ -97,11 +97,11 @@ def _report_object(report: RunReport) -> dict[str, Any]:
     return {
         "run_id": report.run_id,
         "spark_started": report.spark_started,
-        "tables": [_table_object(table) for table in report.tables],
+        "tables": [table_object(table) for table in report.tables],
     }
 
 
-def _table_object(table: TableReport) -> dict[str, Any]:
+def table_object(table: TableReport) -> dict[str, Any]:
     from lading.checks.table import as_object
     from lading.cli.terminal.failures import error_object
 

@@ -17,7 +17,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -65,6 +65,7 @@ _LOCAL_DEFAULTS = {
 
 _REMOTE = "sc://"  # a Spark Connect server
 _REMOTE_PORT = 15002  # where it listens unless told otherwise
+_PATIENCE = 10.0  # seconds that a JVM has to end
 _LOG_KEPT = 1 << 20  # bytes; a longer log is started anew with the next session
 
 _session: SparkSession | None = None
@@ -103,6 +104,54 @@ def stop_session() -> None:
     if _session is not None:
         _session.stop()
         _session = None
+
+
+def is_dead() -> bool:
+    """Whether lading's own JVM has ended under the session."""
+    process = _java_process()
+    return process is not None and process.poll() is not None
+
+
+def let_go() -> None:
+    """End the session and, if it is lading's own, the JVM behind it; the next `spark_session` starts anew."""
+    global _session
+    if _session is None:
+        return
+    process = _java_process()
+    with suppress(Exception):  # of a JVM that is dead or dying nothing else can be asked
+        _session.stop()
+    _session = None
+    if process is None:
+        return
+    if process.stdin is not None:
+        process.stdin.close()  # it ends when nobody holds the other end
+    try:
+        process.wait(_PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    _forget_java()
+
+
+def _java_process() -> subprocess.Popen[bytes] | None:
+    """The JVM that was started for the session; None if somebody else did, or it is a server's."""
+    context = getattr(_session, "_sc", None)
+    process: subprocess.Popen[bytes] | None = getattr(getattr(context, "_gateway", None), "proc", None)
+    return process
+
+
+def _forget_java() -> None:
+    """PySpark believes that a JVM lives as long as its process."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    gateway = SparkContext._gateway
+    with suppress(Exception):
+        if gateway is not None:
+            gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None
+    SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
 def spark_log(cache: Path) -> Path:
