@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -11,6 +12,10 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from support.servers import AzureServer, PostgresServer, S3Server
+
+
+# A cache a test would mean an archive of 150 MB a test.
+os.environ.setdefault("LADING_JAVA_ARCHIVE", "off")
 
 
 @pytest.fixture(scope="session")

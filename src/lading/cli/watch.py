@@ -8,10 +8,10 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
-from lading.cli.run import AllowVanish, SparkMaster, table_object
+from lading.cli.run import AllowVanish, MetricsFile, SparkMaster, table_object
 from lading.cli.terminal.command import Context, Option
 from lading.cli.terminal.invocation import Tables, config_of
 from lading.errors import ConfigError, LadingError
@@ -20,6 +20,7 @@ from lading.words import count_words
 if TYPE_CHECKING:
     from lading.config.project import Config
     from lading.run import RunReport, TableReport
+    from lading.signals.after import Signals
     from lading.watcher.events import Event
     from lading.watcher.loop import Watcher
 
@@ -39,6 +40,10 @@ Idle = Annotated[
     str | None,
     Option("--idle", metavar="SPAN", help="Let go of Spark when there was no run for this long: 30m."),
 ]
+MetricsPort = Annotated[
+    int | None,
+    Option("--metrics-port", metavar="PORT", min=0, help="Serve metrics at http://127.0.0.1:PORT/metrics."),
+]
 EventsAsJson = Annotated[bool, Option("--json", help="Print one JSON object per event, for scripts.")]
 
 
@@ -51,6 +56,8 @@ def watch(
     allow_vanish: AllowVanish = False,
     json: EventsAsJson = False,
     spark_master: SparkMaster = None,
+    metrics_file: MetricsFile = None,
+    metrics_port: MetricsPort = None,
 ) -> None:
     """Keep tables up to date with their files.
 
@@ -64,6 +71,9 @@ def watch(
       lading watch voyages --every 5m --idle 30m
       lading watch --json >> events.jsonl
     """
+    from lading.cli.terminal.screen import note
+    from lading.signals.after import Signals
+    from lading.signals.server import serving
     from lading.watcher.loop import Options, Watcher
 
     config = config_of(ctx, tables)
@@ -79,8 +89,25 @@ def watch(
     watcher = Watcher(config, tuple(tables or ()), options, counts=not json and sys.stderr.isatty())
     watcher.tell.listen(shows)
     watcher.tell.listen(_Logged(config))
-    with _signals(watcher, shows):
+    signals = Signals(config, lambda text: note(f"warning: {text}"), metrics_file)
+    watcher.tell.listen(_signalling(watcher, signals))
+    with _signals(watcher, shows), ExitStack() as stack:
+        if metrics_port is not None:
+            stack.enter_context(serving(signals.metrics.text, metrics_port))
         watcher.watch()
+
+
+def _signalling(watcher: Watcher, signals: Signals) -> Callable[[Event], None]:
+    """Metrics and lineage events follow what the watcher tells."""
+
+    def heard(event: Event) -> None:
+        if event.kind == "phase" and event.table is not None:
+            signals.phases.phase(event.table, event.fields["phase"])
+        report = event.fields.get("report")
+        if report is not None:
+            signals.finished(watcher.config, report)
+
+    return heard
 
 
 def span(text: str, option: str) -> float:

@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from lading.errors import ConfigError, MissingExtra, PipelineError
-from lading.layout.project import SPARK, SPARK_LOG
+from lading.layout.project import JAVA, SPARK, SPARK_LOG
 from lading.secrets import holds_secret
 from lading.spark.failures import Py4JError, no_package, raise_interrupt, said_first
-from lading.spark.java import LOG_VARIABLE, java_home
+from lading.spark.java import LOG_VARIABLE, found_java, java_environment
+from lading.spark.quick import forget_archive, train_later
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -112,25 +113,27 @@ def is_dead() -> bool:
     return process is not None and process.poll() is not None
 
 
-def let_go() -> None:
-    """End the session and, if it is lading's own, the JVM behind it; the next `spark_session` starts anew."""
+def let_go(patience: float = _PATIENCE) -> bool:
+    """End the session and, if it is lading's own, the JVM behind it; the next `spark_session` starts anew.
+    Whether all ended by itself."""
     global _session
     if _session is None:
-        return
+        return True
     process = _java_process()
     with suppress(Exception):  # of a JVM that is dead or dying nothing else can be asked
         _session.stop()
     _session = None
     if process is None:
-        return
+        return True
     if process.stdin is not None:
         process.stdin.close()  # it ends when nobody holds the other end
     try:
-        process.wait(_PATIENCE)
+        process.wait(patience)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
     _forget_java()
+    return process.returncode == 0
 
 
 def _java_process() -> subprocess.Popen[bytes] | None:
@@ -200,7 +203,17 @@ def _started(master: str, conf: dict[str, str], cache: Path, app: str) -> SparkS
         builder = builder.config(name, value)
     try:
         with _environment(master, cache, log), _own_interrupts():
-            return builder.getOrCreate()
+            try:
+                started = builder.getOrCreate()
+                if master.startswith("local"):
+                    train_later(cache, cache.absolute() / JAVA, found_java()[0])
+                return started
+            except (PySparkException, RuntimeError) as error:
+                raise_interrupt(error)
+                if not forget_archive(cache.absolute() / JAVA):
+                    raise
+        with _environment(master, cache, log), _own_interrupts():
+            return builder.getOrCreate()  # it may have been the archive, which is gone now
     except (PySparkException, Py4JError, OSError, RuntimeError) as error:
         raise_interrupt(error)
         raise PipelineError(
@@ -317,7 +330,7 @@ def _fresh_log(cache: Path) -> Path:
 @contextmanager
 def _environment(master: str, cache: Path, log: Path) -> Iterator[None]:
     """What the JVM and its workers inherit: a Java, this Python, and a way to import this package."""
-    wanted = {"JAVA_HOME": str(java_home(cache)), LOG_VARIABLE: str(log)}
+    wanted = {**java_environment(cache), LOG_VARIABLE: str(log)}
     if master.startswith("local"):
         package_root = Path(__file__).resolve().parents[2]
         if package_root.name not in ("site-packages", "dist-packages"):  # a checkout: workers must find it
