@@ -19,6 +19,7 @@ from bench.jobs import (
     record,
     shard_build,
     spread,
+    watch,
 )
 
 JOBS: dict[str, Job] = {
@@ -26,6 +27,6 @@ JOBS: dict[str, Job] = {
     for job in (
         plan.JOB, key_to_file.JOB, commit.JOB, lookup.JOB, get.GET, get.MULTI_GET, shard_build.JOB,
         noop.JOB, record.JOB, ingest.JOB, driver.JOB, spread.JOB, change.JOB, evolve.JOB, publish.JOB,
-        memory.JOB,
+        memory.JOB, watch.JOB,
     )
 }  # fmt: skip
