@@ -8,13 +8,13 @@ committed in between. Files are described, never changed and never deleted.
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from lading import ids
 from lading.errors import ConfigError, Conflict, NotFound
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ class Collection:
         from lading.storage.place import storage_of
         from lading.storage.protocol import utf8_name
 
-        name = utf8_name(into or f"merged-{uuid.uuid4().hex[:16]}.parquet")
+        name = utf8_name(into or f"merged-{ids.fresh()[:16]}.parquet")
         if "/" in name or os.sep in name or name in (".", ".."):
             raise ConfigError(
                 f"--into {name} is not a plain file name",
@@ -316,7 +316,7 @@ def _fold_spec(table: Table) -> FoldSpec:
     from lading.parts.fold import FoldSpec
     from lading.parts.footer import Origin
 
-    commit_id = uuid.uuid4().hex
+    commit_id = ids.fresh()
     origin = Origin(table.table_id, commit_id, commit_id, table.state.order_by)
     return FoldSpec(table.place, origin, table.state.schema)
 

@@ -341,13 +341,7 @@ def test_rows_are_dated_by_the_servers_clock_as_the_seeds_are(
     store: PostgresStore, seed: Seed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A writer whose clock is ahead must not keep what others point at from being current."""
-
-    class Ahead(datetime):
-        @classmethod
-        def now(cls, tz: Any = None) -> datetime:
-            return datetime(2099, 1, 1, tzinfo=UTC)
-
-    monkeypatch.setattr("lading.snapshots.stores.protocol.datetime", Ahead)
+    monkeypatch.setattr("lading.clock.now", lambda: datetime(2099, 1, 1, tzinfo=UTC))
     store.publish(payload("r1"), "r1", sequence=1)
     store.publish(payload("r2"), "r2", sequence=2)
     seed.set_current("r1")

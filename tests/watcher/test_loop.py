@@ -8,7 +8,7 @@ import pytest
 from support.watched import CONFIG, Ticking, WatchedProject
 
 from lading.errors import Conflict, PipelineError
-from lading.run import run
+from lading.run import RunReport, TableReport, run
 from lading.watcher.events import Event
 from lading.watcher.hints import is_possible
 from lading.watcher.loop import Options, Watcher
@@ -163,6 +163,29 @@ def test_files_that_nobody_tells_of_are_left_while_they_are_written(project):
     ticking.until(0.5)
     assert ("a", None) in ticking.runs()
     assert [row[0] for row in project.rows()] == [1, 5]
+
+
+def test_what_is_made_of_a_table_follows_it(project):
+    made = "  c: {from: {a: {by: id}}, sql: 'select id, note from a'}\n"
+    (project.folder / "lading.yaml").write_text(CONFIG + made)
+    ticking = Ticking(project, every=1000.0)
+    told: list[tuple[str, bool, bool]] = []
+
+    def stands_in(config, names, *, only, near, **options):
+        published = near is not None
+        told.append((names[0], only, published))
+        return RunReport("r", False, (TableReport(names[0], {}, published=published),))
+
+    ticking.watcher.runs = stands_in
+    ticking.until(1)
+    assert [name for name, _, _ in told] == ["a", "b", "c"] and all(only for _, only, _ in told)
+    told.clear()
+    ticking.hint("one.csv", table="b")
+    ticking.until(1)
+    assert [name for name, _, _ in told] == ["b"]
+    ticking.hint("one.csv", table="a")
+    ticking.until(1)
+    assert [name for name, _, _ in told][1:] == ["a", "c"]
 
 
 @pytest.mark.skipif(not is_possible(), reason="watchfiles is not installed")

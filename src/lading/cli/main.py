@@ -35,6 +35,7 @@ _COMMANDS: dict[str, str | Commands] = {
     "health": "lading.cli.health:health",
     "sources": "lading.cli.sources:sources",
     "merge": "lading.cli.merge:merge",
+    "iceberg": "lading.cli.iceberg:iceberg",
     "history": "lading.cli.history:history",
     "diff": "lading.cli.diff:diff",
     "rollback": "lading.cli.rollback:rollback",
@@ -49,8 +50,9 @@ _COMMANDS: dict[str, str | Commands] = {
             "show": "lading.cli.manifest:manifest_show",
             "query": "lading.cli.manifest:manifest_query",
             "reset": "lading.cli.manifest:manifest_reset",
+            "write": "lading.cli.manifest:manifest_write",
         },
-        help="Show what was read, or ask to read it again.",
+        help="Show or write down what was read, or ask to read it again.",
     ),
     "collection": Commands(
         "collection",

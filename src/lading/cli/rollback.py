@@ -67,6 +67,8 @@ def show_move(moved: Moved, json: bool, then: str) -> None:
         say(f"Readers of {moved.table} now see run {moved.now.run_id}{then_saw}.")
     if then:
         say(then)
+    if moved.note is not None:
+        say(f"Note: {moved.note}.")
 
 
 def _move_object(moved: Moved) -> dict[str, Any]:
@@ -77,6 +79,7 @@ def _move_object(moved: Moved) -> dict[str, Any]:
         "sequence": moved.now.sequence,
         "held": moved.now.held,
         "before": moved.before.run_id if moved.before is not None else None,
+        "note": moved.note,
     }
 
 

@@ -19,6 +19,7 @@ Full = Annotated[bool, Option("--full", help="Read every file again and replace 
 AllowVanish = Annotated[
     bool, Option("--allow-vanish", help="Retract rows even if more than half the files are gone.")
 ]
+Only = Annotated[bool, Option("--only", help="Run just these tables, not those that they are made of.")]
 SparkMaster = Annotated[
     str | None,
     Option("--spark-master", metavar="URL", help="Use this Spark master instead of the configured one."),
@@ -35,19 +36,22 @@ def run(
     tables: Tables = None,
     full: Full = False,
     allow_vanish: AllowVanish = False,
+    only: Only = False,
     json: Json = False,
     spark_master: SparkMaster = None,
     metrics_file: MetricsFile = None,
 ) -> None:
     """Bring tables up to date with their files.
 
-    Reads new and changed files, retracts the rows of vanished ones, and publishes. Starts Spark only if a
-    file has to be read. If a run is interrupted, the next one completes it.
+    Reads new and changed files, retracts the rows of vanished ones, and publishes. Then evaluates what
+    changed in tables made of other tables, after those that they are made of. Starts Spark only if a file has
+    to be read or a slot evaluated. If a run is interrupted, the next one completes it.
 
     \b
     Example:
       lading run
       lading run voyages --json
+      lading run tonnage --only
       lading run --spark-master spark://host:7077
     """
     config = config_of(ctx, tables)
@@ -58,6 +62,7 @@ def run(
         spark_master=spark_master,
         full=full,
         allow_vanish=allow_vanish,
+        only=only,
         metrics_file=metrics_file,
     )
 
@@ -169,7 +174,7 @@ def _show(report: RunReport) -> None:
         if table.error is not None:
             print_error(table.error)
     if not report.spark_started and worked:
-        from lading.ingest.plan import READ_VERDICTS
+        from lading.ingest.verdict import READ_VERDICTS
 
         read = any(table.verdicts.get(one) for table in worked for one in READ_VERDICTS)
         say(f"{'Little' if read else 'Nothing'} to read, so Spark was not started.")

@@ -13,6 +13,7 @@ from pathlib import Path
 from lading.config.archives import archive_limits
 from lading.config.checks import checks_of
 from lading.config.clean import keep_of
+from lading.config.derived import check_graph
 from lading.config.project import Config, SparkConfig, TableConfig
 from lading.config.section import Section
 from lading.config.signals import metrics_file, openlineage_of
@@ -115,6 +116,7 @@ def _tables(project: Path, section: Section) -> dict[str, TableConfig]:
         if problem := name_problem(name):
             tables.complain(name, problem)
         found[name] = table_config(project, name, tables.section(name, TABLE_KEYS), defaults)
+    check_graph({name: table.derived for name, table in found.items()}, tables)
     return found
 
 

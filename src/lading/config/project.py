@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from lading.config.archives import ArchiveLimits, Preprocess
 from lading.config.clean import Keep
+from lading.config.derived import Derived
 from lading.config.gate import Gate
 from lading.config.names import EXACT, Naming
 from lading.config.serve import Serve
@@ -56,7 +57,9 @@ class TableConfig:
     serve: Serve | None = None
     checks: tuple[Check, ...] = ()  # the project's included
     max_bad: Threshold | None = None  # beyond it, what is set aside stops the run
+    iceberg: bool = True  # whether every snapshot is written as Iceberg metadata too
     spec: str | None = None  # "specs/ships.yaml", relative to the project: where fixed-width columns are
+    derived: Derived | None = None  # how it is made of other tables; None: of files
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from lading.config.project import Config, TableConfig
-from lading.errors import LadingError
+from lading.errors import ConfigError, LadingError
 from lading.ingest.expand import expand
 from lading.ingest.record import schema_section
 from lading.ingest.schema import infer_schema, is_stale, one_column_note, pinned_columns, says_the_same
@@ -49,9 +49,15 @@ def discover_schemas(
 ) -> list[SchemaReport]:
     """Generate the schemas that are missing or stale; with `check` only say which those are."""
     reports = []
-    for name in [config.table(name).name for name in names] or list(config.tables):
+    of_files = [name for name, table in config.tables.items() if table.derived is None]
+    for name in [config.table(name).name for name in names] or of_files:
         cfg = config.table(name)
         try:
+            if cfg.derived is not None:
+                raise ConfigError(
+                    f"{name} is made of other tables: its columns are those of its query's result",
+                    hint="name a table of files",
+                )
             reports.append(_discover(config, cfg, full_scan, watch, None if check else session))
         except LadingError as error:
             error.table = error.table or name
@@ -97,7 +103,7 @@ def _is_due(config: Config, cfg: TableConfig, old: TableSchema, found: Sequence[
 
 def _found(
     config: Config, cfg: TableConfig, watch: Watch, act: StartSpark | None
-) -> tuple[TableRun, list[FoundFile] | None]:
+) -> tuple[TableRun, Sequence[FoundFile] | None]:
     """The files that the table is made of; None while archives wait to be opened by somebody who may."""
     objects = objects_of(config, cfg)
     manifest = load_source_manifest(config.source_manifest(cfg.name))
@@ -120,7 +126,7 @@ def _record(config: Config, cfg: TableConfig) -> None:
         manifest = SourceManifest(cfg.name, {})
     if manifest.as_written:
         schema = schema_section(config, cfg.name)
-        save_source_manifest(path, manifest.updated(manifest.files, schema=schema))
+        save_source_manifest(path, manifest.updated({}, schema=schema), manifest.entries())
 
 
 def _changes(old: TableSchema | None, new: TableSchema) -> tuple[str, ...]:

@@ -14,14 +14,15 @@ from dataclasses import replace
 import msgspec
 
 from lading.config.project import TableConfig
-from lading.ingest.ledger import Ledger
+from lading.ingest.compare import Compared, compare
 from lading.ingest.noop import are_plain_files
-from lading.ingest.plan import Known, TablePlan, is_same, make_plan
+from lading.ingest.plan import TablePlan, make_plan
 from lading.ingest.recipe import recipe_of
 from lading.ingest.schema import follows, is_as_configured, pinned_columns
 from lading.ingest.table_run import TableRun
+from lading.ingest.verdict import Known, is_same
 from lading.log.table import Table
-from lading.model import Digest, FoundFile, Member
+from lading.model import FoundFile, Member
 from lading.sources.fingerprint import digest_all, source_id
 from lading.sources.named import named_files
 
@@ -50,10 +51,11 @@ def look_near(run: TableRun, keys: Collection[str]) -> TableRun | None:
     if recipe != table.state.meta.recipe or known is None:
         return None
     run.watch.phase(cfg.name, "plan")
-    plan = _plan(cfg, table, found, known)
-    if len(plan.vanished) * 2 > table.state.source_count():
+    compared = _compared(found, known)
+    if len(compared.vanished) * 2 > table.state.source_count():
         return None  # the guard over a table's files has to see all of them
-    run = replace(run, found=found, opened=table, ledger=Ledger(known), near=True)
+    plan = _plan(cfg, table, compared)
+    run = replace(run, found=found, opened=table, known=compared.known, compared=compared, near=True)
     return replace(run, columns=columns, recipe=recipe, plan=plan)
 
 
@@ -76,21 +78,22 @@ def _known(table: Table, keys: Collection[str]) -> dict[str, Known] | None:
     return known
 
 
-def _plan(cfg: TableConfig, table: Table, found: list[FoundFile], known: dict[str, Known]) -> TablePlan:
+def _compared(found: list[FoundFile], known: dict[str, Known]) -> Compared:
     """A file that looks as before is compared by its content: something happened to it."""
-    digests = digest_all([file for file in found if file.key in known])
-    for file in found:
-        one = known.get(file.key)
-        if one is not None and one.source is not None and _lies(file, one, digests):
-            known[file.key] = replace(one, source=msgspec.structs.replace(one.source, racy=True))
+    alike = [file for file in found if (one := known.get(file.key)) is not None and _looks_alike(file, one)]
+    for key, digest in digest_all(alike).items() if alike else ():
+        source = known[key].source
+        if source is not None and digest.sha256 != source.sha256:
+            known[key] = Known(msgspec.structs.replace(source, racy=True))
+    return compare(found, sorted(known.items()), full=False)
 
+
+def _looks_alike(file: FoundFile, known: Known) -> bool:
+    return known.source is not None and is_same(file, known.source)
+
+
+def _plan(cfg: TableConfig, table: Table, compared: Compared) -> TablePlan:
     def live(sources: frozenset[int] | None) -> list[Member]:
         return table.state.candidates(None) if sources is None else table.state.members_of(sources)
 
-    return make_plan(cfg.name, found, known, digests, full=False, again=None, live=live, replace=cfg.replace)
-
-
-def _lies(file: FoundFile, known: Known, digests: dict[str, Digest]) -> bool:
-    """Whether size and time say that nothing changed, and the content says otherwise."""
-    source = known.source
-    return source is not None and is_same(file, source) and digests[file.key].sha256 != source.sha256
+    return make_plan(cfg.name, compared, compared.known, again=None, live=live, replace=cfg.replace)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -19,7 +19,9 @@ from lading.checks.gate import Findings, ask_gate
 from lading.checks.table import as_object, check_nothing, check_table, told_results
 from lading.config.project import Config, TableConfig
 from lading.errors import GateFailed, ManifestParseError, NotFound
+from lading.iceberg.show import follow_pointer, show_state
 from lading.ingest.behind import holds, left_where_it_was_put
+from lading.ingest.settle import settle_parts
 from lading.log.table import Table
 from lading.model import CheckResult, SnapshotRef, StartSpark
 from lading.serve.changed import serve_spec, served_otherwise
@@ -67,7 +69,27 @@ def release(
     """Publish what the log holds, if it isn't and its gate lets it; also what an earlier run committed
     and could not publish. `session` gives Spark, should the gate need it; `record` is the run's, if it
     has one already; `kept` are this run's files that stay, and those that it publishes are added.
-    `schema_changes` are those of this run."""
+    `schema_changes` are those of this run. Iceberg readers are brought along in any case."""
+    released = _release(
+        config, cfg, table, run_id, session, watch, kept, record=record, schema_changes=schema_changes
+    )
+    if table.state.meta.data_sequence == 0:
+        return released
+    return _with_note(released, follow_pointer(config, cfg))
+
+
+def _release(
+    config: Config,
+    cfg: TableConfig,
+    table: Table,
+    run_id: str,
+    session: StartSpark,
+    watch: Watch,
+    kept: set[str],
+    *,
+    record: RunHandle | None,
+    schema_changes: Sequence[str],
+) -> Released:
     state = table.state
     store = store_of(config, cfg.name)
     current = store.load_current()
@@ -99,6 +121,12 @@ def release(
         released = attempt.publish(own)
         finish(own, released)
     return released
+
+
+def _with_note(released: Released, note: str | None) -> Released:
+    if note is None:
+        return released
+    return replace(released, note=note if released.note is None else f"{released.note}; {note}")
 
 
 def release_of_nothing(table: TableConfig) -> Released:
@@ -144,6 +172,7 @@ class _Attempt:
 
     def publish(self, record: RunHandle) -> Released:
         cfg, run_id = self.cfg, self.run_id
+        settled = settle_parts(cfg, self.table, run_id, self.kept, self.store, self.current)
         served = shard(
             self.config,
             cfg,
@@ -157,6 +186,8 @@ class _Attempt:
         )
         verdict = self._verdict(served)
         self.watch.phase(cfg.name, "publish")
+        refused = verdict is not None and bool(verdict.failures)
+        iceberg, note = self._shown() if settled and not refused else (None, None)
         payload = snapshot_payload(
             cfg.name,
             self.table,
@@ -165,6 +196,7 @@ class _Attempt:
             shards=served.shards if served is not None else (),
             describe=served.described if served is not None else None,
             schema_changes=self.schema_changes,
+            iceberg=iceberg,
         )
         checks = verdict.checks if verdict is not None else ()
         if verdict is not None and verdict.failures:
@@ -174,7 +206,10 @@ class _Attempt:
         record.moving(self.current.ref if self.current is not None else None)
         published = publish_snapshot(self.store, self.table, payload, run_id)
         self._drop_losers(served)
-        return Released(published, ref=published.ref, checks=checks)
+        return Released(published, ref=published.ref, checks=checks, note=note)
+
+    def _shown(self) -> tuple[dict[str, Any] | None, str | None]:
+        return show_state(self.cfg, self.table, self.run_id, self.store, self.current)
 
     def _drop_losers(self, served: Served | None) -> None:
         """Shards that this run built and that did not win; only when a manifest lists the winners: until

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import secrets
-import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from lading import clock, ids
 from lading.config.project import Config, TableConfig
+from lading.ingest.compare import Compared
 from lading.ingest.ledger import Ledger
 from lading.ingest.plan import TablePlan
+from lading.ingest.verdict import Known
 from lading.layout.beside import lock_of
 from lading.layout.project import AT_WORK, work_folder
 from lading.log.table import Table
-from lading.model import Column, FoundFile, StartSpark
+from lading.model import Column, Commit, FoundFile, StartSpark
 from lading.sources.fingerprint import unmoved
 from lading.sources.manifest import SourceManifest
 from lading.storage.folder import is_locked, locked
@@ -24,22 +24,23 @@ from lading.watch import Watch
 
 if TYPE_CHECKING:
     from lading.formats.source_file import SourceFile
+    from lading.ingest.derived.look import DerivedLook
     from lading.ingest.schema import Followed
     from lading.sources.archives.scratch import Apart
     from lading.sources.objects import Objects
 
 
 def new_id() -> str:
-    return uuid.uuid4().hex
+    return ids.fresh()
 
 
 def new_run_id() -> str:
     """Sorts by time, and is short enough to be typed."""
-    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
+    return f"{clock.now():%Y%m%d-%H%M%S}-{ids.random_bytes(4).hex()}"
 
 
 def now_text() -> str:
-    return datetime.now(UTC).isoformat()
+    return clock.now().isoformat()
 
 
 @contextmanager
@@ -81,12 +82,16 @@ class TableRun:
     commit_id: str = field(default_factory=new_id)
     # What commits and manifests of this run refer to, by path or db_url: tidying leaves it alone.
     kept: set[str] = field(default_factory=set)
+    commits: list[Commit] = field(default_factory=list)  # that this run has made
 
     # From here on, what the look found.
     opened: Table | None = None  # None before the first run
     manifest: SourceManifest | None = None
     ledger: Ledger = field(default_factory=Ledger)
-    found: list[FoundFile] = field(default_factory=list)
+    # Of the files that are not simply as they were, and of those that vanished; all is `ledger.known`.
+    known: Mapping[str, Known] = field(default_factory=dict)
+    found: Sequence[FoundFile] = ()
+    compared: Compared | None = None  # None: all of them are as they were
     columns: tuple[Column, ...] | None = None  # None: no schema yet and nothing committed under one
     recipe: str | None = None
     plan: TablePlan = field(default_factory=lambda: TablePlan("", ()))
@@ -97,6 +102,7 @@ class TableRun:
     followed: Followed | None = None  # what the files make of `columns`, which a run then writes down
     near: bool = False  # whether only some files were looked at, those of `found` and `ledger`
     stale: bool = False  # whether the schema is, though there is nothing to read
+    derived: DerivedLook | None = None  # of a table made of tables: what it is made from
 
     @property
     def name(self) -> str:
@@ -141,15 +147,8 @@ class TableRun:
     def unmoved(self, file: FoundFile) -> bool:
         """Whether a file still is what discovery saw. Members are lading's own copies of what it was, or were
         made of an object whose ETag was the same."""
-        if file.archive in self.apart:
-            return True
+        if file.archive in self.apart or self.cfg.derived is not None:
+            return True  # a slot is made of snapshots, which never change
         if self.objects is not None and file.archive is None:
             return self.objects.unmoved(file)
         return unmoved(file)
-
-    def forget(self) -> None:
-        """Let go of what every file was compared with, once the outcome is recorded: the snapshot that is
-        built next takes as much again."""
-        self.ledger.forget()
-        if self.manifest is not None:
-            self.manifest.forget()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
+from lading import ids
 
 BESIDE = r"\.[^/]+\.[0-9a-f]{32}\.tmp"  # what `fresh_temporary` gives, as a pattern
 
@@ -21,7 +21,7 @@ def temporary_of(name: str) -> str:
 
 def fresh_temporary(name: str) -> str:
     """The same, fresh, for any number of writers."""
-    return f".{name}.{uuid.uuid4().hex}{_TMP}"
+    return f".{name}.{ids.fresh()}{_TMP}"
 
 
 def is_temporary(name: str) -> bool:
@@ -30,7 +30,7 @@ def is_temporary(name: str) -> bool:
 
 def replaced_name(name: str) -> str:
     """Where a folder goes that another one takes the place of."""
-    return f".{name}.{uuid.uuid4().hex}{_OLD}"
+    return f".{name}.{ids.fresh()}{_OLD}"
 
 
 def inputs_beside(fresh: str) -> str:

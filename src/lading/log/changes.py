@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import difflib
 import os
-import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from lading import clock, ids
 from lading.errors import ConfigError, Conflict, NotFound
 from lading.late import pa
 from lading.log.state import TableState
@@ -62,8 +61,8 @@ def change(
 
 def new_commit(table: Table, **edits: Any) -> Commit:
     """A commit by hand, outside of any run."""
-    now = datetime.now(UTC).isoformat()
-    return Commit(uuid.uuid4().hex, uuid.uuid4().hex, now, table.state.meta.recipe, **edits)
+    now = clock.now().isoformat()
+    return Commit(ids.fresh(), ids.fresh(), now, table.state.meta.recipe, **edits)
 
 
 @dataclass(frozen=True, slots=True)

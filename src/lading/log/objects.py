@@ -12,13 +12,13 @@ fell behind between looking and creating finds out afterwards: there is a checkp
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
 import msgspec
 
+from lading import clock
 from lading.errors import CommitUnknown, Conflict, LogCorrupt, NotFound, StorageError
 from lading.layout.table import LOG_FOLDER, log_object, number_of
 from lading.log.checkpoint import checkpoint_from
@@ -106,7 +106,7 @@ class ObjectLog:
                 return self._made(end + 1)
             if found is not None:
                 raise Taken
-            time.sleep(_PAUSE * 2**attempt)
+            clock.sleep(_PAUSE * 2**attempt)
         raise self._unknown(name, doubt)
 
     def _made(self, number: int) -> int:

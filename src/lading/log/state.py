@@ -7,7 +7,8 @@ somebody wrote it down so (state/overlay.py), and decoded when a question asks f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -201,6 +202,17 @@ class TableState:
             return self.base.bucket_count()
         return len({member.bucket for member in self.candidates(None)})
 
+    def sources_by_key(self) -> Iterator[tuple[Source, int]]:
+        """Every live source in the order of the keys, with the sequence that recorded it: the checkpoint's
+        one by one, merged with what lies over it, so that they are never all in memory."""
+        read = self.read
+        over = iter(sorted(read.values(), key=_key_of))
+        if self.base is None:
+            return over
+        left = self.gone | read.keys()
+        below = (pair for pair in self.base.sources_by_key() if pair[0].id not in left)
+        return heapq.merge(below, over, key=_key_of)
+
     def sources(self) -> dict[str, tuple[Source, int]]:
         """Every live source by key, with the sequence that recorded it."""
         known = {} if self.base is None else {s.key: (s, sequence) for s, sequence in self.base.sources()}
@@ -336,6 +348,10 @@ class TableState:
         return sorted([*live, *overlay], key=_in_key_order)
 
 
+def _key_of(pair: tuple[Source, int]) -> str:
+    return pair[0].key
+
+
 def _in_key_order(member: Member) -> tuple[bool, object, str]:
     """As a checkpoint numbers them: members without a key first."""
     return (member.key_min is not None, member.key_min, member.path)
@@ -345,6 +361,7 @@ def _meta_after(meta: StateMeta, commits: Sequence[Commit], next_serial: int) ->
     last = commits[-1]
     changing = next((commit for commit in reversed(commits) if commit.changes_rows), None)
     pinning = next((commit for commit in reversed(commits) if commit.schema is not None), None)
+    inputs = next((commit.inputs for commit in reversed(commits) if commit.inputs is not None), meta.inputs)
     return msgspec.structs.replace(
         meta,
         sequence=last.sequence,
@@ -355,6 +372,7 @@ def _meta_after(meta: StateMeta, commits: Sequence[Commit], next_serial: int) ->
         order_by=meta.order_by if pinning is None else pinning.order_by,
         facts=_facts_after(meta, commits),
         next_serial=next_serial,
+        inputs=inputs,
     )
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
 import msgspec
 
+from lading import clock, ids
 from lading.errors import Conflict, LogCorrupt
 from lading.log.checkpoint import open_checkpoint, write_checkpoint
 from lading.log.conflict import expired, refuse_conflicts
@@ -69,8 +69,8 @@ class Table:
     @classmethod
     def create(cls, place: Where, name: str, *, now: datetime | None = None) -> Table:
         """Start an empty table; one that somebody else started meanwhile is opened instead."""
-        created = (now or datetime.now(UTC)).isoformat()
-        header = LogHeader(FORMAT_VERSION, name, uuid.uuid4().hex, uuid.uuid4().hex, created, 0)
+        created = (now or clock.now()).isoformat()
+        header = LogHeader(FORMAT_VERSION, name, ids.fresh(), ids.fresh(), created, 0)
         try:
             log_of(place).create(header)
         except FileExistsError:
@@ -181,7 +181,7 @@ class Table:
             return
         with self._log.lock():
             self.refresh()
-            header = msgspec.structs.replace(self._header, log_id=uuid.uuid4().hex, base=self.state.sequence)
+            header = msgspec.structs.replace(self._header, log_id=ids.fresh(), base=self.state.sequence)
             self._write_checkpoint(header.log_id, len(header.to_bytes()))
             self._log.replace(header)
             self._header = header

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 import msgspec
 
+from lading import clock
 from lading.errors import ManifestParseError
 from lading.layout.table import bucket_key
 from lading.state.bounded_json import decode
@@ -85,7 +85,7 @@ class TableManifest:
 
 def utc_now_iso() -> str:
     """Now, always with six digits, so that the text sorts as the time does."""
-    return datetime.now(UTC).isoformat(timespec="microseconds")
+    return clock.now().isoformat(timespec="microseconds")
 
 
 def new_manifest(table: str, version: int = 1) -> TableManifest:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
+from lading import clock
 from lading.errors import LadingError
 from lading.read.view import Opener, View
 from lading.serve.decode import encoding_of
@@ -22,6 +22,8 @@ def info(view: View) -> dict[str, Any]:
         **(_parts(view.members) if view.has_parts else _no_parts(keys)),
         "served": keys.served,
     }
+    if (made_of := keys.meta.custom.get("inputs")) is not None:
+        found["inputs"] = made_of  # the snapshots that a table made of tables was made from
     if keys.served:
         found["serve"] = {
             "key": list(keys.router.key.columns),
@@ -61,7 +63,7 @@ def _bytes(keys: KeyReader) -> int | None:
 
 def health(opener: Opener, view: View, *, max_age: float | None, deep: bool) -> dict[str, Any]:
     """`failing`: some answer can't be given. `degraded`: they can, but not the newest or not in time."""
-    age = (datetime.now(UTC) - view.ref.published_at).total_seconds()
+    age = (clock.now() - view.ref.published_at).total_seconds()
     failures = _shard_problems(view, deep)
     concerns = []
     if view.fallback is not None:

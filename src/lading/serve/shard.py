@@ -7,7 +7,6 @@ built and Spark stays asleep.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
+from lading import clock
 from lading.config.project import Config, TableConfig
 from lading.config.serve import Serve
 from lading.config.stores import BUCKETS, scheme_of
@@ -116,7 +116,7 @@ def shard(
     if serve is None:
         return None
     watch.phase(cfg.name, "shard")
-    started = time.monotonic()
+    started = clock.monotonic()
     spec = resolve(serve, state.schema, state.row_count(), state.order_by, table=cfg.name)
     place = _place(config, cfg.name, serve, table, run_id)
     base = _base(table, store, current, spec)
@@ -129,7 +129,7 @@ def shard(
         dirty = lost | base.touched(table, spec, session)
     shared = tuple(one for db_id, one in old.items() if db_id not in dirty)
     if not dirty:
-        return Served(spec, place, shared, seconds=time.monotonic() - started)
+        return Served(spec, place, shared, seconds=clock.monotonic() - started)
     try:
         built, failures = _build(
             table, spec, place, sorted(dirty), session(), partial(watch.progress, cfg.name)
@@ -138,7 +138,7 @@ def shard(
         place.drop_losers(kept)
         raise
     shards = tuple(sorted((*shared, *built), key=lambda one: one.db_id))
-    return Served(spec, place, shards, len(built), time.monotonic() - started, failures)
+    return Served(spec, place, shards, len(built), clock.monotonic() - started, failures)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,19 +56,21 @@ def _worked(table: TableReport) -> bool:
 def _events(config: Config, report: RunReport, table: TableReport, at: datetime) -> tuple[Json, Json]:
     assert config.openlineage is not None
     namespace, cfg = config.openlineage.namespace, config.table(table.table)
-    source, target = source_dataset(cfg), _table_dataset(config, table.table)
+    sources = input_datasets(config, cfg)
+    target = _table_dataset(config, table.table)
     number = str(uuid.uuid5(uuid.NAMESPACE_URL, f"lading:{namespace}/{table.table}/{report.run_id}"))
     job = {"namespace": namespace, "name": table.table, "facets": {}}
     begun = at - timedelta(seconds=table.seconds)
-    start = _event("START", begun, number, job, _engine(), [source], [target])
+    start = _event("START", begun, number, job, _engine(), sources, [target])
     columns = _columns(config, cfg)
-    outputs = target | {"facets": _output_facets(cfg, source, columns)}
-    inputs = source | ({"inputFacets": _assertions(table.checks)} if table.checks else {})
+    outputs = target | {"facets": _output_facets(cfg, sources, columns)}
+    checked = {"inputFacets": _assertions(table.checks)} if table.checks else {}
+    inputs = [sources[0] | checked, *sources[1:]]
     if table.error is None:
         rows = _facet("outputStatistics", rowCount=table.rows_added, fileCount=table.parts_added)
         outputs["outputFacets"] = {"outputStatistics": rows}
-        return start, _event("COMPLETE", at, number, job, _engine(), [inputs], [outputs])
-    return start, _event("FAIL", at, number, job, _engine() | _error(table.error), [inputs], [outputs])
+        return start, _event("COMPLETE", at, number, job, _engine(), inputs, [outputs])
+    return start, _event("FAIL", at, number, job, _engine() | _error(table.error), inputs, [outputs])
 
 
 def _event(
@@ -98,8 +100,14 @@ def _facet(facet: str, /, **fields: Any) -> Json:
     return {"_producer": PRODUCER, "_schemaURL": url, **fields}
 
 
-def source_dataset(cfg: TableConfig) -> Json:
-    """Where the table's files come from, as OpenLineage names files and objects."""
+def input_datasets(config: Config, cfg: TableConfig) -> list[Json]:
+    """What the table is made of: other tables, or files as OpenLineage names files and objects."""
+    if cfg.derived is not None:
+        return [_table_dataset(config, name) for name in cfg.derived.tables]
+    return [_files_dataset(cfg)]
+
+
+def _files_dataset(cfg: TableConfig) -> Json:
     if cfg.url is None:
         return {"namespace": "file", "name": f"{cfg.root}/{cfg.path}"}
     space, name = _split(cfg.url)
@@ -127,15 +135,15 @@ def _columns(config: Config, cfg: TableConfig) -> list[tuple[str, str]]:
     return [(column.name, column.type) for column in schema.columns] if schema is not None else []
 
 
-def _output_facets(cfg: TableConfig, source: Json, columns: Sequence[tuple[str, str]]) -> Json:
-    """A transform makes columns of its own, of which nobody but it knows where they are from."""
-    if not columns or cfg.transform is not None:
+def _output_facets(cfg: TableConfig, sources: Sequence[Json], columns: Sequence[tuple[str, str]]) -> Json:
+    """A transform or a query makes columns of its own, of which nobody but it knows where they are from."""
+    if not columns or cfg.transform is not None or cfg.derived is not None:
         return {}
     fields = [{"name": name, "type": dtype} for name, dtype in columns]
     named = name_columns(cfg.columns_from_name)
     how = [{"type": "DIRECT", "subtype": "IDENTITY"}]
     lineage = {
-        name: {"inputFields": [{**source, "field": name, "transformations": how}]}
+        name: {"inputFields": [{**sources[0], "field": name, "transformations": how}]}
         for name, _ in columns
         if name not in named
     }

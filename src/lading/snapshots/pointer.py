@@ -11,12 +11,12 @@ storage/ makes the swap atomic.
 
 from __future__ import annotations
 
-import uuid
 from datetime import UTC, datetime
 from typing import Annotated
 
 import msgspec
 
+from lading import ids
 from lading.errors import ManifestParseError
 from lading.layout.table import POINTER
 from lading.model import SnapshotRef
@@ -96,7 +96,7 @@ def parse_pointer(data: bytes) -> SnapshotRef:
 
 def new_swap_id() -> str:
     """A name for one move of the pointer."""
-    return uuid.uuid4().hex
+    return ids.fresh()
 
 
 def _utc(time: datetime) -> datetime:

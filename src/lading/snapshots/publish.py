@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
+
+from lading import clock
 from lading.errors import Conflict, LadingError, PublishCurrentError, PublishManifestError
 from lading.layout.table import is_run_id
 from lading.model import SnapshotRef
@@ -52,16 +55,17 @@ def snapshot_payload(
     shards: Sequence[ShardMeta] = (),
     describe: Callable[[BuildMeta], BuildMeta] | None = None,
     schema_changes: Sequence[str] = (),
+    iceberg: dict[str, Any] | None = None,
 ) -> bytes:
     """What the log holds, as an immutable snapshot. `gate` is what its gate found; `shards` are those of a
     table that is served by key, and `describe` says how; `schema_changes` why columns came, went or are of
-    another type."""
+    another type; `iceberg` where its files for Iceberg readers are."""
     from lading.state.tables import create_tables, write_state  # numpy: readers come by here too
 
     state = table.state
     meta = BuildMeta(
         run_id=run_id,
-        created_at=datetime.now(UTC),
+        created_at=clock.now(),
         key_col=state.order_by or "",
         custom={
             "table": name,
@@ -72,6 +76,8 @@ def snapshot_payload(
             "parts": state.count(),
             **({"gate": gate} if gate is not None else {}),
             **({"schema_changes": list(schema_changes)} if schema_changes else {}),
+            **({"iceberg": iceberg} if iceberg is not None else {}),
+            **({"inputs": msgspec.json.decode(state.meta.inputs)} if state.meta.inputs else {}),
         },
     )
     return build_snapshot(

@@ -20,6 +20,7 @@ from typing import Any, Literal
 import msgspec
 import yaml
 
+from lading import clock
 from lading.config.yaml import BoundedLoader
 from lading.errors import ConfigError, ManifestParseError, ManifestStoreError, StorageError
 from lading.layout.table import RUNS, SHARD_TEMPLATE, SHARDS, is_run_id, record_folder, record_path
@@ -317,7 +318,7 @@ def _load(file: RecordFile) -> dict[str, Any] | None:
 
 
 def _clock(now: datetime | None) -> datetime:
-    return (now or datetime.now(UTC)).astimezone(UTC)
+    return (now or clock.now()).astimezone(UTC)
 
 
 def _iso(at: datetime) -> str:

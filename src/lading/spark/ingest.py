@@ -15,17 +15,18 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.errors import ArithmeticException, DateTimeException, NumberFormatException, PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 
+from lading import ids
 from lading.errors import LadingError, TransformError
 from lading.layout.table import SOURCE
 from lading.model import Check, IngestJob
 from lading.parts.buckets import bucket_width
+from lading.parts.field_ids import numbered
 from lading.spark.arrow_types import arrow_schema
 from lading.spark.buckets import bucket_column
 from lading.spark.failures import Py4JError, failure_of, raise_interrupt, worker_failure
@@ -85,12 +86,12 @@ def ingest(
     of = "the transform's result" if job.transform else "the schema"
     width = bucket_width(_without_source(schema), job.order_by, job.bucket_size, table=job.table, of=of)
     failed = spark_bits(spark, data, checks(schema), job.table)
-    out = Output(schema.serialize().to_pybytes(), width, failed is not None)
+    out = Output(numbered(schema, job.known).serialize().to_pybytes(), width, failed is not None)
     if failed is not None:
-        rows = rows.withColumn(f"__lading_bits_{uuid4().hex}", failed)
+        rows = rows.withColumn(f"__lading_bits_{ids.fresh()}", failed)
     try:
         with reported(spark, tick), held_settings(spark, ingest_settings(job)):
-            told = _written(_spread(spark, job, rows, width), write, out)
+            told = written_by_tasks(spread_rows(spark, job, rows, width), write, out)
             return out, notes.arrived(frame.whole), told
     except (PySparkException, Py4JError) as error:
         raise_interrupt(error)
@@ -119,7 +120,7 @@ class _Notes:
     def __init__(self, frame: DataFrame, note: str) -> None:
         self._frame = frame
         self._notes = F.collect_list(F.col(note)).alias("notes")  # nulls don't count
-        self._observation = Observation(f"lading-{uuid4().hex}")
+        self._observation = Observation(f"lading-{ids.fresh()}")
         self.rows = frame.observe(self._observation, self._notes).where(F.col(note).isNull()).drop(note)
 
     def arrived(self, whole: Callable[[list[bytes]], bool]) -> list[bytes]:
@@ -158,7 +159,7 @@ def _without_source(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field for field in schema if field.name != SOURCE])
 
 
-def _spread(spark: SparkSession, job: IngestJob, frame: DataFrame, width: int | None) -> DataFrame:
+def spread_rows(spark: SparkSession, job: IngestJob, frame: DataFrame, width: int | None) -> DataFrame:
     """Rows of one bucket to one task; without buckets, ranges of the order column; else as they come."""
     most = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
     tasks = max(1, min(most, math.ceil(job.input_bytes / _PER_TASK)))
@@ -173,7 +174,7 @@ def _spread(spark: SparkSession, job: IngestJob, frame: DataFrame, width: int | 
     return frame.repartition(tasks, bucket)
 
 
-def _written(frame: DataFrame, write: Callable[[Batches, Output], bytes], out: Output) -> list[bytes]:
+def written_by_tasks(frame: DataFrame, write: Callable[[Batches, Output], bytes], out: Output) -> list[bytes]:
     # mapInArrow looks columns up by their names as they are, and trips over dots and backticks.
     frame = frame.toDF(*(f"c{number}" for number in range(len(frame.schema.names))))
 

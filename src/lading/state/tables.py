@@ -82,6 +82,7 @@ class StateMeta(msgspec.Struct, frozen=True, kw_only=True):
     log_offset: int = 0
     version: int = STATE_VERSION
     facts: bytes = b""  # what `recipe` is the hash of; b"" where lading 0.1 committed
+    inputs: bytes = b""  # JSON of the `Pin`s of a table made of tables; b"" for a table of files
 
     @staticmethod
     def before_the_first_commit(header: LogHeader) -> StateMeta:

@@ -9,9 +9,9 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
+from lading import clock
 from lading.layout.beside import fresh_temporary
 from lading.storage.protocol import Named, Replaced, SwapLost, TooLarge, in_folders, utf8_name
 
@@ -67,7 +67,7 @@ class MemoryStorage:
         self, name: str, data: bytes, *, content_type: str | None = None, beside: str | None = None
     ) -> None:
         with self._lock:
-            found = Named(name, len(data), str(next(self._count)), datetime.now(UTC))
+            found = Named(name, len(data), str(next(self._count)), clock.now())
             self._objects[name] = (bytes(data), found)
 
     def swap(self, name: str, data: bytes, etag: str | None, *, content_type: str | None = None) -> str:

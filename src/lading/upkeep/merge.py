@@ -7,11 +7,11 @@ kill leaves whole commits and some files that nobody refers to. Readers go on wi
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lading import clock
 from lading.config.project import Config, TableConfig
 from lading.errors import CommitUnknown, Conflict, NotFound, PartError
 from lading.ingest.behind import moved_by_others
@@ -64,7 +64,7 @@ def merge_table(
     watch: Watch = SILENT,
 ) -> MergeReport:
     """Fold the small parts of a table, bucket by bucket, and publish the result."""
-    started = time.monotonic()
+    started = clock.monotonic()
     merge = _begun(config, name, watch)
     watch.phase(name, "plan")
     state = merge.table.state
@@ -85,7 +85,7 @@ def merge_table(
     elif not dry_run:
         _publish(merge, report, None)  # what an earlier merge committed and was killed before publishing
     watch.phase(name, "done")
-    report.seconds = time.monotonic() - started
+    report.seconds = clock.monotonic() - started
     return report
 
 

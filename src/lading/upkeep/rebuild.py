@@ -10,13 +10,12 @@ since every part and every snapshot names it.
 from __future__ import annotations
 
 import shutil
-import uuid
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
+from lading import clock, ids
 from lading.errors import LadingError, NotFound
 from lading.layout.table import BUCKET, CHECKPOINT, LOG
 from lading.log.checkpoint import write_checkpoint
@@ -129,7 +128,7 @@ def _unlisted(where: Place, state: TableState) -> list[str]:
 
 def _from_files(folder: Place, key: str | None) -> Recovered:
     walked = walk_files(folder, key)
-    now = datetime.now(UTC).isoformat()
+    now = clock.now().isoformat()
     manifest = None
     try:
         manifest = load_manifest(folder)
@@ -138,12 +137,12 @@ def _from_files(folder: Place, key: str | None) -> Recovered:
     else:
         walked_note = ()
     name = manifest.table if manifest is not None else last_step(folder)
-    table_id = _id_in_header(folder) or walked.table_id or uuid.uuid4().hex
+    table_id = _id_in_header(folder) or walked.table_id or ids.fresh()
     header = LogHeader(FORMAT_VERSION, name, table_id, "", now, 0)
     state = TableState(folder, StateMeta.before_the_first_commit(header))
     schema = walked.schema.serialize().to_pybytes() if len(walked.schema) else None
     commit = Commit(
-        uuid.uuid4().hex,
+        ids.fresh(),
         "rebuild",
         now,
         "",
@@ -173,12 +172,12 @@ def _written_anew(
     as_published = found.found_in == "snapshot" and found.state.meta.data_sequence <= seen
     meta = msgspec.structs.replace(
         found.state.meta,
-        at=datetime.now(UTC).isoformat(),
+        at=clock.now().isoformat(),
         sequence=sequence,
         data_sequence=found.state.meta.data_sequence if as_published else sequence,
     )
-    header = LogHeader(FORMAT_VERSION, meta.table, meta.table_id, uuid.uuid4().hex, meta.created_at, sequence)
-    stamp = f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
+    header = LogHeader(FORMAT_VERSION, meta.table, meta.table_id, ids.fresh(), meta.created_at, sequence)
+    stamp = f"{clock.now():%Y%m%d-%H%M%S-%f}"
     if isinstance(log, LogFile):
         kept = _set_aside(folder_of(where), stamp)
         meta = msgspec.structs.replace(meta, log_id=header.log_id, log_offset=len(header.to_bytes()))

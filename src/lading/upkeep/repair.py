@@ -10,8 +10,8 @@ import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
+from lading import clock
 from lading.config.project import Config
 from lading.errors import LadingError, LogCorrupt, ManifestParseError, ManifestStoreError, NotFound
 from lading.ingest.look import look
@@ -78,7 +78,7 @@ def _open(where: Place, found: Repaired) -> Table | None:
         return _opened(where)
     except LogCorrupt as error:
         damage = error
-    aside = put_aside(where, f"damaged-{datetime.now(UTC):%Y%m%dT%H%M%S}")
+    aside = put_aside(where, f"damaged-{clock.now():%Y%m%dT%H%M%S}")
     if aside is not None:
         try:
             table = _opened(where)
@@ -117,7 +117,7 @@ def _table_manifest(table: Table, found: Repaired) -> None:
     parts = sum(len(bucket.parts) for bucket in manifest.partitions.values()) if manifest else -1
     rows = sum(bucket.row_count for bucket in manifest.partitions.values()) if manifest else -1
     if (parts, rows) != (state.count(), sum(member.rows for member in state.candidates(None))):
-        write_table_manifest(table)
+        write_table_manifest(table, asked=True)
         found.done.append("manifest.json was written again from the log")
 
 
@@ -234,7 +234,7 @@ def _source_manifest(config: Config, name: str, found: Repaired, watch: Watch) -
     except LadingError as error:
         found.left.append(f"{error.message}: {error.hint}")
         return
-    asked = any(known.again is not None for known in seen.ledger.known.values())
+    asked = any(known.again is not None for known in seen.known.values())
     if not seen.ledger.behind or seen.ledger.reset is not None or asked:
         return  # what a person asked for is the next run's to answer
     record_sources(seen, {})

@@ -12,6 +12,7 @@ from datetime import datetime
 
 from lading.config.project import Config
 from lading.errors import Conflict, ManifestParseError, NotFound
+from lading.iceberg.show import follow_pointer
 from lading.ingest.release import refusal_of
 from lading.ingest.table_run import new_run_id
 from lading.model import SnapshotRef
@@ -41,6 +42,7 @@ class Moved:
     table: str
     before: SnapshotRef | None
     now: SnapshotRef
+    note: str | None = None  # for people: why Iceberg readers see another one
 
 
 def roll_back(config: Config, name: str, wanted: Wanted, *, now: datetime | None = None) -> Moved:
@@ -136,4 +138,5 @@ def _move(config: Config, move: Move, *, hold: bool, now: datetime | None) -> Mo
                 before = _before(move.store)
                 target = move.decide(before)
         record.finish("succeeded", manifest_ref=moved.ref, now=now)
-    return Moved(move.table, before, moved)
+    note = follow_pointer(config, config.tables[move.table]) if move.table in config.tables else None
+    return Moved(move.table, before, moved, note)

@@ -10,6 +10,7 @@ from lading.config.project import Config
 from lading.errors import LadingError
 from lading.ingest.behind import moved_by_others
 from lading.ingest.look import look
+from lading.layout.project import source_manifest
 from lading.log.table import Table
 from lading.model import SnapshotRef
 from lading.snapshots.history import gate_failures, refused_newer
@@ -18,6 +19,16 @@ from lading.snapshots.runs import last_run
 from lading.snapshots.stores.by_url import store_of
 from lading.storage.place import storage_of
 from lading.watch import Watch
+
+
+@dataclass(frozen=True, slots=True)
+class MadeOf:
+    """An input of a table made of tables: the sequence that it was made from, and what readers see now."""
+
+    name: str
+    sequence: int | None  # None: it was never made
+    current: int | None  # None: nothing is published
+    behind: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +47,8 @@ class TableStatus:
     checks: tuple[dict[str, Any], ...] = ()  # how the checks went in the last run that made any
     rows_rejected: int = 0  # rows set aside
     files_rejected: int = 0  # files set aside whole
+    inputs: tuple[MadeOf, ...] = ()  # of a table made of tables
+    manifest_sequence: int | None = None  # that manifest/<table>.json shows; None if lading didn't write it
 
 
 def status(config: Config, names: Sequence[str] = ()) -> list[TableStatus]:
@@ -49,9 +62,10 @@ def status(config: Config, names: Sequence[str] = ()) -> list[TableStatus]:
 
 def _status(config: Config, name: str) -> TableStatus:
     folder = config.place(name)
-    pending, note, notes, (rows_rejected, files_rejected) = _pending(config, name)
+    pending, note, notes, (rows_rejected, files_rejected), shown = _pending(config, name)
+    inputs = _inputs(config, name)
     if not Table.exists(folder):
-        return TableStatus(name, pending=pending, note=note or "never run")
+        return TableStatus(name, pending=pending, note=note or "never run", inputs=inputs)
     table = Table.open(folder)
     state = table.state
     current, unreadable = _current(config, name)
@@ -78,7 +92,32 @@ def _status(config: Config, name: str) -> TableStatus:
         checks=tuple((last or {}).get("checks") or ()),
         rows_rejected=rows_rejected,
         files_rejected=files_rejected,
+        inputs=inputs,
+        manifest_sequence=shown,
     )
+
+
+def _inputs(config: Config, name: str) -> tuple[MadeOf, ...]:
+    """What a table is made of, and what of that it doesn't show yet."""
+    derived = config.tables[name].derived if name in config.tables else None
+    if derived is None:
+        return ()
+    from lading.ingest.derived.inputs import pins_of, place_and_store  # late: few tables have any
+
+    place = config.place(name)
+    log = Table.open(place) if Table.exists(place) else None
+    pins = pins_of(log.state.meta.inputs) if log is not None else {}
+    found = []
+    for one in derived.inputs:
+        pin = pins.get(one.name)
+        try:
+            current = place_and_store(config, one)[1].load_current()
+        except LadingError:
+            current = None  # its own line says what is wrong
+        behind = current is not None and (pin is None or pin.ref != current.ref)
+        made_from = pin.sequence if pin is not None else None
+        found.append(MadeOf(one.name, made_from, current.sequence if current is not None else None, behind))
+    return tuple(found)
 
 
 def _why_behind(config: Config, name: str, table: Table, current: SnapshotRef | None) -> str:
@@ -114,20 +153,26 @@ def _current(config: Config, name: str) -> tuple[SnapshotRef | None, str | None]
 
 def _pending(
     config: Config, name: str
-) -> tuple[dict[str, int] | None, str | None, tuple[str, ...], tuple[int, int]]:
-    """What a run would act on; why that can't be told; what is worth a note otherwise; and how many rows
-    and whole files are set aside."""
+) -> tuple[dict[str, int] | None, str | None, tuple[str, ...], tuple[int, int], int | None]:
+    """What a run would act on; why that can't be told; what is worth a note otherwise; how many rows and
+    whole files are set aside; and the sequence that the source manifest shows."""
     if name not in config.tables:
-        return None, "not in lading.yaml: left alone", (), (0, 0)
+        return None, "not in lading.yaml: left alone", (), (0, 0), None
     try:
         seen = look(config, name, watch=Watch())
     except LadingError as error:
-        return None, error.message, (), (0, 0)
+        return None, error.message, (), (0, 0), None
     at_rest = ("unchanged", "quarantined")
     pending = {verdict: n for verdict, n in seen.plan.verdicts.items() if n and verdict not in at_rest}
-    sources = [known.source for known in seen.ledger.known.values() if known.source is not None]
+    sources = [known.source for known in seen.known.values() if known.source is not None]
     aside = sum(one.rejected for one in sources), sum(one.aside is not None for one in sources)
-    return pending, None, seen.plan.notes, aside
+    manifest = seen.manifest
+    shown = manifest.base.sequence if manifest is not None and manifest.table_id is not None else None
+    notes = seen.plan.notes
+    if manifest is not None and manifest.since.last is not None:
+        lags = f"{source_manifest(name)} is of sequence {shown}: `lading manifest write {name}` brings it up"
+        notes = (*notes, f"{lags} to {manifest.sequence}")
+    return pending, None, notes, aside, shown
 
 
 def _dropped(config: Config) -> list[str]:

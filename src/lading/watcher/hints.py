@@ -99,7 +99,7 @@ def watched_tables(config: Config, tables: tuple[str, ...]) -> tuple[Watched, ..
     found = []
     for name in tables:
         cfg = config.table(name)
-        if cfg.url is None and cfg.root.is_dir() and not _is_remote(cfg.root, remote):
+        if cfg.derived is None and cfg.url is None and cfg.root.is_dir() and not _is_remote(cfg.root, remote):
             found.append(Watched(name, os.path.realpath(cfg.root), cfg.path))
     return tuple(found)
 

@@ -13,11 +13,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from lading.config.derived import in_order
 from lading.config.file import load
 from lading.config.project import Config
 from lading.errors import ConfigError, LadingError
 from lading.ingest.look import look
 from lading.layout.project import CONFIG
+from lading.plan import graph_of, selected
 from lading.run import RunReport, run
 from lading.watch import SILENT
 from lading.watcher.events import Broadcast, Event, Telling
@@ -42,7 +44,7 @@ class Runs(Protocol):
     """`lading.run.run`, or something that stands in for it."""
 
     def __call__(
-        self, config: Config, names: Sequence[str], *, watch: Telling, allow_vanish: bool,
+        self, config: Config, names: Sequence[str], *, watch: Telling, allow_vanish: bool, only: bool,
         near: Mapping[str, frozenset[str]] | None,
     ) -> RunReport: ...  # fmt: skip
 
@@ -78,7 +80,8 @@ class Watcher:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        return tuple(self.config.table(name).name for name in self.names) or tuple(self.config.tables)
+        """Inputs before what is made of them."""
+        return tuple(in_order(graph_of(self.config), selected(self.config, self.names)))
 
     def watch(self) -> None:
         """Until `stop`. Conflict if the warehouse is being watched already."""
@@ -100,7 +103,8 @@ class Watcher:
                 self.step()
 
     def _tell_start(self) -> None:
-        listed = [name for name in self.tables if name not in self._told_of]
+        own = [name for name in self.tables if self.config.table(name).derived is None]
+        listed = [name for name in own if name not in self._told_of]
         fields: dict[str, Any] = {"tables": list(self.tables), "every": self.options.every}
         if listed:
             fields["only_listed"] = listed
@@ -156,7 +160,9 @@ class Watcher:
         """Whether a listing would read a file that somebody may still be writing, where nobody tells of that.
         Such files are waited for, and then listed again."""
         cfg = self.config.table(due.table)
-        if due.keys is not None or cfg.url is not None or due.table in self._told_of:
+        if due.keys is not None or cfg.url is not None or cfg.derived is not None:
+            return False
+        if due.table in self._told_of:
             return False
         try:
             wanted = look(self.config, due.table, watch=SILENT).plan.read
@@ -186,6 +192,7 @@ class Watcher:
         self._last_run = self.clock()
         if error is None:
             self.tell(Event("run finished", due.table, {"report": report}))
+            self._go_on_to_derived(due.table, report)
             return
         if _spark_died():
             self.tell(Event("spark", None, {"said": "Spark ended by itself: it is started anew"}))
@@ -194,11 +201,24 @@ class Watcher:
                 pause = 0.0
         self.tell(Event("run failed", due.table, {"error": error, "again_in": pause, "report": report}))
 
+    def _go_on_to_derived(self, table: str, report: RunReport | None) -> None:
+        """What readers see of a table is what others are made of."""
+        if report is None or not any(one.published for one in report.tables):
+            return
+        for name, derived in graph_of(self.config).items():
+            if derived is not None and table in derived.tables:
+                self.schedule.heard_of_all(name, self.clock())
+
     def _ran(self, due: Due) -> RunReport:
         near = None if due.keys is None else {due.table: due.keys}
         watch = Telling(self.tell, counts=self.counts)
         return self.runs(
-            self.config, [due.table], watch=watch, allow_vanish=self.options.allow_vanish, near=near
+            self.config,
+            [due.table],
+            watch=watch,
+            allow_vanish=self.options.allow_vanish,
+            only=True,
+            near=near,
         )
 
     def _let_go_if_idle(self) -> None:

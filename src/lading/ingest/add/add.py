@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from lading import clock
 from lading.config.file import name_problem, parse
 from lading.config.insert import with_tables
 from lading.config.project import Config
@@ -145,6 +145,8 @@ def _key(project: Path, path: Path) -> str:
 def _refuse_known(config: Config, found: Sequence[FoundFile]) -> None:
     for one in found:
         for name, table in config.tables.items():
+            if table.derived is not None:
+                continue
             key = os.path.relpath(one.path, table.root)
             if table.url is None and not key.startswith("..") and compile_glob(table.path).match(key):
                 raise ConfigError(
@@ -196,7 +198,7 @@ def _path(project: Path, group: Group, others: Sequence[str]) -> tuple[str, list
         return globs_of(list(given))[0], list(given.values()), []
     tried: list[tuple[int, str, list[FoundFile], str]] = []
     for path in globs_of(sorted(given), others):
-        matched = discover(project, path, now_ns=time.time_ns())
+        matched = list(discover(project, path, now_ns=clock.wall_ns()))
         odd = [one.key for one in _some(matched, given) if not _is_like(one, group)]
         if not odd:
             return path, matched, []

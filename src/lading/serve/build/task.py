@@ -7,7 +7,6 @@ folders of their own.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
+from lading import clock
 from lading.errors import ShardCoverageError
 from lading.model import Place
 from lading.parts.task import sorted_tables
@@ -101,7 +101,7 @@ class _Shard:
         self.db_id = db_id
         self._job = job
         self._context = TaskContext.get()
-        self._started = time.monotonic()
+        self._started = clock.monotonic()
         self._claim: Claim | None = None
         self._writer: ShardWriter | None = None
         self._held: tuple[bytes, bytes] | None = None
@@ -182,7 +182,7 @@ class _Shard:
                 stage_id=context.stageId() if context is not None else None,
                 task_attempt_id=context.taskAttemptId() if context is not None else None,
                 attempt=self._attempt,
-                duration_ms=int((time.monotonic() - self._started) * 1000),
+                duration_ms=int((clock.monotonic() - self._started) * 1000),
             ),
             db_bytes=written.size if written else 0,
         )

@@ -10,11 +10,11 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from lading import clock
 from lading.errors import ShardError
 from lading.layout.beside import fresh_temporary, is_temporary, lock_of
 from lading.serve.open.file import Identity, proven
@@ -116,7 +116,9 @@ class ShardCache:
                 if entry.name.endswith(".db"):
                     status = entry.stat()
                     yield _last_use(path, status), status.st_size, path
-                elif is_temporary(entry.name) and time.time() - entry.stat().st_mtime > _ABANDONED:
+                elif (
+                    is_temporary(entry.name) and clock.now().timestamp() - entry.stat().st_mtime > _ABANDONED
+                ):
                     path.unlink(missing_ok=True)
 
     @contextlib.contextmanager

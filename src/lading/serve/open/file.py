@@ -11,9 +11,9 @@ import os
 import re
 import sqlite3
 import threading
-import time
 from pathlib import Path
 
+from lading import clock
 from lading.errors import LadingError, ShardError
 from lading.layout.table import SHARD
 from lading.serve.open.limit import out_of_files, too_many
@@ -137,7 +137,7 @@ def identity_of(status: os.stat_result) -> Identity:
 
 
 def _remember(identity: Identity, sha256: str) -> None:
-    if time.time_ns() - identity[4] < _RACY_NS:
+    if clock.wall_ns() - identity[4] < _RACY_NS:
         return
     with _proven_lock:
         if len(_proven) >= _REMEMBERED:

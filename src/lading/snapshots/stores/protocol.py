@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal, Protocol
 
+from lading import clock
 from lading.model import SnapshotRef
 
 Outcome = Literal["current", "superseded", "held"]
@@ -95,5 +96,5 @@ class AsyncManifestStore(Protocol):
 
 def later(now: datetime | None, than: datetime | None) -> datetime:
     """`now` (the clock's, if None), but always after `than`: two events never share a microsecond."""
-    at = (now or datetime.now(UTC)).astimezone(UTC)
+    at = (now or clock.now()).astimezone(UTC)
     return at if than is None or at > than else than + timedelta(microseconds=1)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from lading import clock
 from lading.config.archives import UNZIP
 from lading.config.project import Config, TableConfig
 from lading.errors import LadingError
@@ -44,7 +44,8 @@ class Cached:
 
 def cache_contents(config: Config) -> list[Cached]:
     """Everything in the cache that lading's sources put there, sorted by path."""
-    expected = {name: _expected(config, table) for name, table in config.tables.items()}
+    of_files = {name: table for name, table in config.tables.items() if table.derived is None}
+    expected = {name: _expected(config, table) for name, table in of_files.items()}
     found = [*_extractions(config, expected), *_preprocessed(config, expected), *_passing(config)]
     return sorted(found, key=lambda one: str(one.path))
 
@@ -72,7 +73,7 @@ def _expected(config: Config, table: TableConfig) -> set[Path] | None:
     if table.url is not None:
         return None  # a bucket isn't asked for the sake of a cache
     try:
-        keys = [file.key for file in discover(table.root, table.path, now_ns=time.time_ns())]
+        keys = [file.key for file in discover(table.root, table.path, now_ns=clock.wall_ns())]
     except LadingError:
         return None
     gz = table.inside is not None or table.preprocess is not None

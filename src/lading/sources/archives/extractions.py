@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 
 import msgspec
 
+from lading import clock
 from lading.config.archives import ArchiveLimits
 from lading.errors import ArchiveRefused, ConfigError, SourceError
 from lading.formats.source_file import SourceFile
@@ -240,7 +240,7 @@ class Archives:
         entry = ExtractionEntry(
             extracted_dir=os.path.relpath(self.folder_of(archive), self._project).replace(os.sep, "/"),
             archive_hash="",
-            extracted_at=datetime.now(UTC).isoformat(),
+            extracted_at=clock.now().isoformat(),
         ).proven(proof)
         self._record(entry_key(archive.identity), entry)
         return Extracted(archive, index, entry, self.folder_of(archive), self._apart)

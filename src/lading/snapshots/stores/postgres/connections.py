@@ -10,12 +10,12 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from lading import clock
 from lading.config.stores import POSTGRES_SCHEMES, scheme_of, url_problem
 from lading.errors import ConfigError, MissingExtra
 from lading.secrets import bare, hide
@@ -69,7 +69,7 @@ class Connections:
         recognise what an attempt whose answer got lost has done."""
         import psycopg
 
-        deadline = time.monotonic() + PATIENCE
+        deadline = clock.monotonic() + PATIENCE
         pause = 0.02
         while True:
             try:
@@ -79,9 +79,9 @@ class Connections:
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 self.close()  # one broken connection: the others are likely to be, too
                 passing = error.sqlstate is None or error.sqlstate in _PASSING or error.sqlstate[:2] == "08"
-                if not (passing and self._was_there) or time.monotonic() > deadline:
+                if not (passing and self._was_there) or clock.monotonic() > deadline:
                     raise
-            time.sleep(pause)
+            clock.sleep(pause)
             pause = min(2 * pause, 1.0)
 
     def reason(self, error: Exception) -> str:
