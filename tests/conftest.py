@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 settings.register_profile("lading", deadline=None)
 settings.load_profile("lading")
 
+
+# A cache a test would mean an archive of 150 MB a test.
+os.environ.setdefault("LADING_JAVA_ARCHIVE", "off")
 
 # Folders with files that take minutes, the longest first. Whatever begins last is waited for by one process
 # alone; with these at the end, that was a third of the time (Makefile: `--no-loadscope-reorder`).

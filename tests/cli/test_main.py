@@ -18,6 +18,7 @@ COMMANDS = (
     "discover-schema",
     "plan",
     "run",
+    "watch",
     "status",
     "explain",
     "scan",
