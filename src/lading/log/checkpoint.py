@@ -148,16 +148,15 @@ def connect_each(place: Place) -> Iterator[sqlite3.Connection]:
     for one in reversed(
         [one for one in storage_of(place).list(CHECKPOINT_FOLDER) if number_of(one.name) is not None]
     ):
-        with suppress(FileNotFoundError, LadingError):
+        with suppress(FileNotFoundError, LogCorrupt, ManifestParseError):
             yield _connected(place, one, f"{place.url}/{one.name}")
 
 
-def checkpoint_from(place: Place, sequence: int) -> bool:
-    """Whether there is a checkpoint of `sequence` or a later one."""
+def checkpoints_from(place: Place, sequence: int) -> list[Named]:
+    """The checkpoints of `sequence` and later ones."""
     after = checkpoint_object(sequence - 1) if sequence else None
-    return any(
-        number_of(one.name) is not None for one in storage_of(place).list(CHECKPOINT_FOLDER, after=after)
-    )
+    listed = storage_of(place).list(CHECKPOINT_FOLDER, after=after)
+    return [one for one in listed if number_of(one.name) is not None]
 
 
 def newest_checkpoint(place: Place) -> str | None:

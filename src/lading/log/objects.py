@@ -21,7 +21,7 @@ import msgspec
 from lading import clock
 from lading.errors import CommitUnknown, Conflict, LogCorrupt, NotFound, StorageError
 from lading.layout.table import LOG_FOLDER, log_object, number_of
-from lading.log.checkpoint import checkpoint_from
+from lading.log.checkpoint import checkpoints_from
 from lading.log.file import LogTail, OpenedLog
 from lading.model import Commit, Place
 from lading.state.log_frames import Frames, LogHeader, Salvage, decode_frames, decode_header
@@ -111,10 +111,9 @@ class ObjectLog:
 
     def _made(self, number: int) -> int:
         """`number`, unless it had been given before and cleaned away: what was created now then lies where no
-        reader looks, and there is a checkpoint at or behind it. Should that be of this very commit, planning
-        again finds it made."""
+        reader looks."""
         try:
-            passed = checkpoint_from(self._place, number)
+            passed = self._was_given(number)
         except StorageError as error:
             raise self._unknown(log_object(number), error) from error
         if passed:
@@ -123,6 +122,17 @@ class ObjectLog:
                 hint="run again: it will plan from the new state",
             )
         return number
+
+    def _was_given(self, number: int) -> bool:
+        """Whether `number`, which was created just now, had been given before. Then cleaning has left a later
+        commit and a checkpoint at or behind it, which is older than what was created now; a younger one has
+        taken it in. Where the store's clock doesn't tell, it counts as given: planning again finds a commit
+        that was made after all."""
+        checkpoints = checkpoints_from(self._place, number)
+        if not checkpoints or not any(self._names_after(number)):
+            return False
+        mine = self._storage.head(log_object(number)).modified
+        return any(one.modified <= mine for one in checkpoints)
 
     def _looked_up(self, name: str, doubt: StorageError | None) -> bytes | None:
         try:

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from lading import clock, ids
-from lading.errors import LadingError, NotFound
+from lading.errors import LadingError, NotFound, StorageError
 from lading.layout.table import BUCKET, CHECKPOINT, LOG
 from lading.log.checkpoint import write_checkpoint
 from lading.log.file import LogFile
@@ -109,6 +109,8 @@ def _whole_log(folder: Place) -> Table | None:
         table = Table.open(folder)
         if table.state.base is not None:
             table.state.base.check()
+    except StorageError:
+        raise  # no answer says nothing about the log
     except LadingError:
         return None
     return table

@@ -13,7 +13,14 @@ from dataclasses import dataclass, field
 
 from lading import clock
 from lading.config.project import Config
-from lading.errors import LadingError, LogCorrupt, ManifestParseError, ManifestStoreError, NotFound
+from lading.errors import (
+    LadingError,
+    LogCorrupt,
+    ManifestParseError,
+    ManifestStoreError,
+    NotFound,
+    StoreUnreachable,
+)
 from lading.ingest.look import look
 from lading.ingest.record import record_sources, write_table_manifest
 from lading.ingest.table_run import new_run_id
@@ -155,6 +162,8 @@ def _pointer_problem(store: ManifestStore, table: Table) -> tuple[SnapshotRef | 
             there = table.state.meta.data_sequence > 0 and bool(store.list_manifests(limit=1))
             return None, "the pointer was missing" if there else None
         _check(store, current.ref, table)
+    except StoreUnreachable:
+        raise  # no answer is no damage
     except NotFound:
         return current, None  # another writer's: it has no parts, and nothing is wrong with that
     except (ManifestParseError, ManifestStoreError) as error:
@@ -189,6 +198,8 @@ def _whole(store: ManifestStore, table: Table, *, good: bool = False) -> list[Sn
             if good and gate_failures(custom):
                 continue
             _check(store, one.ref, table)
+        except StoreUnreachable:
+            raise
         except (ManifestParseError, ManifestStoreError, NotFound):
             continue  # it is no candidate; `lading verify` and `lading history` name it
         sequence = custom.get("sequence")
