@@ -124,6 +124,9 @@ class Actor:
             if kind == "wait":
                 self._world.sleep(asked[0])
                 continue
+            if kind == "doze":
+                current_task().process.doze = asked[0]  # type: ignore[union-attr]
+                continue
             note = self._op = Operation(self.name, kind, asked, self._world.steps)
             self._history.append(note)
             self._world.tell(self.name, "ASKS", f"{kind} {asked}")
@@ -157,11 +160,11 @@ def play(case: Case, *, trace: bool = False) -> Outcome:
     bucket = Bucket(world) if in_bucket else None
     gc.disable()
     try:
-        with machine.running(world, root=root if not in_bucket else None, bucket=bucket):
-            story = STORIES[case.story](world, case, "s3://sim/place" if in_bucket else str(root / "place"))
+        with machine.running(world, root=root, bucket=bucket):
+            place = "s3://sim/place" if in_bucket else str(root / "place")
+            story = STORIES[case.story](world, _in_folder(case, root), place)
             story.prepare()
-            if not in_bucket:
-                machine.disk.DISK.settle()  # type: ignore[union-attr]
+            machine.disk.settled()
             _play(case, world, story, history)
     except Wrong as wrong:
         outcome.wrong = wrong
@@ -172,6 +175,10 @@ def play(case: Case, *, trace: bool = False) -> Outcome:
         shutil.rmtree(folder, ignore_errors=True)
     outcome.steps, outcome.trace, outcome.faults = world.steps, world.trace or [], world.count
     return outcome
+
+
+def _in_folder(case: Case, root: Path) -> Case:
+    return replace(case, setting={**case.setting, "folder": str(root)})
 
 
 def _play(case: Case, world: World, story: Story, history: list[Operation]) -> None:

@@ -209,7 +209,7 @@ class Collections:
 
 def _changes(op: Operation) -> bool:
     if op.kind == "add":
-        return bool(op.answer[1] or op.answer[3])
+        return bool(op.answer[0] == "added" and (op.answer[1] or op.answer[3]))
     return op.kind in ("remove", "tier", "merge") and op.answer[0] in ("removed", "tiered", "merged")
 
 

@@ -83,7 +83,7 @@ class Disk:
 
     def mine(self, path: Any) -> str | None:
         """The absolute path, if it is below the root."""
-        if isinstance(path, (bytes, int)) or path is None:
+        if not isinstance(path, (str, os.PathLike)):
             return None
         text = path if type(path) is str else os.fspath(path)
         return text if type(text) is str and (text.startswith(self._below) or text == self.root) else None
@@ -220,6 +220,11 @@ DISK: Disk | None = None
 def use(disk: Disk | None) -> None:
     global DISK
     DISK = disk
+
+
+def settled() -> None:
+    assert DISK is not None
+    DISK.settle()
 
 
 def _broken(path: str, *kinds: int) -> None:

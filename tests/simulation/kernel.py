@@ -52,6 +52,7 @@ class Process:
     name: str
     alive: bool = True
     frozen_until: int = 0
+    doze: int = 0  # after so many steps it sleeps for more than a day
     local: dict[str, Any] = field(default_factory=dict)  # what a real process has to itself
     on_death: list[Callable[[], None]] = field(default_factory=list)
 
@@ -190,7 +191,7 @@ class World:
                 raise Stuck(f"still at work after {self.steps} steps: {[one.name for one in self.tasks]}")
             task = self._next(ready)
             self.now += self.chance.randrange(1_000, 3_000_000)
-            if self._strikes(task):
+            if self._strikes(task) or self._dozes(task):
                 continue
             task.wake = 0
             task.switch()
@@ -236,6 +237,16 @@ class World:
             self.now += self._span()
             self.tell("world", "TIME", "passed")
         return False
+
+    def _dozes(self, task: Task) -> bool:
+        if not task.process.doze:
+            return False
+        task.process.doze -= 1
+        if task.process.doze:
+            return False
+        task.process.frozen_until = self.now + 30 * 3600 * _SECOND
+        self.tell(task.name, "DOZES", "for 30 h")
+        return True
 
     def _span(self) -> int:
         hours = self.chance.choice((0.02, 0.2, 1.5, 13, 26, 75))

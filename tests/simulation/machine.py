@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import concurrent.futures
+import copy
 import fcntl
 import io
 import os
@@ -20,6 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import yaml
 from simulation import disk
 from simulation.kernel import Process, World, current_task
 from simulation.objects import Bucket, Obstore, Prefix
@@ -219,7 +221,25 @@ def install() -> None:
     clock.monotonic = lambda: _world.now / 1e9 if _world is not None else 0.0
     clock.sleep = lambda seconds: _world.sleep(seconds) if _world is not None else None
     ids.random_bytes = lambda count: _world.random_bytes(count) if _world is not None else os.urandom(count)
+    yaml.load = _yaml
     _replace_threads()
+
+
+_parsed: dict[Any, Any] = {}
+
+
+def _yaml(data: Any, Loader: Any) -> Any:  # noqa: N803, its name
+    """Parsing the same records again and again is a third of a history's time."""
+    if not isinstance(data, (str, bytes)):
+        return _yaml_load(data, Loader)
+    if (data, Loader) not in _parsed:
+        if len(_parsed) > 5_000:
+            _parsed.clear()
+        _parsed[data, Loader] = _yaml_load(data, Loader)
+    return copy.deepcopy(_parsed[data, Loader])
+
+
+_yaml_load = yaml.load
 
 
 def _replace_threads() -> None:

@@ -14,7 +14,7 @@ from lading.ingest.schema import FOUND_HASH, follows, found_hash
 from lading.ingest.table_run import TableRun, now_text
 from lading.layout.project import schema_file, source_manifest
 from lading.log.table import Table
-from lading.log.table_manifest import manifest_of, write_manifest
+from lading.log.table_manifest import manifest_of, replace_manifest
 from lading.model import FoundFile, Source
 from lading.sources.manifest import FileEntry, SourceManifest, save
 from lading.sources.manifest import load as load_source_manifest
@@ -28,7 +28,7 @@ def write_table_manifest(table: Table) -> None:
         state.meta.table, state.in_order_added(), created_at=table.created_at, updated_at=state.meta.at
     )
     extra = {"table_id": table.table_id, "sequence": state.sequence, "order_by": state.order_by}
-    write_manifest(table.place, manifest, extra)
+    replace_manifest(table.place, manifest, extra)
 
 
 def record_sources(run: TableRun, failures: Mapping[str, str], *, settled: bool = True) -> None:

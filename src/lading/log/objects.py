@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 
 import msgspec
 
@@ -31,6 +32,7 @@ from lading.storage.protocol import SwapLost
 _THREADS = 16  # frames fetched at a time
 _PROBES = 16  # numbers that a listing left out and that are asked for one by one
 _ATTEMPTS = 8  # to create one object, when the store keeps saying neither yes nor no
+_CLOCKS = timedelta(minutes=1)  # that a store's machines may differ by
 _PAUSE = 0.05  # seconds, doubled each time
 
 
@@ -111,7 +113,8 @@ class ObjectLog:
 
     def _made(self, number: int) -> int:
         """`number`, unless it had been given before and cleaned away: what was created now then lies where no
-        reader looks."""
+        reader looks. CommitUnknown, and never Conflict, where the store's clock can't tell: after a Conflict
+        files of the commit are deleted."""
         try:
             passed = self._was_given(number)
         except StorageError as error:
@@ -126,13 +129,15 @@ class ObjectLog:
     def _was_given(self, number: int) -> bool:
         """Whether `number`, which was created just now, had been given before. Then cleaning has left a later
         commit and a checkpoint at or behind it, which is older than what was created now; a younger one has
-        taken it in. Where the store's clock doesn't tell, it counts as given: planning again finds a commit
-        that was made after all."""
+        taken it in."""
         checkpoints = checkpoints_from(self._place, number)
         if not checkpoints or not any(self._names_after(number)):
             return False
         mine = self._storage.head(log_object(number)).modified
-        return any(one.modified <= mine for one in checkpoints)
+        oldest = min(one.modified for one in checkpoints)
+        if mine - _CLOCKS < oldest <= mine:
+            raise StorageError(f"a checkpoint is from the same moment as sequence {number}", hint="run again")
+        return oldest <= mine
 
     def _looked_up(self, name: str, doubt: StorageError | None) -> bytes | None:
         try:

@@ -55,10 +55,17 @@ def load_manifest(place: Where) -> TableManifest | None:
 def write_manifest(place: Where, manifest: TableManifest, extra: Mapping[str, Any] | None = None) -> None:
     """Replace manifest.json, creating the table's directory if need be; OSError when it can't be.
 
-    The temporary file has one fixed name, as the layout prescribes: one writer a table at a time.
+    The temporary file has one fixed name, as the layout prescribes: one writer a table at a time, see
+    `replace_manifest`.
     """
     data = encode_manifest(manifest, extra)
     storage_of(place).put(TABLE_MANIFEST, data, beside=TABLE_MANIFEST_TEMPORARY)
+
+
+def replace_manifest(place: Where, manifest: TableManifest, extra: Mapping[str, Any]) -> None:
+    """As `write_manifest`, while others that write it wait."""
+    with storage_of(place).lock(TABLE_MANIFEST):
+        write_manifest(place, manifest, extra)
 
 
 def manifest_of(table: str, members: Iterable[Member], *, created_at: str, updated_at: str) -> TableManifest:

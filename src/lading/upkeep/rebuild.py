@@ -23,7 +23,7 @@ from lading.log.file import LogFile
 from lading.log.objects import replace_header
 from lading.log.state import TableState
 from lading.log.table import Table, log_of
-from lading.log.table_manifest import load_manifest, manifest_of, write_manifest
+from lading.log.table_manifest import load_manifest, manifest_of, replace_manifest
 from lading.model import Commit, Place
 from lading.state.log_frames import FORMAT_VERSION, LogHeader
 from lading.state.tables import StateMeta
@@ -208,4 +208,4 @@ def _write_manifest(where: Place, state: TableState) -> None:
     meta = state.meta
     manifest = manifest_of(meta.table, state.in_order_added(), created_at=meta.created_at, updated_at=meta.at)
     extra = {"table_id": meta.table_id, "sequence": state.sequence, "order_by": state.order_by}
-    write_manifest(where, manifest, extra)
+    replace_manifest(where, manifest, extra)
