@@ -195,6 +195,11 @@ class Tabling:
             return ("conflict",)
         if isinstance(error, (ManifestGone, NotFound)):
             return ("not found",)
+        gone = (ManifestGone, FileNotFoundError)  # taken by cleaning from one that slept for more than a day
+        if isinstance(error, (PublishManifestError, PublishCurrentError)) and isinstance(
+            error.__cause__, gone
+        ):
+            return ("conflict",)
         if isinstance(error, SourceError) or self._shaky(error):
             return None
         if isinstance(error, FileNotFoundError) and "/data/" in str(error):

@@ -21,14 +21,14 @@ from lading.sources.manifest import load as load_source_manifest
 from lading.sources.schema import load_schema
 
 
-def write_table_manifest(table: Table) -> None:
+def write_table_manifest(table: Table, *, mending: bool = False) -> None:
     """manifest.json, for people and for the seed's readers; never the source of truth."""
     state = table.state
     manifest = manifest_of(
         state.meta.table, state.in_order_added(), created_at=table.created_at, updated_at=state.meta.at
     )
     extra = {"table_id": table.table_id, "sequence": state.sequence, "order_by": state.order_by}
-    replace_manifest(table.place, manifest, extra)
+    replace_manifest(table.place, manifest, extra, mending=mending)
 
 
 def record_sources(run: TableRun, failures: Mapping[str, str], *, settled: bool = True) -> None:

@@ -208,4 +208,4 @@ def _write_manifest(where: Place, state: TableState) -> None:
     meta = state.meta
     manifest = manifest_of(meta.table, state.in_order_added(), created_at=meta.created_at, updated_at=meta.at)
     extra = {"table_id": meta.table_id, "sequence": state.sequence, "order_by": state.order_by}
-    replace_manifest(where, manifest, extra)
+    replace_manifest(where, manifest, extra, mending=True)

@@ -124,7 +124,7 @@ def _table_manifest(table: Table, found: Repaired) -> None:
     parts = sum(len(bucket.parts) for bucket in manifest.partitions.values()) if manifest else -1
     rows = sum(bucket.row_count for bucket in manifest.partitions.values()) if manifest else -1
     if (parts, rows) != (state.count(), sum(member.rows for member in state.candidates(None))):
-        write_table_manifest(table)
+        write_table_manifest(table, mending=True)
         found.done.append("manifest.json was written again from the log")
 
 
