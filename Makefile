@@ -41,7 +41,8 @@ acceptance: install
 
 # The property test for a long time, and a Spark cluster that loses a worker.
 soak: install
-	LADING_SOAK=1 $(BIN)/python -m pytest tests/properties tests/cluster -q
+	$(BIN)/python -m pip install --quiet --group engines
+	LADING_SOAK=1 $(BIN)/python -m pytest tests/properties tests/iceberg tests/cluster -q
 
 # Beside the peers, in an environment of its own. `make bench JOB=plan SIZE=100k` runs one job at one size,
 # `QUICK=1` takes small sizes and leaves bench/results.json alone.

@@ -8,6 +8,7 @@ from bench.jobs import (
     commit,
     driver,
     evolve,
+    formats,
     get,
     ingest,
     key_to_file,
@@ -25,7 +26,7 @@ JOBS: dict[str, Job] = {
     job.name: job
     for job in (
         plan.JOB, key_to_file.JOB, commit.JOB, lookup.JOB, get.GET, get.MULTI_GET, shard_build.JOB,
-        noop.JOB, record.JOB, ingest.JOB, driver.JOB, spread.JOB, change.JOB, evolve.JOB, publish.JOB,
-        memory.JOB,
+        noop.JOB, record.JOB, ingest.JOB, formats.JOB, driver.JOB, spread.JOB, change.JOB, evolve.JOB,
+        publish.JOB, memory.JOB,
     )
 }  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench import projects
@@ -22,6 +23,7 @@ from lading.sources.fingerprint import source_id
 from lading.watch import Watch
 
 FOLDERS = 1_000
+MANY = 1_000_000
 OLD = 1_500_000_000  # seconds
 EMPTY = "empty-manifest.json"  # the source manifest as it was before anything was read
 _CONTENT = b"a\n1\n"
@@ -40,6 +42,12 @@ def project(data: Path, size: int, members: int = 0) -> Config:
         table.checkpoint()
     table.close()
     return config
+
+
+def shared(data: Path, size: int) -> Config:
+    """For jobs that ask no question about members: of a million files there is one project, with as many
+    members, since it takes minutes to make."""
+    return project(data, size, members=size if size >= MANY else 0)
 
 
 def nothing_to_do(report: RunReport) -> None:
@@ -75,7 +83,7 @@ def _make_files(root: Path, size: int) -> None:
             os.utime(path, (OLD + number, OLD + number))  # no two alike, as in real life
 
 
-def _sources(found: list[FoundFile]) -> tuple[Source, ...]:
+def _sources(found: Sequence[FoundFile]) -> tuple[Source, ...]:
     return tuple(
         Source(source_id(f.key), f.key, f.hash, _SHA256, f.size, f.mtime_ns, 1, False, AT) for f in found
     )

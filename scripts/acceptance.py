@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-# Source manifests, table manifests, snapshot manifests, stores, collections.
+# Source manifests, table manifests, snapshot manifests, stores, collections, and Iceberg
+# (tests/iceberg/ACCEPTANCE.md).
 IDS = [
     f"{letter}{n + 1}"
-    for letter, count in zip("FCMST", (28, 28, 24, 27, 22), strict=True)
+    for letter, count in zip("FCMSTI", (28, 28, 24, 27, 22, 15), strict=True)
     for n in range(count)
 ]
 

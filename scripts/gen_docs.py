@@ -14,9 +14,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from typer.models import OptionInfo
-
-from lading.cli.main import app
+from lading.cli.main import app, lading
+from lading.cli.terminal.command import Option, Parameter, kind_of, parameters_of
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "cli.md"
 
@@ -28,66 +27,48 @@ HEAD = """\
 Exit codes: 0 success (for `plan`: nothing to do), 1 failure, 2 `plan` found something to do,
 3 config or usage error, 130 interrupted. With `--json`, an error is one object on stdout:
 `{"error": {"kind", "message", "hint", "table", "file"}}`. Every command has `--help`;
-`lading --install-completion` sets up shell completion of commands and table names.
+`eval "$(_LADING_COMPLETE=bash_source lading)"` (or `zsh_source`, `fish_source`) completes commands and table
+names in the shell.
 """
 
 
 def page() -> str:
-    assert app.registered_callback is not None and app.registered_callback.callback is not None
-    commands = [(f"lading {one.name}", one.callback) for one in app.registered_commands if one.callback]
-    for group in app.registered_groups:
-        assert group.typer_instance is not None
-        inner = group.typer_instance.registered_commands
-        commands += [(f"lading {group.name} {one.name}", one.callback) for one in inner if one.callback]
-    every = [("lading", app.registered_callback.callback), *commands]
-    return "\n".join([HEAD, *(_section(name, function) for name, function in every)])
+    every = {"lading": lading} | {f"lading {name}": one for name, one in app.functions().items()}
+    return "\n".join([HEAD, *(_section(name, function) for name, function in every.items())])
 
 
 def _section(name: str, function: Callable[..., Any]) -> str:
-    # From the signatures and not from typer's objects, whose shape changes with its versions.
     text, _, example = inspect.cleandoc(function.__doc__ or "").partition("\b\nExample:\n")
-    hints = typing.get_type_hints(function, include_extras=True).values()
-    parameters = [hint for hint in hints if typing.get_origin(hint) is typing.Annotated]
-    lines = [f"## {name}", "", f"`{' '.join([name, *map(_usage, parameters)])}`", "", text.strip(), ""]
+    parameters = list(parameters_of(function).values())
+    usage = " ".join([name, *(_usage(kind, said) for kind, said in parameters)])
+    lines = [f"## {name}", "", f"`{usage}`", "", text.strip(), ""]
     if parameters:
         lines += ["| | |", "|---|---|"]
-        lines += [f"| `{_spelled(one)}` | {_info(one).help} |" for one in parameters]
+        lines += [f"| `{_spelled(kind, said)}` | {said.help} |" for kind, said in parameters]
         lines.append("")
     if example:
         lines += ["```sh", inspect.cleandoc(example), "```", ""]
     return "\n".join(lines)
 
 
-def _info(parameter: Any) -> Any:
-    return parameter.__metadata__[0]
+def _usage(annotation: Any, said: Parameter) -> str:
+    if isinstance(said, Option):
+        return f"[{_spelled(annotation, said)}]"
+    word = f"{said.metavar}{'…' if kind_of(annotation)[1] else ''}"
+    return f"[{word}]" if type(None) in typing.get_args(annotation) else word
 
 
-def _kind(parameter: Any) -> Any:
-    return typing.get_args(parameter)[0]
-
-
-def _usage(parameter: Any) -> str:
-    if isinstance(_info(parameter), OptionInfo):
-        return f"[{_spelled(parameter)}]"
-    optional = type(None) in typing.get_args(_kind(parameter))
-    kind = _kind(parameter)
-    many = any(typing.get_origin(one) is list for one in (kind, *typing.get_args(kind)))
-    word = _info(parameter).metavar + ("…" if many else "")
-    return f"[{word}]" if optional else word
-
-
-def _spelled(parameter: Any) -> str:
+def _spelled(annotation: Any, said: Parameter) -> str:
     """An option with what follows it: nothing for a flag, the choices, or the name of the value."""
-    info, kind = _info(parameter), _kind(parameter)
-    if not isinstance(info, OptionInfo):
-        return str(info.metavar)
-    # typer keeps the first name of an Annotated option where a default would be.
-    names = ", ".join(str(one) for one in (info.default, *(info.param_decls or ())) if str(one)[:1] == "-")
+    if not isinstance(said, Option):
+        return str(said.metavar)
+    kind, _ = kind_of(annotation)
+    names = ", ".join(said.names)
     if kind is bool:
         return names
-    if isinstance(kind, type) and issubclass(kind, Enum):
+    if issubclass(kind, Enum):
         return f"{names} {'/'.join(str(one.value) for one in kind)}"
-    return f"{names} {info.metavar}"
+    return f"{names} {said.metavar}"
 
 
 def main() -> int:

@@ -7,10 +7,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from support.servers import AzureServer, PostgresServer, S3Server
+
+# How long an example takes says more about what else the machine does than about the code.
+settings.register_profile("lading", deadline=None)
+settings.load_profile("lading")
 
 
 @pytest.fixture(scope="session")

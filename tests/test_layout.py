@@ -38,11 +38,13 @@ _ANYWHERE = {
 }
 _IN_FOLDERS = {
     "temporary": rf"(?:{_BUCKET}|quarantine)/\.{_PART}\.tmp|manifest\.json\.tmp|{_BESIDE}"
+    rf"|{_BUCKET}/\.{_PART.removesuffix('parquet')}arrow\.tmp"
     rf"|(?:{_RECORD}|manifests/{_OF_RUN})/{_BESIDE}",
 }
 _IN_BUCKETS = {"log": r"log/(?!0{20})[0-9]{20}", "checkpoint": r"checkpoint/[0-9]{20}"}
 _PART_NAME = re.compile(
-    r"\.?part-([0-9a-f]{8}-[0-9a-f]{4})-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\.parquet(\.tmp)?"
+    r"(?=.*\.parquet(?:\.tmp)?\Z|\..*\.arrow\.tmp\Z)\.?"
+    r"part-([0-9a-f]{8}-[0-9a-f]{4})-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\.(?:parquet|arrow)(\.tmp)?"
 )
 _FOLDER = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)_run_id=([^/]+)")
 _STEP = re.compile(r"(?:run_id|attempt)=.*")
@@ -109,6 +111,7 @@ MANIFESTS = st.builds(table.manifest_path, TIMES, RUN_IDS)
 GIVEN = st.one_of(
     st.builds("{}/{}".format, FOLDERS, PARTS),
     st.builds("{}/{}".format, FOLDERS, PARTS.map(beside.temporary_of)),
+    st.builds(table.passing_path, BUCKETS, RUN_IDS),
     PARTS,
     SHARDS,
     RECORDS.map(table.record_path),

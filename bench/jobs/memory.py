@@ -3,14 +3,16 @@
 A process of its own runs `lading.run.run` on a table in which one source file changed and one is new:
 everything is listed, compared, planned, read on Spark, committed, recorded and published. The figure is
 the most that this process ever held (its resident set); the JVM and Spark's workers are other processes
-and are not in it. The floor is a process that has PySpark and pyarrow imported and does nothing.
+and are not in it. The floor is a process that has PySpark and pyarrow imported and does nothing. The panel
+`look` is a process of its own that lists, compares and plans the same, without Spark.
 """
 
 from __future__ import annotations
 
-import shutil
+import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +22,8 @@ from bench.bars import at_most
 from bench.case import Case, Job, Kit, label
 from bench.harness import Contender, Turn, always
 from lading.config.file import load
+from lading.ingest.look import look
+from lading.watch import Watch
 
 ROOT = Path(__file__).resolve().parents[2]
 _FLOOR = "import lading.run, pyarrow.parquet, pyspark.sql, pandas; "
@@ -27,36 +31,36 @@ _FLOOR += "from bench.jobs.memory import tell_peak; tell_peak()"
 
 
 def measure(kit: Kit) -> Iterator[Case]:
-    return (_case(kit, size) for size in kit.sizes([1_000, 10_000, 100_000], [2_000], [50]))
+    for size in kit.sizes([1_000, 10_000, 100_000, sourced.MANY], [2_000], [50]):
+        for panel in ("run", "look"):
+            yield _case(kit, size, panel)
 
 
-def _case(kit: Kit, size: int) -> Case:
-    name = f"{label(size)} sources, {label(size)} members"
+def _case(kit: Kit, size: int, panel: str) -> Case:
+    name = f"{panel}, {label(size)} sources, {label(size)} members"
     kit.tell(f"{name}: fixtures")
     contenders = [
-        Contender("lading", "lading", lambda: _lading(kit, size)),
+        Contender("lading", "lading", lambda: _lading(kit, size, panel)),
         Contender("imports alone", "floor", lambda: always(lambda: _peak(["-c", _FLOOR]))),
     ]
     measured = kit.contest(contenders, what=name, warm_up=False)
-    return Case(name, size, "MB", "lower", measured, [at_most(500, "≤ 500 MB", unit=" MB")])
+    return Case(name, size, "MB", "lower", measured, [at_most(500, "≤ 500 MB", unit=" MB")], panel)
 
 
 @contextmanager
-def _lading(kit: Kit, size: int) -> Iterator[Turn]:
-    original = sourced.project(kit.data, size, members=size).project
-    folder = kit.work / "memory"
-    shutil.copytree(original, folder)  # copy2: times stay, and with them the fingerprints
-    files = sorted((folder / "data").glob("*/*.csv"))
-    numbers = iter(range(1 << 30))
+def _lading(kit: Kit, size: int, panel: str) -> Iterator[Turn]:
+    """In place: the table goes on from run to run, and copying a million files takes minutes."""
+    folder = sourced.project(kit.data, size, members=size).project
+    with os.scandir(folder / "data" / f"{0:04d}") as entries:
+        file = Path(min(entry.path for entry in entries))
 
     def turn() -> float:
-        number = next(numbers)
-        files[number].write_text(f"a\n{number + 2}\n")
-        (folder / "data" / f"new-{number}.csv").write_text("a\n3\n")
-        return _peak(["-m", "bench.jobs.memory", str(folder)])
+        file.write_text(f"a\n{time.time_ns()}\n")
+        (folder / "data" / "new.csv").write_text(f"a\n{time.time_ns()}\n")
+        return _peak(["-m", "bench.jobs.memory", panel, str(folder)])
 
     yield turn
-    shutil.rmtree(folder)
+    projects.run_once(load(folder))  # a look leaves the files as they are
 
 
 def _peak(words: list[str]) -> float:
@@ -68,10 +72,13 @@ def _peak(words: list[str]) -> float:
     raise RuntimeError(said.stderr.strip().splitlines()[-1] if said.stderr.strip() else "it said nothing")
 
 
-def run_and_tell(project: Path) -> None:
+def run_and_tell(panel: str, project: Path) -> None:
     """In a process of its own."""
-    report = projects.run_once(load(project))
-    assert report.spark_started and report.tables[0].published
+    if panel == "look":
+        assert len(look(load(project), projects.TABLE, watch=Watch()).plan.read) == 2
+    else:
+        report = projects.run_once(load(project))
+        assert report.spark_started and report.tables[0].published
     tell_peak()
 
 
@@ -85,4 +92,4 @@ def tell_peak() -> None:
 JOB = Job("memory", "The driver's memory", __doc__ or "", measure, budget=1_200)
 
 if __name__ == "__main__":
-    run_and_tell(Path(sys.argv[1]))
+    run_and_tell(sys.argv[1], Path(sys.argv[2]))

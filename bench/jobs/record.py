@@ -4,6 +4,9 @@ lading's figure is the `record` phase of a run that finds an empty source manife
 the files; what is shown is the cost of one file. The look before it has read the log's sources, and they are
 not read again; a run that commits first reads those of the checkpoint again, which is not measured here. The
 floor encodes the same document with msgspec and writes it once: write, fsync, rename.
+
+The panel `one of them` is the `record` phase of a run in which one file among so many has another time.
+Beyond 100,000 files what changed is appended to a file of its own. Its floor appends a line and syncs.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from bench import projects, sourced
-from bench.bars import ratio
+from bench.bars import at_most, ratio
 from bench.case import Case, Job, Kit, label
 from bench.harness import Contender, Turn, timed
 
@@ -31,6 +34,48 @@ def measure(kit: Kit) -> Iterator[Case]:
         found = case.lading / first if first and case.lading else 1.0
         first = first or case.lading
         yield replace(case, clauses=[ratio("a file costs ≤ 1.2x of one among the fewest", found, 1.2)])
+    if kit.only is None:
+        yield _one_of(kit, kit.pick(sourced.MANY, 2_000, 200))
+
+
+def _one_of(kit: Kit, size: int) -> Case:
+    name = f"one of {label(size)} files"
+    contenders = [
+        Contender("lading", "lading", lambda: _one_changed(kit, size)),
+        Contender("append and fsync", "floor", lambda: _append(kit)),
+    ]
+    clauses = [at_most(100, "≤ 100 ms", scale=1_000, unit=" ms")] if size >= sourced.MANY else []
+    measured = kit.contest(contenders, what=name)
+    return Case(name, size, "s", "lower", measured, clauses, panel="one of them")
+
+
+@contextmanager
+def _one_changed(kit: Kit, size: int) -> Iterator[Turn]:
+    config = sourced.shared(kit.data, size)
+    with os.scandir(config.project / "data" / f"{0:04d}") as entries:
+        path = max(entry.path for entry in entries)
+
+    def turn() -> float:
+        at = os.stat(path).st_mtime + 1
+        os.utime(path, (at, at))
+        phases = projects.Phases()
+        projects.run_once(config, phases)
+        return phases.seconds["record"]
+
+    yield turn
+
+
+@contextmanager
+def _append(kit: Kit) -> Iterator[Turn]:
+    path = kit.work / "append.jsonl"
+
+    def append() -> None:
+        with open(path, "ab") as file:
+            file.write(b"x" * 800)
+            file.flush()
+            os.fsync(file.fileno())
+
+    yield timed(append)
 
 
 def _contenders(kit: Kit, size: int) -> list[Contender]:

@@ -170,6 +170,10 @@ class GateFailed(LadingError):
     """A check on the whole table failed, so readers keep the snapshot they have: fix the rows, run again."""
 
 
+class NotShown(LadingError):
+    """A snapshot has something that Iceberg's metadata can't say: its readers don't see it."""
+
+
 class ShardError(LadingError):
     """A shard file that is missing, damaged or not the one that was published: restore it or build again."""
 

@@ -361,6 +361,7 @@ class IngestJob:
     checks: tuple[Check, ...] = ()
     quarantine: bool = False  # bad rows are left out, to be set aside, instead of failing the run
     project: str | None = None  # the folder that a transform may import its own modules from
+    known: bytes = b""  # Arrow IPC schema that the log carries: whose numbers the columns keep
 
     @property
     def row_checks(self) -> tuple[Check, ...]:

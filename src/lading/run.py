@@ -18,9 +18,8 @@ from lading.checks.table import as_object
 from lading.config.project import Config
 from lading.errors import BadRows, CommitUnknown, Conflict, LadingError, SourceError, Unexpected
 from lading.ingest.commit import commit_notes, commit_rows
-from lading.ingest.foresee import foreseen
 from lading.ingest.look import look
-from lading.ingest.plan import TablePlan, guard_vanished
+from lading.ingest.plan import guard_vanished
 from lading.ingest.prepare import drift_notes, prepare
 from lading.ingest.quarantine import refuse_too_many
 from lading.ingest.read import FilesRead, read_files
@@ -30,18 +29,18 @@ from lading.ingest.schema import extend_evidence, repin
 from lading.ingest.table_run import TableRun, at_work, new_run_id, now_text
 from lading.log.table import Table
 from lading.model import CheckResult, Commit, FoundFile
+from lading.plan import plan_tables as plan_tables
+from lading.plan import selected
 from lading.serve.shard import output_of, refuse_unservable
 from lading.snapshots.runs import RunHandle
 from lading.snapshots.runs import start as start_record
 from lading.spark.session import spark_session
 from lading.storage.folder import disk_failure
 from lading.upkeep.tidy import tidy
-from lading.watch import Watch
+from lading.watch import SILENT, Watch
 from lading.words import count_words
 
 _ATTEMPTS = 5  # plans made anew after somebody else committed in between
-
-SILENT = Watch()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +76,6 @@ class RunReport:
         return next((table.error for table in self.tables if table.error is not None), None)
 
 
-def plan_tables(
-    config: Config, names: Sequence[str] = (), *, full: bool = False, watch: Watch = SILENT
-) -> list[TablePlan]:
-    """What a run would do. Touches nothing."""
-    return [foreseen(look(config, name, full=full, watch=watch)) for name in _selected(config, names)]
-
-
 def run(
     config: Config,
     names: Sequence[str] = (),
@@ -96,7 +88,7 @@ def run(
     """Make every selected table what a rebuild from nothing would give. `replay` are files of which
     something was set aside and that are read again, empty for all of them."""
     order = _Order(config, new_run_id(), full, allow_vanish, watch, replay)
-    reports = tuple(_run_table(order, name) for name in _selected(config, names))
+    reports = tuple(_run_table(order, name) for name in selected(config, names))
     return RunReport(order.run_id, order.spark_started, reports)
 
 
@@ -133,7 +125,7 @@ def _run_table(order: _Order, name: str) -> TableReport:
                 run_id=order.run_id,
             )
             verdicts = run.plan.verdicts
-            guard_vanished(run.plan, run.ledger.known, allow=order.allow_vanish)
+            guard_vanished(run.plan, allow=order.allow_vanish)
             return _carry_out(replace(run, kept=order.kept.setdefault(name, set())), started)
         except Conflict as error:
             if attempt == _ATTEMPTS - 1:
@@ -236,7 +228,6 @@ def _record_all(run: TableRun, moved: Sequence[FoundFile]) -> None:
     if not moved:
         _extend_evidence(run)
     _record(run, {file.key: "it changed while it was being read" for file in moved})
-    run.forget()
 
 
 def _error_of(write: Callable[[], None]) -> Exception | None:
@@ -261,7 +252,7 @@ def _record_failure(run: TableRun, error: LadingError) -> None:
     the manifest asked to be read again: writing it anew must not lose that."""
     if run.ledger.reset is not None:
         return  # the missing file is the request
-    asked = {key: known.again for key, known in run.ledger.known.items() if known.again is not None}
+    asked = {key: known.again for key, known in run.known.items() if known.again is not None}
     bad = [file.key for file in run.plan.read if error.file in (file.key, file.path)]
     if asked or bad or run.made:
         record_sources(run, asked | dict.fromkeys(bad, error.message), settled=False)
@@ -312,7 +303,7 @@ def _record_notes(run: TableRun) -> None:
 
 
 def _extend_evidence(run: TableRun) -> bool:
-    return extend_evidence(run.config, run.cfg, run.found, run.ledger.sources(run.table.state))
+    return extend_evidence(run.config, run.cfg, run.found, run.table.state)
 
 
 def _report(run: TableRun, done: _Done, before: int, started: float) -> TableReport:
@@ -371,7 +362,3 @@ def _told(error: Exception, table: str) -> LadingError:
 def _failed_report(name: str, verdicts: dict[str, int], error: LadingError, started: float) -> TableReport:
     checks = error.checks if isinstance(error, BadRows) else ()
     return TableReport(name, verdicts, seconds=clock.monotonic() - started, error=error, checks=checks)
-
-
-def _selected(config: Config, names: Sequence[str]) -> list[str]:
-    return [config.table(name).name for name in names] or list(config.tables)

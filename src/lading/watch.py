@@ -20,3 +20,6 @@ class Watch:
     def counts(self) -> bool:
         """Whether anybody hears of progress: else nobody needs to ask Spark for it every second."""
         return type(self).progress is not Watch.progress
+
+
+SILENT = Watch()

@@ -12,8 +12,8 @@ from bench.harness import Measured
 from bench.registry import JOBS
 
 WITHOUT_SPARK = ("plan", "key_to_file", "commit", "lookup", "noop", "record", "publish")
-WITH_SPARK = ("get", "multi_get", "shard_build", "ingest", "driver", "spread", "change", "evolve")
-WITHOUT_FLOOR = ("ingest", "spread", "change", "evolve")
+WITH_SPARK = ("get", "multi_get", "shard_build", "ingest", "formats", "driver", "spread", "change", "evolve")
+WITHOUT_FLOOR = ("ingest", "formats", "spread", "change", "evolve")
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +55,9 @@ def test_a_job_on_spark_runs(name: str, data: Path, tmp_path: Path, spark: Spark
 def test_the_memory_of_a_run_is_that_of_a_process_of_its_own(data: Path, tmp_path: Path) -> None:
     cases = cases_of("memory", data, tmp_path / "work")
     check("memory", cases)
-    [case] = cases
-    assert case.floor is not None and case.lading is not None and case.lading > case.floor
+    runs, looks = cases
+    assert runs.floor is not None and runs.lading is not None and runs.lading > runs.floor
+    assert looks.lading is not None and looks.lading < runs.lading, "it starts no Spark"
 
 
 def test_together_no_job_is_left_out() -> None:

@@ -1,6 +1,6 @@
 """Every command with every one of its parameters absurd: a sentence each time, never a traceback.
 
-The commands and their parameters are typer's own list, so one that is added later is tried as well.
+The commands and their parameters are click's own list, so one that is added later is tried as well.
 """
 
 import io
@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 from lading.cli.main import app, invoke
+from lading.cli.terminal.command import Commands
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "0.1.0"
 CONFIG = """\
@@ -66,12 +66,12 @@ ABSURD = (
 
 
 def commands(command: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    command = command or typer.main.get_command(app)
-    if not hasattr(command, "commands"):
+    command = command or app
+    if not isinstance(command, Commands):
         yield path, command
         return
-    for name, one in command.commands.items():
-        yield from commands(one, (*path, name))
+    for name in command.table:
+        yield from commands(command.get_command(None, name), (*path, name))
 
 
 def command_lines(path: tuple[str, ...], params: list[Any], value: str) -> Iterator[list[str]]:

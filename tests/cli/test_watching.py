@@ -4,9 +4,6 @@ import io
 import json
 import sys
 
-from rich.console import Console
-from rich.progress import Progress
-
 from lading.cli.terminal.failures import print_error
 from lading.cli.terminal.screen import byte_words, plain, show_table, verdict_words
 from lading.cli.terminal.watching import (
@@ -67,14 +64,19 @@ def test_what_is_quick_shows_nothing_on_a_terminal(monkeypatch):
     assert sys.stderr.getvalue().strip() == ""
 
 
-def test_progress_says_table_phase_and_count():
-    progress = Progress(console=Console(file=io.StringIO()))
-    watch = TerminalWatch(progress)
+def test_progress_says_table_phase_and_count(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    watch = TerminalWatch()
     watch.phase("voyages", "ingest")
     watch.progress("voyages", "files found", 1200)
-    assert progress.tasks[0].description == "voyages: ingest · files found 1,200"
-    watch.progress("voyages", "Spark stage", 3, 10)
-    assert (progress.tasks[0].completed, progress.tasks[0].total) == (3, 10)
+    watch.show()
+    try:
+        (task,) = watch.shown.tasks
+        assert task.description == "voyages: ingest · files found 1,200", "what was said before it was shown"
+        watch.progress("voyages", "Spark stage", 3, 10)
+        assert (task.completed, task.total) == (3, 10)
+    finally:
+        watch.hide()
 
 
 def test_several_watches_hear_the_same(tmp_path):
@@ -85,7 +87,7 @@ def test_several_watches_hear_the_same(tmp_path):
 
 def test_progress_is_asked_for_only_if_somebody_hears_of_it(tmp_path):
     log = LogWatch(JsonLog(tmp_path))
-    shown = TerminalWatch(Progress(console=Console(file=io.StringIO())))
+    shown = TerminalWatch()
     assert not Watches(Watch(), log).counts
     assert Watches(log, shown).counts
 
@@ -105,3 +107,15 @@ def test_a_line_end_in_a_file_name_is_shown_and_not_made(capsys):
     assert "a\\nb\\x9b.csv" in said.out
     print_error(ConfigError("lading.yaml:1: x\nlading.yaml:2: y"))
     assert capsys.readouterr().err == "error: lading.yaml:1: x\nlading.yaml:2: y\n", "one fault a line"
+
+
+def test_a_table_fits_the_screen_and_loses_nothing(capsys, monkeypatch):
+    monkeypatch.setattr("lading.cli.terminal.screen._WIDE", 20)
+    show_table(("key", "rows"), [("a" * 25, 1200), ("東京", None)], right=("rows",))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "key             rows",
+        "aaaaaaaaaaaaa  1,200",
+        "aaaaaaaaaaaa",
+        "東京",
+    ]

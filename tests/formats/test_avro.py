@@ -400,7 +400,7 @@ def test_pieces_and_blocks_give_what_the_file_holds(
     assert whole.rows == rows and whole.records == list(range(1, len(rows) + 1))
     found, taken = [], 0
     for piece in pieces_of(path.stat().st_size, cuts):
-        seen = read(spec, path, piece, AvroReader(spec, size))
+        seen = read(spec, path, piece, reader=AvroReader(spec, size))
         found += seen.rows
         assert seen.records == list(range(1, len(seen.rows) + 1))
         taken += seen.taken

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.read_text import Seen, columns_of, pieces_at, seen, source
+from support.reading import Seen, columns_of, kept, pieces_of, read, source
 
 from lading.errors import SchemaDrift, SourceError
 from lading.formats import lines as lines_module
@@ -39,9 +39,9 @@ def look(
     inferred: bool = False,
     **options: Any,
 ) -> Seen:
-    wanted = columns_of(columns, inferred=inferred)
-    reader = CsvReader(ReadSpec(fmt, options, wanted), block=block)
-    return seen(reader, source(folder, content, name), wanted, pieces_at(len(content), cuts))
+    spec = ReadSpec(fmt, options, columns_of(columns, inferred=inferred))
+    path = kept(folder, content, name)
+    return read(spec, path, *pieces_of(len(content), cuts), reader=CsvReader(spec, block=block))
 
 
 @dataclass(frozen=True)
@@ -368,11 +368,11 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_it_is_read_as_it_is_or_a_bad_row_says_why(tmp_path: Path, case: Case, block: int) -> None:
     found = look(tmp_path, case.content, case.columns, fmt=case.fmt, block=block, **case.options)
-    assert found.rows == case.rows
+    assert found.values == case.rows
     assert [(bad.line, bad.column, bad.reason) for bad in found.bad] == case.bad
     encoding = case.options.get("encoding", "utf-8")
     text = case.content.decode(encoding, "replace")
-    assert found.lines == len(re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z", text))
+    assert found.taken_lines == len(re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z", text))
 
 
 CUTTABLE = [case for case in CASES if may_be_cut(ReadSpec("csv", case.options, ()), "a.csv")]
@@ -435,7 +435,7 @@ def test_what_python_writes_is_read_as_it_was(
     options = {"delimiter": delimiter, "quote": quote, "multiline": True}
     found = look(tmp_path, content, "a string; b string", block=block, **options)
     assert not found.bad
-    assert [tuple(value or "" for value in row) for row in found.rows] == [tuple(row) for row in records]
+    assert [tuple(value or "" for value in row) for row in found.values] == [tuple(row) for row in records]
     lines = io.StringIO(content.decode(), newline="")
     oracle = csv.reader(lines, delimiter=delimiter, quotechar=quote)
     next(oracle)
@@ -444,7 +444,7 @@ def test_what_python_writes_is_read_as_it_was(
         starts.append(oracle.line_num + 1)
         next(oracle)
     assert [line for _, line, _ in found.places] == starts
-    assert found.lines == oracle.line_num
+    assert found.taken_lines == oracle.line_num
 
 
 SOUP = st.text(st.sampled_from('a1,"\n\r #é\ufeff'), max_size=40)
@@ -464,7 +464,7 @@ def test_of_any_text_each_line_is_what_python_says_or_a_bad_row(
     if not multiline:
         cuts = tuple(range(3, len(content), 1 + block % 7))
         assert found == look(tmp_path, content, columns, block=block, cuts=cuts, **options)
-        for (_, line, text), row in zip(found.places, found.rows, strict=True):
+        for (_, line, text), row in zip(found.places, found.values, strict=True):
             try:
                 (fields,) = csv.reader([text], strict=True)
                 assert [value or "" for value in row] == [*fields, ""][:2]
@@ -485,10 +485,9 @@ def test_texts_are_those_of_the_file(tmp_path: Path) -> None:
 def test_compressed_files_are_read_whole_and_digested(tmp_path: Path) -> None:
     content = b"a,b\n1,x\n2,y\n"
     for name, packed in (("a.csv.gz", gzip.compress(content)), ("a.csv.bz2", bz2.compress(content))):
-        assert look(tmp_path, packed, "a bigint; b string", name=name).rows == [(1, "x"), (2, "y")]
-    file = source(tmp_path, content)
-    wanted = columns_of("a bigint; b string")
-    seen(CsvReader(ReadSpec("csv", {}, wanted)), file, wanted)
+        assert look(tmp_path, packed, "a bigint; b string", name=name).values == [(1, "x"), (2, "y")]
+    file = source(kept(tmp_path, content))
+    assert list(CsvReader(ReadSpec("csv", {}, columns_of("a bigint; b string"))).rows(file))
     assert file.sha256 == file.digest() and file.sha256 is not None
 
 
@@ -518,7 +517,7 @@ def test_a_file_that_does_not_do_is_refused(
 ) -> None:
     wanted = columns_of("a bigint; b string")
     reader = reader_of(ReadSpec("csv", options, wanted))
-    file = source(tmp_path, content)
+    file = source(kept(tmp_path, content))
     for ask in (lambda: reader.head(file), lambda: list(reader.rows(file))):
         with pytest.raises(kind) as caught:
             ask()
@@ -528,7 +527,7 @@ def test_a_file_that_does_not_do_is_refused(
 @pytest.mark.parametrize(("name", "says"), [("a.csv.gz", "can't be read"), ("gone.csv", "vanished")])
 def test_a_file_that_can_not_be_read_is_refused(tmp_path: Path, name: str, says: str) -> None:
     wanted = columns_of("a bigint")
-    file = source(tmp_path, gzip.compress(b"a\n" + b"1\n" * 9999)[:-20], name)
+    file = source(kept(tmp_path, gzip.compress(b"a\n" + b"1\n" * 9999)[:-20], name))
     if name == "gone.csv":
         Path(file.path).unlink()
     with pytest.raises(SourceError, match=f"{name} {says}"):
@@ -536,15 +535,14 @@ def test_a_file_that_can_not_be_read_is_refused(tmp_path: Path, name: str, says:
 
 
 def test_drift_decides_on_columns_that_are_new_or_missing(tmp_path: Path) -> None:
-    wanted = columns_of("a bigint; b string")
-    spec = ReadSpec("csv", {}, wanted, policy=DRIFTS["ignore_new"])
-    file = source(tmp_path, b"c,b,a\nx,y,1\n")
-    head = CsvReader(spec).head(file)
+    spec = ReadSpec("csv", {}, columns_of("a bigint; b string"), policy=DRIFTS["ignore_new"])
+    path = kept(tmp_path, b"c,b,a\nx,y,1\n")
+    head = CsvReader(spec).head(source(path))
     assert head is not None and list(head.columns) == ["c", "b", "a"] and head.ignored == ("c",)
-    assert seen(CsvReader(spec), file, wanted).rows == [(1, "y")]
-    evolve = CsvReader(replace(spec, policy=DRIFTS["evolve"]))
-    assert seen(evolve, source(tmp_path, b"a\n1\n"), wanted).rows == [(1, None)]
-    assert CsvReader(spec).head(source(tmp_path, b"\n")) is None
+    assert read(spec, path).values == [(1, "y")]
+    evolve = replace(spec, policy=DRIFTS["evolve"])
+    assert read(evolve, kept(tmp_path, b"a\n1\n")).values == [(1, None)]
+    assert CsvReader(spec).head(source(kept(tmp_path, b"\n"))) is None
 
 
 def test_a_record_longer_than_is_held_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -565,17 +563,17 @@ def test_a_quote_that_is_never_closed_does_not_hold_the_file(
     monkeypatch.setattr(cut_module, "LONGEST", 100)
     content = b'a,b\n1,x\n2,"' + b"y\r\n" * 500 + b"z"
     found = look(tmp_path, content, "a bigint; b string", block=10, **ML)
-    assert found.rows == [(1, "x")] and found.lines == 503
+    assert found.values == [(1, "x")] and found.taken_lines == 503
     assert [(bad.line, bad.reason) for bad in found.bad] == [(3, NEVER)]
 
 
 def test_the_text_of_a_quote_that_is_never_closed_is_cut(tmp_path: Path) -> None:
     found = look(tmp_path, b'a\n"' + b"x\n" * 100_000, "a string", **ML)
-    assert len(found.bad[0].text) == 65_536 and found.lines == 100_001
+    assert len(found.bad[0].text) == 65_536 and found.taken_lines == 100_001
 
 
 def test_many_strange_records_are_read_all_the_same(tmp_path: Path) -> None:
     content = b"a,b\n" + b'1,"x"y\n2,"z\nw"\n' * 500
     found = look(tmp_path, content, "a bigint; b string", **ML)
-    assert found.rows == [(1, '"x"y'), (2, "z\nw")] * 500 and not found.bad
+    assert found.values == [(1, '"x"y'), (2, "z\nw")] * 500 and not found.bad
     assert found.places[-1][1] == 1 + 3 * 499 + 2

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.read_text import Seen, pieces_at, seen, source
+from support.reading import Seen, kept, pieces_of, read, source
 
 from lading.errors import ConfigError, SourceError
 from lading.formats.fixed_width.rows import FixedWidthReader, may_be_cut
@@ -100,10 +100,9 @@ def look(
     cuts: Sequence[int] = (),
     **options: Any,
 ) -> Seen:
-    columns = layout_columns(layout)
-    reader = FixedWidthReader(ReadSpec("fixed_width", options, columns, layout=layout), block=block)
-    file = source(tmp_path, content, "a.dat")
-    return seen(reader, file, columns, pieces_at(len(content), cuts))
+    spec = ReadSpec("fixed_width", options, layout_columns(layout), layout=layout)
+    path = kept(tmp_path, content, "a.dat")
+    return read(spec, path, *pieces_of(len(content), cuts), reader=FixedWidthReader(spec, block=block))
 
 
 CASES: dict[str, tuple[bytes, Layout, dict[str, Any], list[Any], list[Any]]] = {
@@ -210,10 +209,10 @@ CASES: dict[str, tuple[bytes, Layout, dict[str, Any], list[Any], list[Any]]] = {
 def test_lines_are_rows_or_bad_rows_with_a_reason(tmp_path: Path, name: str, block: int) -> None:
     content, layout, options, rows, bad = CASES[name]
     found = look(tmp_path, content, layout, block=block, **options)
-    assert found.rows == rows
+    assert found.values == rows
     assert [(one.line, one.column, one.reason) for one in found.bad] == bad
     lines = io.StringIO(content.decode(options.get("encoding", "utf-8"), "replace"), newline="")
-    assert found.lines == sum(1 for _ in lines)
+    assert found.taken_lines == sum(1 for _ in lines)
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name != "utf16"])
@@ -240,13 +239,13 @@ def test_columns_are_slices_of_characters(tmp_path: Path, texts: list[str], end:
     layout = Layout((at("a", 1, 3, trim=False), at("b", 2, 4)))
     found = look(tmp_path, "".join(text + end for text in texts).encode(), layout)
     long = [text for text in texts if len(text) >= 6]
-    assert found.rows == [(text[1:4], text[2:6].strip(" ") or None) for text in long]
+    assert found.values == [(text[1:4], text[2:6].strip(" ") or None) for text in long]
     assert [text for _, _, text in found.places] == long
     assert [bad.text for bad in found.bad] == [text for text in texts if len(text) < 6]
 
 
 def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
-    file = source(tmp_path, b"PK\x03\x04rest", "a.dat")
+    file = source(kept(tmp_path, b"PK\x03\x04rest", "a.dat"))
     reader = reader_of(ReadSpec("fixed_width", {}, layout_columns(PLAIN), layout=PLAIN))
     for ask in (lambda: reader.head(file), lambda: list(reader.rows(file))):
         with pytest.raises(SourceError, match=r"a\.dat is a zip archive"):

@@ -158,6 +158,6 @@ def test_blocks_give_what_the_file_holds(
     path = write(tmp_path_factory.mktemp("o"), columns)
     spec = spec_of("orc", "n bigint; s string")
     assert not may_be_cut(spec, str(path))
-    seen = read(spec, path, Piece(0, None), OrcReader(spec, block))
+    seen = read(spec, path, Piece(0, None), reader=OrcReader(spec, block))
     assert [(row["n"], row["s"]) for row in seen.rows] == rows
     assert seen.records == list(range(1, len(rows) + 1)) and seen.taken == len(rows)

@@ -201,3 +201,27 @@ def test_names_that_differ_only_in_case_are_refused_in_schema_files(tmp_path: Pa
     table.put("1.csv", "a", "1")
     with pytest.raises(ConfigError, match=r"t\.yaml:3: the columns 'a' and 'A' differ only in case"):
         raise table.error()
+
+
+def test_a_misfit_names_the_line_of_the_config_that_says_the_type(tmp_path: Path) -> None:
+    payments = Payments(tmp_path, columns={"a": "tinyint"})
+    payments.put("a.csv", "a", "128")
+    line = 1 + (tmp_path / "lading.yaml").read_text().splitlines().index("      a: tinyint")
+    assert payments.error().hint.startswith(f"fix the row, or the type in lading.yaml:{line};")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            '{"a":' + "[" * 5_000 + "]" * 5_000 + "}",
+            "a.json, line 1, is not a JSON object: nested too deeply",
+        ),
+        ("[1]", "a.json, line 1, is not a JSON object"),
+        ('{"a": 1}\n{"": 1, "a": 2}', "a.json:2: a column has no real name, only ''"),
+    ],
+)
+def test_a_run_says_which_line_gives_no_columns(tmp_path: Path, text: str, says: str) -> None:
+    payments = Payments(tmp_path, format="json", path="*.json")
+    payments.put("a.json", text)
+    assert payments.error().message.startswith(says)

@@ -17,13 +17,15 @@ from support.world import SCHEMA, World
 
 from lading.errors import Conflict, PartError, SourceError, TransformError
 from lading.ingest.commit import commit_notes, commit_rows, noted, without_moved
+from lading.ingest.compare import compare
 from lading.ingest.ledger import Ledger
-from lading.ingest.plan import Again, Known, TablePlan, make_plan
+from lading.ingest.plan import Again, TablePlan, make_plan
 from lading.ingest.prepare import Prepared
 from lading.ingest.quarantine import Rejected
 from lading.ingest.read import FilesRead
 from lading.ingest.table_run import TableRun
 from lading.ingest.tasks.outcome import Ingested
+from lading.ingest.verdict import Known
 from lading.model import Commit, Digest, FoundFile, Member, Source
 from lading.parts.footer import Origin
 from lading.parts.write import PartWriter
@@ -80,12 +82,16 @@ class Bench:
         """A run that finds these files: all of them changed, but for those to note."""
         cfg = replace(self.world.config.table("t"), **config)
         state = self.table.state
+        compared = compare(
+            sorted(found, key=lambda one: one.key),
+            sorted(self.known.items()),
+            full=cfg.fingerprint == "full",
+            digest=lambda files: dict.fromkeys(note, OLD),
+        )
         plan = make_plan(
             "t",
-            found,
-            self.known,
-            dict.fromkeys(note, OLD),
-            full=cfg.fingerprint == "full",
+            compared,
+            compared.known,
             again=Again(reason) if reason is not None else None,
             live=lambda ids: state.candidates(None) if ids is None else state.members_of(ids),
             replace=cfg.replace,
@@ -101,7 +107,8 @@ class Bench:
             run_id="run",
             commit_id="c1",
             opened=self.table,
-            ledger=Ledger(self.known),
+            ledger=Ledger(sorted(self.known.items())),
+            known=self.known,
             recipe=RECIPE,
             plan=plan,
         )

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
 
 from lading.errors import VanishGuard
+from lading.ingest.compare import compare
 from lading.ingest.plan import (
     REWRITE_COMMIT,
     REWRITE_PART,
-    VERDICTS,
     Again,
-    FileVerdict,
-    Known,
     Replace,
     TablePlan,
     guard_vanished,
     make_plan,
     parts_to_change,
-    recorded_hash,
     split_members,
     split_mixed,
-    to_compare,
-    verdict_on,
     with_waiting,
 )
+from lading.ingest.verdict import VERDICTS, FileVerdict, Known, depends_on_content, recorded_hash, verdict_on
+from lading.ingest.verdicts import AllUnchanged
 from lading.model import Digest, FoundFile, Member, Source
 from lading.sources.fingerprint import source_id
 
@@ -211,8 +208,8 @@ def test_under_full_fingerprints_only_the_content_counts(
 @pytest.mark.parametrize(
     ("found", "before", "fast", "full"),
     [
-        pytest.param(file(), None, False, True, id="new"),
-        pytest.param(file(), Known(None), False, True, id="never committed"),
+        pytest.param(file(), None, False, False, id="new"),
+        pytest.param(file(), Known(None), False, False, id="never committed"),
         pytest.param(file(), Known(source()), False, True, id="same size and time"),
         pytest.param(file(**AGED), Known(source()), True, True, id="another time"),
         pytest.param(file(size=11), Known(source()), True, True, id="another size"),
@@ -220,8 +217,8 @@ def test_under_full_fingerprints_only_the_content_counts(
         pytest.param(file(racy=True), Known(source()), False, True, id="racy only now"),
         pytest.param(file(spot=7), Known(source(), spot=8), True, True, id="elsewhere"),
         pytest.param(file(spot=7), Known(source()), False, True, id="perhaps elsewhere"),
-        pytest.param(file(**AGED), Known(source(), "asked for"), False, True, id="read anyway"),
-        pytest.param(file(**AGED), Known(source(), failed=True), False, True, id="tried again anyway"),
+        pytest.param(file(**AGED), Known(source(), "asked for"), False, False, id="read anyway"),
+        pytest.param(file(**AGED), Known(source(), failed=True), False, False, id="tried again anyway"),
         pytest.param(file(**OBJECT), Known(source()), False, False, id="with a fingerprint of its own"),
     ],
 )
@@ -229,8 +226,9 @@ def test_only_files_whose_content_decides_are_opened(
     found: FoundFile, before: Known | None, fast: bool, full: bool
 ) -> None:
     all_known = {} if before is None else {"a.csv": before}
-    assert to_compare([found], all_known, full=False) == ([found] if fast else [])
-    assert to_compare([found], all_known, full=True) == ([found] if full else [])
+    before = all_known.get(found.key)
+    assert depends_on_content(found, before, full=False) == fast
+    assert depends_on_content(found, before, full=True) == full
 
 
 @pytest.mark.parametrize(
@@ -268,7 +266,9 @@ def plan(
         return [one for one in parts if sources is None or one.counts_any(sources)]
 
     again = Again(reason, some) if reason is not None else None
-    return make_plan("t", found, known, digests or {}, full=full, again=again, live=live, replace=replace)
+    found = sorted(found, key=lambda one: one.key)
+    compared = compare(found, sorted(known.items()), full=full, digest=lambda files: digests or {})
+    return make_plan("t", compared, compared.known, again=again, live=live, replace=replace)
 
 
 def keys(files: Sequence[Any]) -> list[str]:
@@ -290,14 +290,14 @@ def test_a_plan_lists_every_file_that_is_found_or_known_once_by_key() -> None:
         "vanished": "vanished",
     }  # fmt: skip
     assert keys(made.files) == sorted(keys(made.files))
-    assert keys(made.read) == ["new", "changed", "failed"], "in the order found"
+    assert keys(made.read) == ["changed", "failed", "new"], "in the order of their keys"
     assert (keys(made.vanished), keys(made.note)) == (["vanished"], ["touched"])
     assert made.verdicts == dict.fromkeys(VERDICTS, 1) | {"quarantined": 0, "reread": 0}
 
 
 def test_what_failed_and_was_never_in_the_table_does_not_vanish_from_it() -> None:
     made = plan([], {"a.csv": Known(None, failed=True)})
-    assert (made.files, made.vanished, made.idle) == ((), (), True)
+    assert (list(made.files), made.vanished, made.idle) == ([], (), True)
 
 
 def test_what_failed_with_an_old_version_in_the_table_vanishes_like_any_other() -> None:
@@ -351,7 +351,8 @@ def test_nobody_is_asked_for_members_where_nothing_leaves() -> None:
     def live(sources: frozenset[int] | None) -> list[Member]:
         raise AssertionError("that costs something")
 
-    made = make_plan("t", [file("new"), file()], known("a.csv"), {}, full=False, again=None, live=live)
+    compared = compare([file(), file("new")], known("a.csv").items(), full=False)
+    made = make_plan("t", compared, compared.known, again=None, live=live)
     assert keys(made.read) == ["new"] and not made.drop
 
 
@@ -377,7 +378,7 @@ def test_a_reason_to_read_everything_drops_every_part_and_reads_every_file(repla
         "a": ("vanished", "in the table, no longer in the folder"),
         "gone": ("vanished", "in the table, no longer in the folder"),
     }
-    assert (keys(made.read), made.note) == (keys(found), ())
+    assert (keys(made.read), made.note) == (sorted(keys(found)), ())
     assert paths(made.drop) == ["alone", "both", "other", "spent", "foreign"]
     assert (made.rewrite, made.subtract) == ((), ())
     assert made.replaces_all and made.again == Again("the recipe changed")
@@ -508,12 +509,12 @@ def test_more_than_half_of_a_tables_files_vanish_only_if_somebody_says_so(
 ) -> None:
     all_known = known(*(f"f{number}" for number in range(before)))
     made = plan([file(f"f{number}") for number in range(gone, before)], all_known)
-    guard_vanished(made, all_known, allow=True)
+    guard_vanished(made, allow=True)
     if not refused:
-        guard_vanished(made, all_known, allow=False)
+        guard_vanished(made, allow=False)
         return
     with pytest.raises(VanishGuard, match=f"t has lost {gone} of its {before} source file") as error:
-        guard_vanished(made, all_known, allow=False)
+        guard_vanished(made, allow=False)
     assert "--allow-vanish" in error.value.hint and (error.value.table, error.value.file) == ("t", "f0")
 
 
@@ -521,7 +522,7 @@ def test_files_that_never_got_in_do_not_make_the_vanished_ones_fewer() -> None:
     all_known = known("a", "b", "c") | {f"bad{n}": Known(None, failed=True) for n in range(9)}
     made = plan([file("a"), *(file(f"bad{n}") for n in range(9))], all_known)
     with pytest.raises(VanishGuard, match="2 of its 3"):
-        guard_vanished(made, all_known, allow=False)
+        guard_vanished(made, allow=False)
 
 
 @pytest.mark.parametrize(
@@ -558,5 +559,5 @@ def test_archives_that_a_run_would_open_are_work_and_those_set_aside_are_not(
 
 
 def test_a_quiet_plan_counts_its_files_without_looking_at_them() -> None:
-    files = [FileVerdict("a", "new", "nobody looks")] * 3
-    assert TablePlan("t", files, quiet=True).verdicts == dict.fromkeys(VERDICTS, 0) | {"unchanged": 3}
+    made = TablePlan("t", AllUnchanged(cast(Any, range(3))))
+    assert made.verdicts == dict.fromkeys(VERDICTS, 0) | {"unchanged": 3}

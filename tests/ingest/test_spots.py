@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from support.shelf import OLD, Shelf
 
-from lading.ingest.noop import SEAL, AllUnchanged
-from lading.ingest.plan import Known, to_compare, verdict_on
+from lading.ingest.noop import SEAL, seal_of
 from lading.ingest.record import record_sources
+from lading.ingest.verdict import Known, depends_on_content, verdict_on
+from lading.ingest.verdicts import AllUnchanged
 from lading.model import Digest, FoundFile, Source
 from lading.sources.archives.input import Proof, all_files, one_file
 from lading.sources.fingerprint import Spots
@@ -102,10 +103,7 @@ def _without_spot(file: FoundFile) -> FoundFile:
 
 
 def test_an_old_seal_still_makes_a_look_quiet(shelf: Shelf) -> None:
-    from lading.ingest.noop import _seal
-
-    found = shelf.look().found
-    old = _seal([f.key for f in found], [f.size for f in found], [f.mtime_ns for f in found], None)
+    old = seal_of(shelf.look().found, spots=False)
     assert not old.startswith("spots-")
     shelf.manifest.write_text(
         shelf.manifest.read_text().replace(json.loads(shelf.manifest.read_text())["lading"][SEAL], old)
@@ -133,7 +131,7 @@ def test_only_files_that_lie_elsewhere_are_opened() -> None:
     file = FoundFile("k", "/c", 1, 5, False, spot=7)
     for spot, opened in ((7, 0), (0, 0), (8, 1)):
         known = Known(SOURCE, spot=spot)
-        assert len(to_compare([file], {"k": known}, full=False)) == opened
+        assert depends_on_content(file, known, full=False) == bool(opened)
         same = verdict_on(file, known, Digest("s" * 64, 1), full=False)
         assert same.verdict == ("touched" if opened else "unchanged")
 

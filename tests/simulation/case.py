@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
+
 from simulation import machine
 from simulation.kernel import Faults, Killed, Process, Stuck, World, current_task
 from simulation.linear import FOREVER, Operation

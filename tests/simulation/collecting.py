@@ -13,10 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from simulation.case import STORIES, Actor, Case, Op, Wrong, in_process
-from simulation.faults import some_faults
-from simulation.kernel import World
-from simulation.linear import Operation, explained, without_dirty
 
 from lading.collection import Collection
 from lading.errors import (
@@ -31,6 +27,10 @@ from lading.errors import (
 from lading.log import table as log_table
 from lading.model import Place
 from lading.storage.place import storage_of
+from simulation.case import STORIES, Actor, Case, Op, Wrong, in_process
+from simulation.faults import some_faults
+from simulation.kernel import World
+from simulation.linear import Operation, explained, without_dirty
 
 FILES = 5
 

@@ -22,13 +22,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
-from simulation import disk
-from simulation.kernel import Process, World, current_task
-from simulation.objects import Bucket, Obstore, Prefix
 
 import lading.storage.bucket
 import lading.storage.place
 from lading import clock, ids
+from simulation import disk
+from simulation.kernel import Process, World, current_task
+from simulation.objects import Bucket, Obstore, Prefix
 
 _world: World | None = None
 _bucket: Bucket | None = None

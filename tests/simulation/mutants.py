@@ -15,6 +15,7 @@ from datetime import timedelta
 from typing import Any
 
 import msgspec
+
 from simulation.stories import story_case
 
 

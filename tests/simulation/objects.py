@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import obstore.exceptions as exceptions
+
 from simulation.kernel import Process, World, current_task
 
 _PAGE = 3

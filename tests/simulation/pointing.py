@@ -12,11 +12,6 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from simulation.case import STORIES, Actor, Case, Op, Wrong, in_process
-from simulation.faults import some_faults
-from simulation.kernel import World
-from simulation.linear import Operation, explained, without_dirty
-
 from lading.errors import (
     Conflict,
     LadingError,
@@ -28,6 +23,10 @@ from lading.errors import (
 )
 from lading.snapshots.stores.files import FileStore
 from lading.storage.place import storage_of
+from simulation.case import STORIES, Actor, Case, Op, Wrong, in_process
+from simulation.faults import some_faults
+from simulation.kernel import World
+from simulation.linear import Operation, explained, without_dirty
 
 # What a state is: (what the pointer names, its sequence, held), and the manifests that were deleted.
 Pointer = tuple[str, int, bool] | None

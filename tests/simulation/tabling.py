@@ -16,11 +16,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from simulation.case import STORIES, Actor, Case, Op, Wrong, in_process
-from simulation.faults import some_faults
-from simulation.kernel import World
-from simulation.linear import Operation
-
 import lading
 from lading.config.file import load as load_config
 from lading.errors import (
@@ -49,6 +44,10 @@ from lading.upkeep.repair import repair
 from lading.upkeep.rollback import release_hold, roll_back
 from lading.upkeep.verify import verify
 from lading.watch import Watch
+from simulation.case import STORIES, Actor, Case, Op, Wrong, in_process
+from simulation.faults import some_faults
+from simulation.kernel import World
+from simulation.linear import Operation
 
 KEYS = 4
 GRACE = timedelta(hours=24)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from lading.errors import ConfigError
 from lading.model import Column
+from lading.sources import schema as schema_module
 from lading.sources.schema import TableSchema, combined_hash, keyed_hash, load_schema, save_schema
 
 _text = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1)
@@ -111,3 +112,12 @@ def test_a_change_inside_a_nested_type_is_a_persons_too(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("type: struct<a:bigint,", "type: struct<a:int,"))
     edited = load_schema(path)
     assert edited is not None and not edited.columns[0].inferred
+
+
+@pytest.mark.parametrize("files", [0, 1, 2, 3, 4, 5, 9])
+def test_the_hash_over_many_files_is_the_one_over_few(files: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema_module, "_AT_ONCE", 2)
+    hashes = [f"mtime:{9.5 - number * 7 % 5}_size:{10**number}" for number in range(files)]
+    hashes += ["etag:ü_size:1"] if files > 3 else []
+    expected = hashlib.sha256("".join(sorted(hashes)).encode()).hexdigest()[:16]
+    assert combined_hash(hashes) == combined_hash(reversed(hashes)) == expected

@@ -12,9 +12,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from lading.errors import PredicateError
+from lading.late import pa
 from lading.model import Check, Column
 from lading.where.literal import position_of_key
 

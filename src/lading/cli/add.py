@@ -5,25 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from lading.cli.terminal.command import Argument, Context, Option
 from lading.cli.terminal.invocation import Json, invocation_of
 
 if TYPE_CHECKING:
     from lading.ingest.add.add import Added, AddedTable
 
-Files = Annotated[
-    list[Path], typer.Argument(metavar="FILE", help="Files below the project.", show_default=False)
-]
+Files = Annotated[list[Path], Argument(metavar="FILE", help="Files below the project.")]
 Name = Annotated[
-    str | None, typer.Option("--table", metavar="NAME", help="The table's name; from the files' by default.")
+    str | None, Option("--table", metavar="NAME", help="The table's name; from the files' by default.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Show what would be written; write nothing.")]
 
 
-def add(
-    ctx: typer.Context, files: Files, table: Name = None, dry_run: DryRun = False, json: Json = False
-) -> None:
+def add(ctx: Context, files: Files, table: Name = None, dry_run: DryRun = False, json: Json = False) -> None:
     """Write a table for files into lading.yaml.
 
     Looks at the bytes of the files for encoding, delimiter, quotes, header, lines before it, comments,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import typer
-
+from lading.cli.terminal.command import Context
 from lading.cli.terminal.invocation import Json, config_of
 from lading.words import count_words
 
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from lading.sources.archives.cache import Cached
 
 
-def cache_status(ctx: typer.Context, json: Json = False) -> None:
+def cache_status(ctx: Context, json: Json = False) -> None:
     """Show what is in the cache, and which tables need it.
 
     Lists extracted archives, output of preprocess scripts, indexes of what only Spark's tasks extract, copies
@@ -57,7 +56,7 @@ def cache_status(ctx: typer.Context, json: Json = False) -> None:
         )
 
 
-def cache_clear(ctx: typer.Context, json: Json = False) -> None:
+def cache_clear(ctx: Context, json: Json = False) -> None:
     """Remove what no table needs from the cache.
 
     Anything a table still needs stays: the next run would only have to make it again.

@@ -6,8 +6,7 @@ from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from lading.cli.terminal.command import Context, Option
 from lading.cli.terminal.invocation import Json, Tables, config_of
 from lading.errors import ConfigError
 from lading.words import count_words
@@ -19,7 +18,7 @@ _SHOWN = 20  # files a table; --json lists all
 
 KeepRuns = Annotated[
     int | None,
-    typer.Option(
+    Option(
         "--keep-runs",
         metavar="N",
         min=1,
@@ -28,18 +27,18 @@ KeepRuns = Annotated[
 ]
 OlderThan = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--older-than",
         metavar="SPAN",
         help="Delete only what has been unreferenced this long (30m, 24h, 7d); by default `clean.grace` in "
         "lading.yaml, or 24h.",
     ),
 ]
-Apply = Annotated[bool, typer.Option("--apply", help="Delete the files instead of listing them.")]
+Apply = Annotated[bool, Option("--apply", help="Delete the files instead of listing them.")]
 
 
 def clean(
-    ctx: typer.Context,
+    ctx: Context,
     tables: Tables = None,
     keep_runs: KeepRuns = None,
     older_than: OlderThan = None,

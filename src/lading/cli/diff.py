@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from lading.cli.terminal.command import Argument, Context
 from lading.cli.terminal.invocation import Json, Table, known_table
 
 if TYPE_CHECKING:
@@ -14,11 +13,11 @@ if TYPE_CHECKING:
     from lading.snapshots.history import HistoryEntry, Wanted
 
 _HELP = "A run, a manifest reference, `current`, or ~N for N snapshots before the current one."
-Before = Annotated[str, typer.Argument(metavar="A", help=_HELP)]
-After = Annotated[str, typer.Argument(metavar="B", help="The later snapshot, in the same form.")]
+Before = Annotated[str, Argument(metavar="A", help=_HELP)]
+After = Annotated[str, Argument(metavar="B", help="The later snapshot, in the same form.")]
 
 
-def diff(ctx: typer.Context, table: Table, before: Before, after: After, json: Json = False) -> None:
+def diff(ctx: Context, table: Table, before: Before, after: After, json: Json = False) -> None:
     """Show what changed between two snapshots.
 
     Shows rows added, removed and replaced by source file, and changes in parts and columns: when each column

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from lading.cli.terminal.command import Context, Exit, Option
 from lading.cli.terminal.invocation import Json, Tables, config_of
 
 if TYPE_CHECKING:
@@ -13,12 +12,12 @@ if TYPE_CHECKING:
 
 STALE_EXIT = 2
 
-FullScan = Annotated[bool, typer.Option("--full-scan", help="Read every row, even if the schema is fresh.")]
-Check = Annotated[bool, typer.Option("--check", help="Write nothing; exit with code 2 if a schema is stale.")]
+FullScan = Annotated[bool, Option("--full-scan", help="Read every row, even if the schema is fresh.")]
+Check = Annotated[bool, Option("--check", help="Write nothing; exit with code 2 if a schema is stale.")]
 
 
 def discover_schema(
-    ctx: typer.Context,
+    ctx: Context,
     tables: Tables = None,
     full_scan: FullScan = False,
     check: Check = False,
@@ -61,9 +60,9 @@ def discover_schema(
         for error in errors:
             print_error(error)
     if errors:
-        raise typer.Exit(max(error.exit_code for error in errors))
+        raise Exit(max(error.exit_code for error in errors))
     if any(report.state == "stale" for report in reports):
-        raise typer.Exit(STALE_EXIT)
+        raise Exit(STALE_EXIT)
 
 
 def _object(report: SchemaReport) -> dict[str, Any]:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from lading.cli.terminal.command import Argument, Context
 from lading.cli.terminal.invocation import Json, config_of
 from lading.config.project import Config, TableConfig
 from lading.errors import NotFound
@@ -18,7 +17,7 @@ from lading.words import count_words
 if TYPE_CHECKING:
     from lading.ingest.plan import TablePlan
 
-File = Annotated[str, typer.Argument(metavar="FILE", help="A path, or a key from `lading plan`.")]
+File = Annotated[str, Argument(metavar="FILE", help="A path, or a key from `lading plan`.")]
 
 _CONSEQUENCE = {
     "new": "The next run reads it.",
@@ -41,7 +40,7 @@ class _Answer:
     recorded: dict[str, Any] | None = None  # from its entry in manifest/<table>.json
 
 
-def explain(ctx: typer.Context, file: File, json: Json = False) -> None:
+def explain(ctx: Context, file: File, json: Json = False) -> None:
     """Explain why a file is read, or why not.
 
     \b
@@ -90,7 +89,7 @@ def _keys(config: Config, table: TableConfig, file: str) -> list[str]:
 
 def _answer(config: Config, table: TableConfig, keys: list[str]) -> _Answer:
     from lading.cli.terminal.watching import terminal_watch
-    from lading.run import plan_tables
+    from lading.plan import plan_tables
     from lading.sources.manifest import load as load_manifest
 
     with terminal_watch() as watch:
@@ -101,7 +100,7 @@ def _answer(config: Config, table: TableConfig, keys: list[str]) -> _Answer:
         packed = next((answer for answer in whole if answer is not None), None)
         return packed or _Answer(table.name, keys[0], None, _why_not(table, keys[0]))
     manifest = load_manifest(config.source_manifest(table.name))
-    entry = manifest.files.get(verdict.key) if manifest else None
+    entry = manifest.entry(verdict.key) if manifest else None
     recorded = None
     if entry is not None:
         when = {"status": entry.status, "last_processed": entry.last_processed}

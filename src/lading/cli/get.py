@@ -7,8 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from lading.cli.terminal.command import Argument, Context, Option
 from lading.cli.terminal.invocation import AsOf, Json, Offset, Ref, Table, config_of, open_published
 from lading.errors import ConfigError
 from lading.words import count_words
@@ -18,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def get(
-    ctx: typer.Context,
+    ctx: Context,
     table: Table,
     key: Key,
-    context: Context = None,
+    context: Beside = None,
     json: Json = False,
     ref: Ref = None,
     offset: Offset = None,
@@ -56,15 +55,15 @@ def get(
 
 Keys = Annotated[
     list[str] | None,
-    typer.Argument(metavar="KEY", help="Keys; without any, read one per line from stdin."),
+    Argument(metavar="KEY", help="Keys; without any, read one per line from stdin."),
 ]
 
 
 def multiget(
-    ctx: typer.Context,
+    ctx: Context,
     table: Table,
     keys: Keys = None,
-    context: Context = None,
+    context: Beside = None,
     json: Json = False,
     ref: Ref = None,
     offset: Offset = None,
@@ -105,10 +104,10 @@ def multiget(
 
 
 def route(
-    ctx: typer.Context,
+    ctx: Context,
     table: Table,
     key: Key,
-    context: Context = None,
+    context: Beside = None,
     json: Json = False,
     ref: Ref = None,
     offset: Offset = None,
@@ -137,12 +136,10 @@ def route(
         say(f"shard {number}, {url or 'which is empty'}")
 
 
-Key = Annotated[str, typer.Argument(metavar="KEY", help="A number, text, bytes in hex, or a JSON list.")]
-Context = Annotated[
+Key = Annotated[str, Argument(metavar="KEY", help="A number, text, bytes in hex, or a JSON list.")]
+Beside = Annotated[
     list[str] | None,
-    typer.Option(
-        "--context", metavar="NAME=VALUE", help="A value that routing needs besides the key; repeatable."
-    ),
+    Option("--context", metavar="NAME=VALUE", help="A value that routing needs besides the key; repeatable."),
 ]
 
 

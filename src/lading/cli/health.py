@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-import typer
-
+from lading.cli.terminal.command import Context, Exit, Option
 from lading.cli.terminal.invocation import Json, Offset, Ref, Tables, config_of, open_published
 from lading.config.project import Config
 from lading.errors import ConfigError, LadingError
@@ -17,15 +16,13 @@ _AGE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd]?)")
 
 MaxAge = Annotated[
     str | None,
-    typer.Option(
-        "--max-age", metavar="AGE", help="Report degraded if the snapshot is older: 90s, 15m, 12h, 2d."
-    ),
+    Option("--max-age", metavar="AGE", help="Report degraded if the snapshot is older: 90s, 15m, 12h, 2d."),
 ]
-Deep = Annotated[bool, typer.Option("--deep", help="Hash every shard instead of checking only its size.")]
+Deep = Annotated[bool, Option("--deep", help="Hash every shard instead of checking only its size.")]
 
 
 def health(
-    ctx: typer.Context,
+    ctx: Context,
     tables: Tables = None,
     max_age: MaxAge = None,
     deep: Deep = False,
@@ -65,7 +62,7 @@ def health(
             right=("shards",),
         )  # fmt: skip
         say(f"{worst}.")
-    raise typer.Exit(_EXIT[worst])
+    raise Exit(_EXIT[worst])
 
 
 def _health(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from lading.cli.terminal.command import Context, Option
 from lading.cli.terminal.invocation import Json, Table, known_table
 
 if TYPE_CHECKING:
@@ -14,11 +13,11 @@ if TYPE_CHECKING:
 _SHOWN = 20
 
 Limit = Annotated[
-    int, typer.Option("--limit", metavar="N", min=1, help=f"Show at most N snapshots; {_SHOWN} by default.")
+    int, Option("--limit", metavar="N", min=1, help=f"Show at most N snapshots; {_SHOWN} by default.")
 ]
 
 
-def history(ctx: typer.Context, table: Table, limit: Limit = _SHOWN, json: Json = False) -> None:
+def history(ctx: Context, table: Table, limit: Limit = _SHOWN, json: Json = False) -> None:
     """List the snapshots of a table.
 
     Newest first, with run, time, rows, and the change from the previous snapshot. `current` marks what

@@ -7,8 +7,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from lading.cli.terminal.command import Argument, Context
 from lading.cli.terminal.invocation import invocation_of
 from lading.errors import ConfigError
 from lading.layout.project import CONFIG
@@ -20,11 +19,11 @@ _FILES = {
 }
 
 Folder = Annotated[
-    Path | None, typer.Argument(metavar="DIR", help="Where to write it; the current folder by default.")
+    Path | None, Argument(metavar="DIR", help="Where to write it; the current folder by default.")
 ]
 
 
-def init(ctx: typer.Context, folder: Folder = None) -> None:
+def init(ctx: Context, folder: Folder = None) -> None:
     """Create a starter project.
 
     Writes a commented lading.yaml, a sample data generator and an example transform. Never overwrites a file.

@@ -9,93 +9,88 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
-from lading.cli.add import add
-from lading.cli.cache import cache_clear, cache_status
-from lading.cli.clean import clean
-from lading.cli.collection import members as _collection
-from lading.cli.diff import diff
-from lading.cli.discover_schema import discover_schema
-from lading.cli.explain import explain
-from lading.cli.get import get, multiget, route
-from lading.cli.health import health
-from lading.cli.history import history
-from lading.cli.init import init
-from lading.cli.manifest import manifest_query, manifest_reset, manifest_show
-from lading.cli.merge import merge
-from lading.cli.plan import plan
-from lading.cli.quarantine import quarantine_drop, quarantine_list, quarantine_replay, quarantine_show
-from lading.cli.rollback import publish, rollback
-from lading.cli.run import run
-from lading.cli.runs import runs
-from lading.cli.scan import lookup, scan
-from lading.cli.shards import shards
-from lading.cli.sources import sources
-from lading.cli.status import status
+from lading.cli.terminal.command import Commands, Context, Exit, Option, show_help
 from lading.cli.terminal.failures import interrupted, lading_failure, unexpected, usage_failure
-from lading.cli.terminal.invocation import Invocation, group, invocation_of
-from lading.cli.verify import repair, verify
+from lading.cli.terminal.invocation import Invocation, invocation_of
 from lading.errors import LadingError
 
-# The class above every wrong command line. Reached through a public name because typer has moved its
-# module; `BadParameter` is a `UsageError` is a `ClickException` in every version.
-_CommandLineError: type[Exception] = typer.BadParameter.__mro__[2]
-
-app = typer.Typer(
-    name="lading",
-    rich_markup_mode=None,  # plain help: quick, and the same text in docs/reference/cli.md
-    pretty_exceptions_enable=False,
-)
-
-for _command in (
-    init, add, discover_schema, plan, run, status, explain, scan, lookup, get, multiget, route, shards,
-    health, sources, merge,
-    history, diff, rollback, publish, runs, clean, verify, repair,
-):  # fmt: skip
-    # A key may be negative: -5 is a key and not an option.
-    _settings = {"ignore_unknown_options": True} if _command in (lookup, get, multiget, route) else None
-    app.command(_command.__name__.replace("_", "-"), context_settings=_settings)(_command)
-
-_GROUPS = {
-    "manifest": group(
-        "Show what was read, or ask to read it again.",
-        show=manifest_show,
-        query=manifest_query,
-        reset=manifest_reset,
+# Where each command is. `lading --help` shows them in this order.
+_COMMANDS: dict[str, str | Commands] = {
+    "init": "lading.cli.init:init",
+    "add": "lading.cli.add:add",
+    "discover-schema": "lading.cli.discover_schema:discover_schema",
+    "plan": "lading.cli.plan:plan",
+    "run": "lading.cli.run:run",
+    "status": "lading.cli.status:status",
+    "explain": "lading.cli.explain:explain",
+    "scan": "lading.cli.scan:scan",
+    "lookup": "lading.cli.scan:lookup",
+    "get": "lading.cli.get:get",
+    "multiget": "lading.cli.get:multiget",
+    "route": "lading.cli.get:route",
+    "shards": "lading.cli.shards:shards",
+    "health": "lading.cli.health:health",
+    "sources": "lading.cli.sources:sources",
+    "merge": "lading.cli.merge:merge",
+    "iceberg": "lading.cli.iceberg:iceberg",
+    "history": "lading.cli.history:history",
+    "diff": "lading.cli.diff:diff",
+    "rollback": "lading.cli.rollback:rollback",
+    "publish": "lading.cli.rollback:publish",
+    "runs": "lading.cli.runs:runs",
+    "clean": "lading.cli.clean:clean",
+    "verify": "lading.cli.verify:verify",
+    "repair": "lading.cli.verify:repair",
+    "manifest": Commands(
+        "manifest",
+        {
+            "show": "lading.cli.manifest:manifest_show",
+            "query": "lading.cli.manifest:manifest_query",
+            "reset": "lading.cli.manifest:manifest_reset",
+            "write": "lading.cli.manifest:manifest_write",
+        },
+        help="Show or write down what was read, or ask to read it again.",
     ),
-    "collection": _collection.GROUP,
-    "quarantine": group(
-        "Show, replay or drop what was set aside.",
-        list=quarantine_list,
-        show=quarantine_show,
-        replay=quarantine_replay,
-        drop=quarantine_drop,
+    "collection": Commands(
+        "collection",
+        {
+            "add": "lading.cli.collection.members:add",
+            "list": "lading.cli.collection.members:list_",
+            "remove": "lading.cli.collection.members:remove",
+            "tier": "lading.cli.collection.members:tier",
+            "scan": "lading.cli.collection.members:collection_scan",
+            "lookup": "lading.cli.collection.members:collection_lookup",
+            "merge": "lading.cli.collection.members:merge",
+            "compact": "lading.cli.collection.log:compact",
+            "check": "lading.cli.collection.log:check",
+            "rebuild": "lading.cli.collection.log:rebuild",
+        },
+        help="Treat Parquet files, wherever they are, as one set.",
     ),
-    "cache": group("Show or clear extracted and copied files.", status=cache_status, clear=cache_clear),
+    "quarantine": Commands(
+        "quarantine",
+        {
+            "list": "lading.cli.quarantine:quarantine_list",
+            "show": "lading.cli.quarantine:quarantine_show",
+            "replay": "lading.cli.quarantine:quarantine_replay",
+            "drop": "lading.cli.quarantine:quarantine_drop",
+        },
+        help="Show, replay or drop what was set aside.",
+    ),
+    "cache": Commands(
+        "cache",
+        {"status": "lading.cli.cache:cache_status", "clear": "lading.cli.cache:cache_clear"},
+        help="Show or clear extracted and copied files.",
+    ),
 }
-for _name, _group in _GROUPS.items():
-    app.add_typer(_group, name=_name)
+
+Project = Annotated[Path, Option("-C", metavar="DIR", help="Work on the project in DIR.")]
+Version = Annotated[bool, Option("--version", help="Print the version.")]
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from importlib.metadata import version
-
-        print(f"lading {version('lading')}")
-        raise typer.Exit
-
-
-@app.callback(invoke_without_command=True)
-def lading(
-    ctx: typer.Context,
-    project: Annotated[
-        Path, typer.Option("-C", metavar="DIR", help="Work on the project in DIR.", show_default=False)
-    ] = Path(),
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
+def lading(ctx: Context, project: Project = Path(), version: Version = False) -> None:
     """Keep tables true to the raw files they come from.
 
     \b
@@ -104,8 +99,15 @@ def lading(
       lading -C shipping run
     """
     invocation_of(ctx).project = project
-    if ctx.invoked_subcommand is None:
-        print(ctx.get_help())
+    if version:
+        from importlib.metadata import version as version_of
+
+        print(f"lading {version_of('lading')}")
+        raise Exit
+    show_help(ctx)
+
+
+app = Commands("lading", _COMMANDS, function=lading)
 
 
 def invoke(args: Sequence[str]) -> int:
@@ -113,20 +115,20 @@ def invoke(args: Sequence[str]) -> int:
     options = args[: args.index("--")] if "--" in args else args
     invocation = Invocation(as_json="--json" in options)
     try:
-        with typer.main.get_command(app).make_context("lading", list(args), obj=invocation) as ctx:
-            ctx.command.invoke(ctx)
+        with app.make_context("lading", list(args), obj=invocation) as ctx:
+            app.invoke(ctx)
         sys.stdout.flush()
         return 0
-    except typer.Exit as done:
+    except Exit as done:
         return int(done.exit_code)
     except BrokenPipeError:
         _drop_stdout()
         return 0  # whoever closed the pipe has what they wanted
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, click.Abort):
         return interrupted(invocation)
     except LadingError as error:
         return lading_failure(error, invocation)
-    except _CommandLineError as error:
+    except click.ClickException as error:
         return usage_failure(error, invocation)
     except Exception as error:
         return unexpected(error, invocation)

@@ -1,29 +1,28 @@
-"""lading manifest: show what was read, or ask to read it again."""
+"""lading manifest: show or write down what was read, or ask to read it again."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-import typer
-
+from lading.cli.terminal.command import Context, Option
 from lading.cli.terminal.invocation import Json, Table, Tables, config_of
 from lading.config.project import Config
 from lading.words import count_words
 
 Status = Annotated[
     str | None,
-    typer.Option("--status", metavar="STATUS", help="Show only entries with this status: success, failed."),
+    Option("--status", metavar="STATUS", help="Show only entries with this status: success, failed."),
 ]
 File = Annotated[
     str | None,
-    typer.Option("--file", metavar="KEY", help="Only this file; for an archive, all its members."),
+    Option("--file", metavar="KEY", help="Only this file; for an archive, all its members."),
 ]
 
 _SHOWN = 40  # entries listed for a person; a script asks for JSON and gets all
 
 
-def manifest_show(ctx: typer.Context, tables: Tables = None, json: Json = False) -> None:
+def manifest_show(ctx: Context, tables: Tables = None, json: Json = False) -> None:
     """Show the source manifests.
 
     Lists each file with its status, rows and time, and the archives that were extracted.
@@ -62,9 +61,7 @@ def manifest_show(ctx: typer.Context, tables: Tables = None, json: Json = False)
         )
 
 
-def manifest_query(
-    ctx: typer.Context, tables: Tables = None, status: Status = None, json: Json = False
-) -> None:
+def manifest_query(ctx: Context, tables: Tables = None, status: Status = None, json: Json = False) -> None:
     """Find entries in the source manifests.
 
     \b
@@ -88,7 +85,7 @@ def manifest_query(
         say(f"no entry has the status {status!r}" if status else "nothing has been read yet")
 
 
-def manifest_reset(ctx: typer.Context, table: Table, file: File = None, json: Json = False) -> None:
+def manifest_reset(ctx: Context, table: Table, file: File = None, json: Json = False) -> None:
     """Ask the next run to read a table, or one of its files, again.
 
     The rows stay in place until that run replaces them.
@@ -112,6 +109,36 @@ def manifest_reset(ctx: typer.Context, table: Table, file: File = None, json: Js
         say(f"{table}: the next run reads {count_words(len(keys), 'file')} again")
 
 
+def manifest_write(ctx: Context, tables: Tables = None, json: Json = False) -> None:
+    """Write the manifests of large tables.
+
+    A run does not write `manifest/<table>.json` of more than 100,000 files for a few that changed, nor
+    `manifest.json` of more than 10,000 parts. This brings both up to the log.
+
+    \b
+    Example:
+      lading manifest write voyages
+    """
+    config = config_of(ctx, tables)
+    from lading.cli.terminal.screen import note, print_json, say
+    from lading.cli.terminal.watching import terminal_watch
+    from lading.upkeep.manifests import write_manifests
+
+    with terminal_watch() as watch:
+        done = [write_manifests(config, name, watch) for name in tables or config.tables]
+    if json:
+        shown = [
+            {"table": one.table, "sequence": one.sequence, "written": list(one.files), "left": one.left}
+            for one in done
+        ]
+        print_json({"tables": shown})
+        return
+    for one in done:
+        say(f"{one.table}: {' and '.join(one.files)} now at sequence {one.sequence}")
+        if one.left is not None:
+            note(f"{one.table}: {one.left}")
+
+
 def _manifest_object(config: Config, name: str) -> dict[str, Any]:
     import msgspec
 
@@ -120,7 +147,7 @@ def _manifest_object(config: Config, name: str) -> dict[str, Any]:
     manifest = load(config.source_manifest(name))
     if manifest is None:
         return {"table": name, "there": False, "files": [], "preprocessing": {}, "schema": {}}
-    files = [{"key": key, **msgspec.to_builtins(entry)} for key, entry in sorted(manifest.files.items())]
+    files = [{"key": key, **msgspec.to_builtins(entry)} for key, entry in manifest.entries()]
     return {
         "table": name,
         "there": True,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from lading.cli.terminal.command import Context, Option
 from lading.cli.terminal.invocation import Json, Table, config_of
 from lading.words import count_words
 
@@ -13,13 +12,13 @@ if TYPE_CHECKING:
     from lading.upkeep.merge import MergeReport
 
 TargetSize = Annotated[
-    str, typer.Option("--target-size", metavar="SIZE", help="Size to aim for in each part: 64MB, 1GB.")
+    str, Option("--target-size", metavar="SIZE", help="Size to aim for in each part: 64MB, 1GB.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be merged, but change nothing.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Show what would be merged, but change nothing.")]
 
 
 def merge(
-    ctx: typer.Context,
+    ctx: Context,
     table: Table,
     target_size: TargetSize = "128MB",
     dry_run: DryRun = False,

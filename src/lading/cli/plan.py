@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import typer
-
+from lading.cli.terminal.command import Context, Exit
 from lading.cli.terminal.invocation import Json, Tables, config_of
 from lading.words import count_words
 
@@ -16,7 +15,7 @@ _SHOWN = 40  # files listed for a person; a script asks for JSON and gets all
 WORK_EXIT = 2
 
 
-def plan(ctx: typer.Context, tables: Tables = None, json: Json = False) -> None:
+def plan(ctx: Context, tables: Tables = None, json: Json = False) -> None:
     """Show what a run would do, and why.
 
     Gives a verdict and a reason for each file. Changes nothing.
@@ -30,7 +29,7 @@ def plan(ctx: typer.Context, tables: Tables = None, json: Json = False) -> None:
     config = config_of(ctx, tables)
     from lading.cli.terminal.screen import print_json
     from lading.cli.terminal.watching import terminal_watch
-    from lading.run import plan_tables
+    from lading.plan import plan_tables
 
     with terminal_watch() as watch:
         plans = plan_tables(config, tables or (), watch=watch)
@@ -40,7 +39,7 @@ def plan(ctx: typer.Context, tables: Tables = None, json: Json = False) -> None:
         for one in plans:
             _show(one)
     if not all(one.idle for one in plans):
-        raise typer.Exit(WORK_EXIT)
+        raise Exit(WORK_EXIT)
 
 
 def _plan_object(plan: TablePlan) -> dict[str, Any]:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
 from lading.cli.run import SparkMaster, run_and_report
+from lading.cli.terminal.command import Context, Option
 from lading.cli.terminal.invocation import Json, Table, Tables, config_of
 from lading.words import count_words
 
-File = Annotated[str | None, typer.Option("--file", metavar="KEY", help="Only rows of this file.")]
-Limit = Annotated[int | None, typer.Option("--limit", metavar="N", min=0, help="Show at most N rows.")]
+File = Annotated[str | None, Option("--file", metavar="KEY", help="Only rows of this file.")]
+Limit = Annotated[int | None, Option("--limit", metavar="N", min=0, help="Show at most N rows.")]
 
 _SHOWN = 40  # rows listed for a person unless --limit says otherwise
 
 
-def quarantine_list(ctx: typer.Context, tables: Tables = None, json: Json = False) -> None:
+def quarantine_list(ctx: Context, tables: Tables = None, json: Json = False) -> None:
     """List the files that have rows set aside.
 
     Tables with `on_bad: quarantine` set aside rows that don't fit or fail a check, and whole files that
@@ -68,7 +67,7 @@ def quarantine_list(ctx: typer.Context, tables: Tables = None, json: Json = Fals
 
 
 def quarantine_show(
-    ctx: typer.Context, table: Table, file: File = None, limit: Limit = None, json: Json = False
+    ctx: Context, table: Table, file: File = None, limit: Limit = None, json: Json = False
 ) -> None:
     """Show the rows that are set aside.
 
@@ -107,7 +106,7 @@ def quarantine_show(
 
 
 def quarantine_replay(
-    ctx: typer.Context,
+    ctx: Context,
     table: Table,
     file: File = None,
     json: Json = False,
@@ -129,7 +128,7 @@ def quarantine_replay(
     run_and_report(config, [table], json=json, spark_master=spark_master, replay=replay)
 
 
-def quarantine_drop(ctx: typer.Context, table: Table, file: File = None, json: Json = False) -> None:
+def quarantine_drop(ctx: Context, table: Table, file: File = None, json: Json = False) -> None:
     """Forget the rows that are set aside.
 
     Deletes their text. The source files and the table don't change. lading still knows how many rows were

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from lading.cli.terminal.command import Context, Option
 from lading.cli.terminal.invocation import Json, Table, known_table
 from lading.errors import ConfigError
 
@@ -14,14 +13,14 @@ if TYPE_CHECKING:
 
 Offset = Annotated[
     int | None,
-    typer.Option("--offset", metavar="N", min=1, help="Go back N snapshots from the current one."),
+    Option("--offset", metavar="N", min=1, help="Go back N snapshots from the current one."),
 ]
-RunId = Annotated[str | None, typer.Option("--run-id", metavar="RUN", help="Go to the snapshot of this run.")]
-Ref = Annotated[str | None, typer.Option("--ref", metavar="REF", help="Go to this snapshot.")]
+RunId = Annotated[str | None, Option("--run-id", metavar="RUN", help="Go to the snapshot of this run.")]
+Ref = Annotated[str | None, Option("--ref", metavar="REF", help="Go to this snapshot.")]
 
 
 def rollback(
-    ctx: typer.Context,
+    ctx: Context,
     table: Table,
     offset: Offset = None,
     run_id: RunId = None,
@@ -68,6 +67,8 @@ def show_move(moved: Moved, json: bool, then: str) -> None:
         say(f"Readers of {moved.table} now see run {moved.now.run_id}{then_saw}.")
     if then:
         say(then)
+    if moved.note is not None:
+        say(f"Note: {moved.note}.")
 
 
 def _move_object(moved: Moved) -> dict[str, Any]:
@@ -78,18 +79,17 @@ def _move_object(moved: Moved) -> dict[str, Any]:
         "sequence": moved.now.sequence,
         "held": moved.now.held,
         "before": moved.before.run_id if moved.before is not None else None,
+        "note": moved.note,
     }
 
 
-Run = Annotated[str | None, typer.Option("--run", metavar="RUN", help="Publish the snapshot of this run.")]
-Force = Annotated[bool, typer.Option("--force", help="Publish it even if the gate refused it.")]
-Release = Annotated[
-    bool, typer.Option("--release", help="End a rollback and publish the newest good snapshot.")
-]
+Run = Annotated[str | None, Option("--run", metavar="RUN", help="Publish the snapshot of this run.")]
+Force = Annotated[bool, Option("--force", help="Publish it even if the gate refused it.")]
+Release = Annotated[bool, Option("--release", help="End a rollback and publish the newest good snapshot.")]
 
 
 def publish(
-    ctx: typer.Context,
+    ctx: Context,
     table: Table,
     run: Run = None,
     force: Force = False,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from lading.cli.terminal.command import Context, Exit, Option
 from lading.cli.terminal.invocation import Json, Tables, config_of
 from lading.config.project import Config
 from lading.errors import LadingError, Unexpected
@@ -15,20 +14,18 @@ from lading.words import count_words
 if TYPE_CHECKING:
     from lading.run import RunReport, TableReport
 
-Full = Annotated[bool, typer.Option("--full", help="Read every file again and replace all rows.")]
+Full = Annotated[bool, Option("--full", help="Read every file again and replace all rows.")]
 AllowVanish = Annotated[
-    bool, typer.Option("--allow-vanish", help="Retract rows even if more than half the files are gone.")
+    bool, Option("--allow-vanish", help="Retract rows even if more than half the files are gone.")
 ]
 SparkMaster = Annotated[
     str | None,
-    typer.Option(
-        "--spark-master", metavar="URL", help="Use this Spark master instead of the configured one."
-    ),
+    Option("--spark-master", metavar="URL", help="Use this Spark master instead of the configured one."),
 ]
 
 
 def run(
-    ctx: typer.Context,
+    ctx: Context,
     tables: Tables = None,
     full: Full = False,
     allow_vanish: AllowVanish = False,
@@ -69,7 +66,7 @@ def run_and_report(
     else:
         _show(report)
     if errors:
-        raise typer.Exit(max(error.exit_code for error in errors))
+        raise Exit(max(error.exit_code for error in errors))
 
 
 def _logged_run(config: Config, tables: list[str], options: dict[str, Any]) -> RunReport:
@@ -155,7 +152,7 @@ def _show(report: RunReport) -> None:
         if table.error is not None:
             print_error(table.error)
     if not report.spark_started and worked:
-        from lading.ingest.plan import READ_VERDICTS
+        from lading.ingest.verdict import READ_VERDICTS
 
         read = any(table.verdicts.get(one) for table in worked for one in READ_VERDICTS)
         say(f"{'Little' if read else 'Nothing'} to read, so Spark was not started.")

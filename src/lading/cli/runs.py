@@ -5,19 +5,16 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from lading.cli.terminal.command import Context, Option
 from lading.cli.terminal.invocation import Json, Table, known_table
 
 if TYPE_CHECKING:
     from lading.snapshots.runs import RunRecord
 
-Limit = Annotated[
-    int, typer.Option("--limit", metavar="N", min=1, help="Show at most N runs; 20 by default.")
-]
+Limit = Annotated[int, Option("--limit", metavar="N", min=1, help="Show at most N runs; 20 by default.")]
 
 
-def runs(ctx: typer.Context, table: Table, limit: Limit = 20, json: Json = False) -> None:
+def runs(ctx: Context, table: Table, limit: Limit = 20, json: Json = False) -> None:
     """List the runs of a table.
 
     Newest first, rollbacks and manual publishes included. A run keeps renewing its five-minute lease, so

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from lading.cli.terminal.command import Argument, Context, Option
 from lading.cli.terminal.invocation import AsOf, Json, Offset, Ref, Table, config_of, open_published
 from lading.words import count_words
 
@@ -27,27 +26,23 @@ class Format(StrEnum):
     arrow = "arrow"
 
 
-Where = Annotated[
-    str | None, typer.Option("--where", metavar="EXPR", help="Print only rows where EXPR is true.")
-]
-Columns = Annotated[str | None, typer.Option("--columns", metavar="A,B", help="Print only these columns.")]
+Where = Annotated[str | None, Option("--where", metavar="EXPR", help="Print only rows where EXPR is true.")]
+Columns = Annotated[str | None, Option("--columns", metavar="A,B", help="Print only these columns.")]
 Limit = Annotated[
     int | None,
-    typer.Option(
+    Option(
         "--limit",
         metavar="N",
         min=0,
         help=f"Print at most N rows; {_TABLE_ROWS} by default for a table.",
     ),
 ]
-As = Annotated[Format, typer.Option("--format", help="Output format; arrow is an IPC stream.")]
-Stats = Annotated[
-    bool, typer.Option("--stats", help="Also print file and row counts to stderr, as one JSON line.")
-]
+As = Annotated[Format, Option("--format", help="Output format; arrow is an IPC stream.")]
+Stats = Annotated[bool, Option("--stats", help="Also print file and row counts to stderr, as one JSON line.")]
 
 
 def scan(
-    ctx: typer.Context,
+    ctx: Context,
     table: Table,
     where: Where = None,
     columns: Columns = None,
@@ -106,11 +101,11 @@ def print_scan(
         print(json.dumps({**figures, **groups}), file=sys.stderr)
 
 
-Key = Annotated[str, typer.Argument(metavar="KEY", help="A value in the table's order column.")]
+Key = Annotated[str, Argument(metavar="KEY", help="A value in the table's order column.")]
 
 
 def lookup(
-    ctx: typer.Context,
+    ctx: Context,
     table: Table,
     key: Key,
     json: Json = False,

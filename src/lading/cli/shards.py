@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import typer
-
+from lading.cli.terminal.command import Context
 from lading.cli.terminal.invocation import AsOf, Json, Offset, Ref, Table, config_of, open_published
 from lading.snapshots.manifest import ShardMeta
 
 
 def shards(
-    ctx: typer.Context,
+    ctx: Context,
     table: Table,
     json: Json = False,
     ref: Ref = None,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import typer
-
+from lading.cli.terminal.command import Context
 from lading.cli.terminal.invocation import AsOf, Json, Offset, Ref, Table, config_of, open_published
 
 
 def sources(
-    ctx: typer.Context,
+    ctx: Context,
     table: Table,
     json: Json = False,
     ref: Ref = None,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import typer
-
+from lading.cli.terminal.command import Context
 from lading.cli.terminal.invocation import Json, Tables, config_of
 from lading.words import count_words
 
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from lading.upkeep.status import TableStatus
 
 
-def status(ctx: typer.Context, tables: Tables = None, json: Json = False) -> None:
+def status(ctx: Context, tables: Tables = None, json: Json = False) -> None:
     """Show each table at a glance.
 
     Shows files, rows, parts, buckets, what readers see, the last run and pending work.
@@ -57,6 +56,7 @@ def _status_object(one: TableStatus) -> dict[str, Any]:
         "checks": list(one.checks),
         "rows_rejected": one.rows_rejected,
         "files_rejected": one.files_rejected,
+        "manifest_sequence": one.manifest_sequence,
     }
 
 

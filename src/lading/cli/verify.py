@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from lading.cli.terminal.command import Context, Exit, Option
 from lading.cli.terminal.invocation import Json, Tables, config_of
 
 if TYPE_CHECKING:
@@ -15,11 +14,11 @@ if TYPE_CHECKING:
 
 Deep = Annotated[
     bool,
-    typer.Option("--deep", help="Also read every byte, and read some files again on Spark to compare rows."),
+    Option("--deep", help="Also read every byte, and read some files again on Spark to compare rows."),
 ]
 
 
-def verify(ctx: typer.Context, tables: Tables = None, deep: Deep = False, json: Json = False) -> None:
+def verify(ctx: Context, tables: Tables = None, deep: Deep = False, json: Json = False) -> None:
     """Check tables from their files to their snapshots.
 
     Checks source fingerprints, the log, every part (size, rows, owner), the snapshot that readers see and
@@ -44,7 +43,7 @@ def verify(ctx: typer.Context, tables: Tables = None, deep: Deep = False, json: 
         for one in found:
             _show(one)
     if not whole:
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 def _verified(config: Config, name: str, deep: bool, watch: Any) -> Verified:
@@ -80,7 +79,7 @@ def _show(one: Verified) -> None:
             say(f"    {finding.remedy}")
 
 
-def repair(ctx: typer.Context, tables: Tables = None, json: Json = False) -> None:
+def repair(ctx: Context, tables: Tables = None, json: Json = False) -> None:
     """Fix what can be fixed safely.
 
     Fixes a pointer that is malformed or names a damaged snapshot, a missing manifest.json, a source manifest

@@ -55,6 +55,7 @@ class TableConfig:
     serve: Serve | None = None
     checks: tuple[Check, ...] = ()  # the project's included
     max_bad: Threshold | None = None  # beyond it, what is set aside stops the run
+    iceberg: bool = True  # whether every snapshot is written as Iceberg metadata too
     spec: str | None = None  # "specs/ships.yaml", relative to the project: where fixed-width columns are
 
 

@@ -48,6 +48,7 @@ TABLE_KEYS = (
     "names",
     "gate",
     "serve",
+    "iceberg",
 )
 
 _DURATION = re.compile(r"[1-9][0-9]*[smhd]")
@@ -98,6 +99,7 @@ def table_config(project: Path, name: str, section: Section, defaults: tuple[Che
         ),
         gate=gate(section),
         serve=serve(section),
+        iceberg=section.flag("iceberg") is not False,
     )
 
 

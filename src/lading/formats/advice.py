@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lading.formats.reader import ReadSpec
 from lading.formats.reasons import FINER, NEVER_CLOSED
-from lading.layout.project import schema_file
+from lading.layout.project import CONFIG, schema_file
 from lading.model import DELIMITERS, BadRow
 
 
@@ -21,9 +21,10 @@ def advice(spec: ReadSpec, bad: BadRow, table: str) -> str:
             "" if options.get("multiline") else "; if values span lines, set read_options: {multiline: true}"
         )
         return f"fix the line, or set another read_options.quote{spanning}"
+    home = _home_of_type(spec, bad.column, table)
     if bad.reason.endswith(FINER):
         return (
-            f"write the file with microseconds, or set the column's type in {schema_file(table)}: `string` "
+            f"write the file with microseconds, or set the column's type in {home}: `string` "
             "keeps all digits as text, `bigint` makes a timestamp a number of nanoseconds since 1970"
         )
     if column is not None and column.inferred:
@@ -38,7 +39,7 @@ def advice(spec: ReadSpec, bad: BadRow, table: str) -> str:
             "if its rows lie deeper, set read_options.records to the path of their array"
         )
     if column is not None:
-        return f"fix the row, or the type in {schema_file(table) if fmt != 'fixed_width' else 'the spec'}"
+        return f"fix the row, or the type in {home}"
     if fmt == "json":
         return f"fix the record; if its keys are new, run `lading discover-schema {table}` or change `drift`"
     if fmt == "fixed_width":
@@ -48,7 +49,15 @@ def advice(spec: ReadSpec, bad: BadRow, table: str) -> str:
             "fix the row, or read_options: `delimiter`, `quote`, `escape`; `comment` for lines that aren't "
             "records, `multiline` for values that span lines"
         )
-    return f"fix the row, or the type in {schema_file(table)}"
+    return f"fix the row, or the type in {home}"
+
+
+def _home_of_type(spec: ReadSpec, column: str | None, table: str) -> str:
+    """Where a person has written, or would write, the type of a column."""
+    rule = next((rule for rule in spec.rules if rule.name == column), None)
+    if rule is not None and rule.type is not None:
+        return f"{CONFIG}:{rule.line}"
+    return "the spec" if spec.format == "fixed_width" else schema_file(table)
 
 
 def _is_of_an_array(text: str) -> bool:

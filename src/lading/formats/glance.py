@@ -39,7 +39,7 @@ class Glance:
     def _has_zero_first(self, signs: int) -> bool:
         codes = np.frombuffer(self._data, np.uint8)
         starts = self._starts[self._lengths > signs + 1] + signs
-        found = (codes[starts] == _ZERO) & (codes[starts + 1] != _POINT)
+        starts = starts[codes[starts] == _ZERO]
         if signs:
-            found &= codes[starts - 1] == _MINUS
-        return bool(found.any())
+            starts = starts[codes[starts - 1] == _MINUS]
+        return bool((codes[starts + 1] != _POINT).any())

@@ -11,11 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import numpy as np
-import pyarrow as pa
-
 from lading.config.names import EXACT, Naming
 from lading.formats.source_file import SourceFile
+from lading.late import np, pa
 from lading.model import STRICT, Column, ColumnRule, Format, Layout, Policy
 
 

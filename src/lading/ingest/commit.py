@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from lading.errors import CommitUnknown, Conflict, LadingError, PartError, SourceError, TransformError
-from lading.ingest.plan import parts_to_change, recorded_hash
+from lading.ingest.plan import parts_to_change
 from lading.ingest.prepare import Prepared
 from lading.ingest.read import FilesRead
 from lading.ingest.recipe import recipe_facts
@@ -16,8 +16,10 @@ from lading.ingest.schema import look_spec
 from lading.ingest.table_run import TableRun, now_text
 from lading.ingest.tasks.outcome import Ingested
 from lading.ingest.tasks.task import table_schema
+from lading.ingest.verdict import recorded_hash
 from lading.log.table import Table
 from lading.model import Commit, FoundFile, Looked, Member, Source
+from lading.parts.field_ids import numbered, same_columns
 from lading.parts.rewrite import rewrite_members
 from lading.sources.fingerprint import source_id
 from lading.sources.recipe import hashed
@@ -50,7 +52,8 @@ def commit_rows(run: TableRun, prepared: Prepared, read: FilesRead) -> tuple[Com
         facts=_facts_change(run, prepared.facts),
         evidence=_evidence(run, read, stay),
     )
-    return commit_keeping(run.table, commit, run.kept), moved
+    run.commits.append(commit_keeping(run.table, commit, run.kept))
+    return run.commits[-1], moved
 
 
 def _held(member: Member, sources: frozenset[int]) -> tuple[int, ...]:
@@ -70,7 +73,7 @@ def commit_notes(run: TableRun) -> None:
     commit = Commit(
         run.commit_id, run.run_id, now_text(), recipe, sources=sources, facts=told, evidence=evidence
     )
-    commit_keeping(run.table, commit, run.kept)
+    run.commits.append(commit_keeping(run.table, commit, run.kept))
 
 
 def _facts_change(run: TableRun, facts: bytes) -> bytes | None:
@@ -84,11 +87,11 @@ def _evidence(run: TableRun, read: FilesRead | None, moved: set[int]) -> tuple[L
         return ()
     from lading.ingest.evidence import to_keep
 
-    known = run.ledger.known
-    content = {key: one.source.sha256 for key, one in known.items() if one.source is not None}
+    fresh = {key: one for key, one in run.followed.fresh.items() if source_id(key) not in moved}
+    held = ((key, run.table.state.source(source_id(key))) for key in fresh)
+    content = {key: source.sha256 for key, source in held if source is not None}
     if read is not None:
         content |= {key: digest.sha256 for key, digest in read.digests.items()}
-    fresh = {key: one for key, one in run.followed.fresh.items() if source_id(key) not in moved}
     return to_keep(fresh, content, look_spec(run.cfg, run.followed.schema))
 
 
@@ -110,7 +113,7 @@ def commit_keeping(table: Table, commit: Commit, kept: set[str]) -> Commit:
 
 def noted(run: TableRun) -> tuple[Source, ...]:
     """Same bytes under a new fingerprint: recorded, not read; `last_processed` stays."""
-    plan, known = run.plan, run.ledger.known
+    plan, known = run.plan, run.known
     pairs = ((file, known[file.key].source) for file in plan.note)
     return tuple(
         msgspec.structs.replace(
@@ -150,9 +153,10 @@ def _schema_change(run: TableRun, prepared: Prepared, ingested: Ingested | None)
     if ingested is None:
         if run.cfg.transform is not None or not run.plan.reshapes:
             return None
-        schema = table_schema(prepared.columns).serialize().to_pybytes()  # no row was read for it
-        return schema if schema != meta.schema else None
-    if ingested.schema == meta.schema:
+        schema = numbered(table_schema(prepared.columns), meta.schema)  # no row was read for it
+        told: bytes = schema.serialize().to_pybytes()
+        return None if same_columns(told, meta.schema) else told
+    if same_columns(ingested.schema, meta.schema):
         return None
     if meta.schema and prepared.recipe == meta.recipe and not run.plan.replaces_all:
         raise TransformError(

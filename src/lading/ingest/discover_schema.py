@@ -97,7 +97,7 @@ def _is_due(config: Config, cfg: TableConfig, old: TableSchema, found: Sequence[
 
 def _found(
     config: Config, cfg: TableConfig, watch: Watch, act: StartSpark | None
-) -> tuple[TableRun, list[FoundFile] | None]:
+) -> tuple[TableRun, Sequence[FoundFile] | None]:
     """The files that the table is made of; None while archives wait to be opened by somebody who may."""
     objects = objects_of(config, cfg)
     manifest = load_source_manifest(config.source_manifest(cfg.name))
@@ -120,7 +120,7 @@ def _record(config: Config, cfg: TableConfig) -> None:
         manifest = SourceManifest(cfg.name, {})
     if manifest.as_written:
         schema = schema_section(config, cfg.name)
-        save_source_manifest(path, manifest.updated(manifest.files, schema=schema))
+        save_source_manifest(path, manifest.updated({}, schema=schema), manifest.entries())
 
 
 def _changes(old: TableSchema | None, new: TableSchema) -> tuple[str, ...]:

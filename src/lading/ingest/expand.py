@@ -13,7 +13,7 @@ from typing import Any
 from lading.config.archives import UNZIP
 from lading.errors import SourceError
 from lading.ingest.apart import in_spark, is_apart, look_at, unless_error
-from lading.ingest.plan import Known
+from lading.ingest.compare import KnownByKey, Walk
 from lading.ingest.table_run import TableRun
 from lading.ingest.unpack import Expanded, Unpacker, is_on_cluster, relative, waits
 from lading.model import FoundFile
@@ -21,36 +21,40 @@ from lading.sources.archives.extractions import is_archive
 from lading.sources.archives.index import found_in
 from lading.sources.archives.input import Input, all_files, one_file
 from lading.sources.archives.scratch import Apart
+from lading.sources.found import Picked, keys_of
 from lading.sources.preprocess import Made, Preprocessed, Script, load_script, run_script
 from lading.storage.folder import locked
 
 
-def expand(run: TableRun, found: list[FoundFile], section: Mapping[str, Any]) -> Expanded:
+def expand(run: TableRun, found: Sequence[FoundFile], section: Mapping[str, Any]) -> Expanded:
     """`section` is `preprocessing` as manifest/<table>.json has it."""
     spec = run.cfg.preprocess
     if spec is not None and spec.action != UNZIP:
         return _scripted(run, found, section, load_script(run.config.project, spec))
     gz = run.cfg.inside is not None or spec is not None
-    packed = [file for file in found if is_archive(file.key, gz=gz)]
-    if gz and len(packed) < len(found):
+    places = [at for at, key in enumerate(keys_of(found)) if is_archive(key, gz=gz)]
+    if gz and len(places) < len(found):
         plain = next(file for file in found if not is_archive(file.key, gz=gz))
         raise SourceError(
             f"{plain.key} is not an archive (zip, tar, tar.gz, tgz, gz)",
             hint="narrow `path` to the archives, or take out `inside` and `preprocess`",
             file=plain.key,
         )
-    if not packed and not section:
+    if not places and not section:
         return Expanded(found)
+    packed = list(Picked(found, places))
     plain_files = [file for file in found if not is_archive(file.key, gz=gz)]
     return Unpacker(run).expand(plain_files, packed, section)
 
 
-def without_hidden(known: Mapping[str, Known], hidden: tuple[str, ...]) -> dict[str, Known]:
+def without_hidden(known: KnownByKey, hidden: tuple[str, ...]) -> KnownByKey:
     """What is known, less what waiting archives decide on."""
-    return {key: one for key, one in known.items() if not key.startswith(hidden)} if hidden else dict(known)
+    return Walk(lambda: (pair for pair in known if not pair[0].startswith(hidden))) if hidden else known
 
 
-def _scripted(run: TableRun, found: list[FoundFile], section: Mapping[str, Any], script: Script) -> Expanded:
+def _scripted(
+    run: TableRun, found: Sequence[FoundFile], section: Mapping[str, Any], script: Script
+) -> Expanded:
     config, act = run.config, run.start_spark is not None
     apart = is_on_cluster(run) and is_apart(run)
     outputs = Preprocessed(config.project, config.cache, run.cfg.name, script, apart=apart)
@@ -90,7 +94,7 @@ def _scripted(run: TableRun, found: list[FoundFile], section: Mapping[str, Any],
     )
 
 
-def _inputs(run: TableRun, found: list[FoundFile], script: Script) -> list[Input]:
+def _inputs(run: TableRun, found: Sequence[FoundFile], script: Script) -> list[Input]:
     if not script.together:
         return [one_file(file) for file in found]
     return [all_files(run.cfg.path, found)] if found else []

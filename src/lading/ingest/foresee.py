@@ -6,10 +6,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lading.errors import ManifestParseError, ManifestStoreError, SourceError
-from lading.formats.registry import reader_of
+from lading.ingest.behind import left_where_it_was_put
 from lading.ingest.plan import TablePlan
-from lading.ingest.prepare import read_spec
-from lading.ingest.release import left_where_it_was_put
 from lading.ingest.table_run import TableRun
 from lading.serve.changed import serve_spec, what_changed
 from lading.snapshots.stores.by_url import store_of
@@ -28,6 +26,11 @@ def foreseen(run: TableRun) -> TablePlan:
 def _refusals(run: TableRun) -> tuple[str, ...]:
     """For people. What only the rows tell is not foreseen. Of files in a bucket, which a plan leaves there,
     and of a table that has no columns yet, only the names are looked at."""
+    if not run.plan.read:
+        return ()
+    from lading.formats.registry import reader_of  # late, as is the next: most plans read nothing
+    from lading.ingest.prepare import read_spec
+
     cfg, columns = run.cfg, run.columns
     reader = None
     if columns is not None and run.objects is None:

@@ -1,56 +1,48 @@
-"""What is known of each file before a run: the log's word and the source manifest's, put together."""
+"""What is known of each file before a run: the log's word and the source manifest's, put together.
+
+Both are walked in the order of their keys, anew whenever somebody asks: neither is held whole.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
 
-from lading.ingest.plan import Known
+from lading.ingest.compare import KnownByKey, Walk
+from lading.ingest.verdict import Known
 from lading.log.state import TableState
 from lading.model import Source
 from lading.sources.fingerprint import source_id
 from lading.sources.manifest import FileEntry, SourceManifest
-from lading.state.tables import StateMeta
 
 SUCCESS = "success"
 FAILED = "failed"
 QUARANTINED = "quarantined"
 READ = (SUCCESS, QUARANTINED)  # what the log has, too
 
-Sources = dict[str, tuple[Source, int]]  # by key, with the sequence that recorded each
-
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    known: Mapping[str, Known] = field(default_factory=dict)
+    known: KnownByKey = ()  # can be walked more than once
     reset: str | None = None  # why everything is read again
     behind: bool = False  # the manifest does not show what the log holds: it is written anew
-    read: Sources = field(default_factory=dict)  # the log's, where it was asked for them
-    read_at: StateMeta | None = None  # what the log said of itself then
-
-    def sources(self, state: TableState) -> Sources:
-        """The log's sources, read a second time only if it has gone on since, or they were let go."""
-        return self.read if self.read and self.read_at == state.meta else state.sources()
-
-    def forget(self) -> None:
-        if isinstance(self.known, dict):
-            self.known.clear()
-        self.read.clear()
+    sequence: int = 0  # of the log that was asked
 
 
 def make_ledger(manifest: SourceManifest | None, state: TableState | None, name: str) -> Ledger:
     """`name` is how people know the manifest: manifest/<table>.json."""
     if state is None or state.sequence == 0:
-        return Ledger(_never_committed(manifest), behind=manifest is None and state is not None)
+        known = Walk(lambda: _never_committed(manifest)) if manifest is not None else ()
+        return Ledger(known, behind=manifest is None and state is not None)
     if manifest is None:
-        reset = f"{name} is missing: everything is read again"
-        return _from_log(state, reset)
+        return _from_log(state, f"{name} is missing: everything is read again")
     if manifest.table_id is None:  # Fairway wrote it, or a person: what it shows is meant
         return _reconciled(manifest, state, name, shown=state.sequence)
     if manifest.table_id != state.meta.table_id or manifest.sequence > state.sequence:
         return _from_log(state)
     if is_of(manifest, state):
-        return Ledger(_from_entries(manifest, state))
+        return Ledger(Walk(lambda: _from_entries(manifest, state)), sequence=state.sequence)
     return _reconciled(manifest, state, name, shown=manifest.sequence)
 
 
@@ -61,45 +53,58 @@ def is_of(manifest: SourceManifest, state: TableState) -> bool:
     return manifest.as_written and same
 
 
-def _never_committed(manifest: SourceManifest | None) -> dict[str, Known]:
-    entries = manifest.files if manifest is not None else {}
-    return {key: _failed(entry, None) for key, entry in entries.items() if entry.status == FAILED}
+def _never_committed(manifest: SourceManifest) -> Iterator[tuple[str, Known]]:
+    return ((key, _failed(entry, None)) for key, entry in manifest.entries() if entry.status == FAILED)
 
 
 def _from_log(state: TableState, reset: str | None = None) -> Ledger:
-    read = state.sources()
-    return Ledger({key: Known(source) for key, (source, _) in read.items()}, reset, True, read, state.meta)
+    known = Walk(lambda: ((source.key, Known(source)) for source, _ in state.sources_by_key()))
+    return Ledger(known, reset, True, state.sequence)
 
 
-def _from_entries(manifest: SourceManifest, state: TableState) -> dict[str, Known]:
+def _from_entries(manifest: SourceManifest, state: TableState) -> Iterator[tuple[str, Known]]:
     """The quick way: the file is as lading wrote it at this very sequence, so the log need not be asked."""
-    return {
-        key: Known(_source(key, entry), spot=entry.spot)
-        if entry.status in READ
-        else _failed(entry, state.source(source_id(key)))
-        for key, entry in manifest.files.items()
-    }
+    for key, entry in manifest.entries():
+        if entry.status in READ:
+            yield key, Known(_source(key, entry), None, False, entry.spot)
+        else:
+            yield key, _failed(entry, state.source(source_id(key)))
 
 
 def _reconciled(manifest: SourceManifest, state: TableState, name: str, *, shown: int) -> Ledger:
     """The log's word, and what the entries ask for beyond it; `shown` is the sequence that they go up to."""
-    known = _never_committed(manifest)
-    read, entries = state.sources(), manifest.files
-    for key, (source, sequence) in read.items():
-        entry = entries.get(key)
-        again, spot = None, 0
-        if sequence <= shown:
-            if entry is None:
-                again = f"its entry was removed from {name}"
-            elif entry.status not in READ:
-                known[key] = _failed(entry, source)
-                continue
-            elif _changed(entry.hash, source.hash, ours=manifest.table_id is not None):
-                again = f"its hash was changed in {name}"
-            else:
-                spot = entry.spot
-        known[key] = Known(source, again, spot=spot)
-    return Ledger(known, None, True, read, state.meta)
+    removed, changed = f"its entry was removed from {name}", f"its hash was changed in {name}"
+    ours = manifest.table_id is not None
+
+    def judged(source: Source, sequence: int, entry: FileEntry | None) -> Known:
+        if sequence > shown:
+            return Known(source)
+        if entry is None:
+            return Known(source, removed)
+        if entry.status not in READ:
+            return _failed(entry, source)
+        if _changed(entry.hash, source.hash, ours=ours):
+            return Known(source, changed)
+        return Known(source, spot=entry.spot)
+
+    def walk() -> Iterator[tuple[str, Known]]:
+        entries = manifest.entries()
+        key, entry = next(entries, (None, None))
+        for source, sequence in state.sources_by_key():
+            while key is not None and entry is not None and key < source.key:
+                if entry.status == FAILED:
+                    yield key, _failed(entry, None)
+                key, entry = next(entries, (None, None))
+            same = key == source.key
+            yield source.key, judged(source, sequence, entry if same else None)
+            if same:
+                key, entry = next(entries, (None, None))
+        while key is not None and entry is not None:
+            if entry.status == FAILED:
+                yield key, _failed(entry, None)
+            key, entry = next(entries, (None, None))
+
+    return Ledger(Walk(walk), None, True, state.sequence)
 
 
 def _changed(told: str, known: str, *, ours: bool) -> bool:
@@ -112,13 +117,14 @@ def _kind(told: str) -> str:
     return told.partition(":")[0] if ":" in told else "sha256"
 
 
-def shows_the_log(manifest: SourceManifest | None, ledger: Ledger, state: TableState) -> bool:
+def shows_the_log(manifest: SourceManifest | None, state: TableState) -> bool:
     """Whether the manifest has the files that the log has, though perhaps not its last commits: a merge
     changes no source."""
     if manifest is None or manifest.table_id != state.meta.table_id:
         return False
-    told = {key: entry.hash for key, entry in manifest.files.items() if entry.status in READ}
-    return told == {key: source.hash for key, (source, _) in ledger.sources(state).items()}
+    told = ((key, entry.hash) for key, entry in manifest.entries() if entry.status in READ)
+    held = ((source.key, source.hash) for source, _ in state.sources_by_key())
+    return all(one == other for one, other in zip_longest(told, held))
 
 
 def _failed(entry: FileEntry, source: Source | None) -> Known:

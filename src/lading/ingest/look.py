@@ -2,45 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lading.config.project import Config
 from lading.errors import LadingError
-from lading.ingest.expand import expand, without_hidden
-from lading.ingest.ledger import Ledger, make_ledger
-from lading.ingest.noop import is_quiet, quiet_ledger, quiet_plan
-from lading.ingest.plan import (
-    Again,
-    FileVerdict,
-    TablePlan,
-    make_plan,
-    to_compare,
-    verdict_on,
-    with_waiting,
-)
+from lading.ingest.compare import Compared, compare
+from lading.ingest.ledger import make_ledger
+from lading.ingest.noop import is_quiet, quiet_plan
+from lading.ingest.plan import Again, TablePlan, make_plan, with_waiting
 from lading.ingest.recipe import only_relaxed, recipe_facts, recipe_of
-from lading.ingest.replay import read_again
-from lading.ingest.reread import Stored, Wanted, columns_in, files_to_reread
-from lading.ingest.schema import (
-    Followed,
-    follow,
-    follows,
-    infer_schema,
-    is_as_configured,
-    is_stale_for_good,
-    look_spec,
-    pinned_columns,
-    stale_note,
-)
+from lading.ingest.schema import follows, is_as_configured, is_stale_for_good, pinned_columns, stale_note
 from lading.ingest.table_run import TableRun, new_run_id, now_text
-from lading.ingest.unpack import refused_keys
+from lading.ingest.verdict import FileVerdict
 from lading.layout.project import source_manifest
 from lading.log.table import Table
-from lading.model import Digest, FoundFile, Member, Source, StartSpark
+from lading.model import FoundFile, Member, Source, StartSpark
 from lading.sources.discover import discover_files, objects_of
-from lading.sources.fingerprint import check_collisions, digest_all
+from lading.sources.fingerprint import check_collisions
+from lading.sources.found import keys_of
 from lading.sources.manifest import load as load_source_manifest
 from lading.sources.names import name_columns
 from lading.sources.recipe import hashed
@@ -49,6 +30,11 @@ from lading.watch import Watch
 
 if TYPE_CHECKING:
     from lading.formats.evidence import FileEvidence
+    from lading.ingest.schema import Followed
+
+# The sources of files that are in the table, or set aside, and are as they were; by key, and from the
+# beginning for each who asks.
+There = Callable[[], Iterator[Source]]
 
 
 def look(
@@ -80,29 +66,39 @@ def _planned(run: TableRun, full: bool) -> TableRun:
     if not full and run.replay is None and (quick := _quick_look(run)) is not None:
         run.watch.phase(cfg.name, "plan")
         return quick
+    # Late, here and below: most looks end before the long way, which loads half of lading.
+    from lading.ingest.expand import expand, without_hidden
+    from lading.ingest.replay import read_again
+    from lading.ingest.unpack import refused_keys
+
     section = run.manifest.preprocessing if run.manifest is not None else {}
     expanded = expand(run, run.found, section)
     found = expanded.found
-    check_collisions(file.key for file in found)
+    check_collisions(keys_of(found))
     ledger = make_ledger(run.manifest, run.opened.state if run.opened else None, source_manifest(cfg.name))
     ledger = replace(ledger, known=without_hidden(ledger.known, expanded.hidden))
     run.watch.phase(cfg.name, "plan")
     acts = run.start_spark is not None
     readable = acts or (run.objects is None and not expanded.waiting)
     run = replace(run, apart=expanded.apart)
-    compare = to_compare(found, ledger.known, full=run.full)
-    digests = digest_all(compare) if compare else {}
-    there = _there(run, found, ledger, digests)
+    compared = compare(found, ledger.known, full=run.full)
+
+    def there() -> Iterator[Source]:
+        return compared.there(ledger.known)
+
     followed = _followed(run, found, there) if readable else None
     columns = followed.columns if followed is not None else pinned_columns(config, cfg)
     facts = recipe_facts(config, cfg, columns) if columns is not None else None
     current = hashed(facts) if facts is not None else None
     relaxed = only_relaxed(config, cfg, run.opened, run.manifest, columns, current)
-    ledger = read_again(ledger, cfg, relaxed=relaxed, replay=run.replay, archives=refused_keys(section))
     run = replace(
         run,
         ledger=ledger,
+        known=read_again(
+            compared.known, cfg, relaxed=relaxed, replay=run.replay, archives=refused_keys(section)
+        ),
         found=found,
+        compared=compared,
         columns=columns,
         recipe=current,
         preprocessing=expanded.preprocessing,
@@ -112,27 +108,13 @@ def _planned(run: TableRun, full: bool) -> TableRun:
     )
     again = _again(run, full, there, None if relaxed else facts)
     aside = [FileVerdict(one.key, "quarantined", one.reason) for one in expanded.refused]
-    return _with_stale(run, with_waiting(_plan(run, digests, again), [*expanded.waiting, *aside]))
+    return _with_stale(run, with_waiting(_plan(run, compared, again), [*expanded.waiting, *aside]))
 
 
-def _there(
-    run: TableRun, found: Sequence[FoundFile], ledger: Ledger, digests: Mapping[str, Digest]
-) -> dict[str, Source]:
-    """The sources of files that are in the table, or set aside, and are as they were; by key."""
-    there = {}
-    for file in found:
-        known = ledger.known.get(file.key)
-        if known is None or known.source is None:
-            continue
-        plain = replace(known, again=None, failed=False)
-        verdict = verdict_on(file, plain, digests.get(file.key), full=run.full).verdict
-        if verdict in ("unchanged", "touched", "quarantined"):
-            there[file.key] = known.source
-    return there
-
-
-def _followed(run: TableRun, found: Sequence[FoundFile], there: Mapping[str, Source]) -> Followed | None:
+def _followed(run: TableRun, found: Sequence[FoundFile], there: There) -> Followed | None:
     """What the files make of the schema, where they may, or where there is none although there is a table."""
+    from lading.ingest.schema import Followed, follow, infer_schema, look_spec
+
     config, cfg, table = run.config, run.cfg, run.opened
     begun = table is not None and table.state.sequence > 0
     if not follows(cfg):
@@ -145,8 +127,10 @@ def _followed(run: TableRun, found: Sequence[FoundFile], there: Mapping[str, Sou
         from lading.ingest.evidence import kept_evidence
 
         spec = look_spec(cfg, load_schema(config.schema_file(cfg.name)))
-        files = ((key, source.sha256) for key, source in there.items())
+        files = ((source.key, source.sha256) for source in there())
         known = kept_evidence(table.state.evidence(), files, spec)
+    from lading.ingest.reread import columns_in
+
     has = columns_in(table.state.meta.facts) if table is not None and begun else None
     return follow(run, found, known, table=has, now=now_text())
 
@@ -175,7 +159,7 @@ def _quick_look(run: TableRun) -> TableRun | None:
     current = recipe_of(run.config, cfg, columns) if columns is not None else None
     if columns is None or current != table.state.meta.recipe or not is_as_configured(run.config, cfg):
         return None
-    ledger = quiet_ledger(manifest, table, source_manifest(cfg.name))
+    ledger = make_ledger(manifest, table.state, source_manifest(cfg.name))
     run = replace(run, ledger=ledger, columns=columns, recipe=current)
     return _with_stale(run, quiet_plan(cfg, run.found))
 
@@ -190,7 +174,7 @@ def _with_stale(run: TableRun, plan: TablePlan) -> TableRun:
     return replace(run, plan=plan, stale=stale)
 
 
-def _again(run: TableRun, full: bool, there: Mapping[str, Source], facts: bytes | None) -> Again | None:
+def _again(run: TableRun, full: bool, there: There, facts: bytes | None) -> Again | None:
     """What is read again although it is as it was, and why."""
     table, cfg = run.opened, run.cfg
     if table is None or table.state.sequence == 0:
@@ -202,6 +186,8 @@ def _again(run: TableRun, full: bool, there: Mapping[str, Source], facts: bytes 
     meta = table.state.meta
     if facts is None or run.recipe is None or run.recipe == meta.recipe:
         return None
+    from lading.ingest.reread import Stored, Wanted, files_to_reread
+
     evidence = run.followed.evidence if run.followed is not None else {}
     wanted = Wanted(
         run.recipe,
@@ -215,7 +201,9 @@ def _again(run: TableRun, full: bool, there: Mapping[str, Source], facts: bytes 
     return files_to_reread(Stored(meta.recipe, meta.facts, there, evidence), wanted)
 
 
-def _plan(run: TableRun, digests: dict[str, Digest], again: Again | None) -> TablePlan:
+def _plan(run: TableRun, compared: Compared, again: Again | None) -> TablePlan:
+    from lading.ingest.reread import columns_in
+
     table = run.opened
     has = columns_in(table.state.meta.facts) if table is not None else None
     reshapes = has is not None and run.columns is not None and run.columns != has
@@ -228,10 +216,8 @@ def _plan(run: TableRun, digests: dict[str, Digest], again: Again | None) -> Tab
     def planned(why: Again | None) -> TablePlan:
         return make_plan(
             run.name,
-            run.found,
-            run.ledger.known,
-            digests,
-            full=run.full,
+            compared,
+            run.known,
             again=why,
             live=live,
             replace=run.cfg.replace,

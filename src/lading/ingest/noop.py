@@ -8,36 +8,55 @@ recipe and at the same sequence of the log, knows its plan without decoding a si
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
-from typing import overload
+from collections.abc import Iterable, Sequence
 
 import xxhash
 
 from lading.config.project import TableConfig
-from lading.ingest.ledger import Ledger, is_of, make_ledger
-from lading.ingest.plan import FileVerdict, Known, TablePlan
+from lading.ingest.ledger import is_of
+from lading.ingest.plan import TablePlan
+from lading.ingest.verdicts import AllUnchanged
 from lading.log.table import Table
 from lading.model import FoundFile, Source
+from lading.sources.found import FoundFiles
 from lading.sources.manifest import SourceManifest
 
 SEAL = "seal"  # in `lading` of manifest/<table>.json
 
 _WITH_SPOTS = "spots-"
-_WHY = "same size and modification time"
 
 
-def seal_of(sources: Sequence[Source], spots: Sequence[int]) -> str | None:
-    """Of files sorted by key, as they stand in the log. None while something is left to be done about one,
-    or its fingerprint is not its time and size, or nobody knows where it lay."""
-    if not all(spots):
-        return None
-    for one in sources:
-        if one.racy or one.rejected or not one.hash.startswith("mtime:"):
-            return None
-        if one.archive is not None or one.quarantine is not None or one.aside is not None:
-            return None
-    times = [source.mtime_ns for source in sources]
-    return _seal([source.key for source in sources], [source.size for source in sources], times, spots)
+class Seal:
+    """Over files in the order of their keys, one after the other: of a million, 24 MB are held."""
+
+    def __init__(self) -> None:
+        self._seal = xxhash.xxh3_128()
+        self._sizes, self._times, self._spots = array("q"), array("q"), array("Q")
+
+    def add(self, source: Source, spot: int) -> None:
+        self._seal.update((f"\0{source.key}" if self._sizes else source.key).encode())
+        self._sizes.append(source.size)
+        self._times.append(source.mtime_ns)
+        self._spots.append(spot)
+
+    def text(self) -> str:
+        return _text(self._seal, self._sizes, self._times, self._spots)
+
+
+def is_sealable(source: Source) -> bool:
+    """Whether nothing is left to be done about a file, and its fingerprint is its time and size."""
+    if source.racy or source.rejected or not source.hash.startswith("mtime:"):
+        return False
+    return source.archive is None and source.quarantine is None and source.aside is None
+
+
+def seal_of(found: Sequence[FoundFile], *, spots: bool = True) -> str:
+    """Of files as they were found."""
+    if isinstance(found, FoundFiles):
+        return _text(_of_texts(found.texts()), found.sizes, found.times, found.spots if spots else None)
+    seal = _of_texts(["\0".join([file.key for file in found]).encode()])
+    sizes, times = (array("q", [file.size for file in found]), array("q", [file.mtime_ns for file in found]))
+    return _text(seal, sizes, times, array("Q", [file.spot for file in found]) if spots else None)
 
 
 def is_quiet(
@@ -49,12 +68,16 @@ def is_quiet(
     seal = manifest.lading.get(SEAL)
     if not isinstance(seal, str) or not is_of(manifest, table.state):
         return False
-    times = [file.mtime_ns for file in found]
-    if times and found[times.index(max(times))].racy:  # the youngest of all: others are racy only if it is
+    if found and _youngest(found).racy:  # others are racy only if it is
         return False
     # lading 0.1 did not know where files lay. Its seal is believed until the manifest is written next.
-    spots = [file.spot for file in found] if seal.startswith(_WITH_SPOTS) else None
-    return seal == _seal([file.key for file in found], [file.size for file in found], times, spots)
+    return seal == seal_of(found, spots=seal.startswith(_WITH_SPOTS))
+
+
+def _youngest(found: Sequence[FoundFile]) -> FoundFile:
+    if isinstance(found, FoundFiles):
+        return found[found.times.index(max(found.times))]
+    return max(found, key=lambda file: file.mtime_ns)
 
 
 def _are_plain_files(cfg: TableConfig) -> bool:
@@ -64,65 +87,21 @@ def _are_plain_files(cfg: TableConfig) -> bool:
 
 
 def quiet_plan(cfg: TableConfig, found: Sequence[FoundFile]) -> TablePlan:
-    return TablePlan(cfg.name, AllUnchanged(found), quiet=True)
+    return TablePlan(cfg.name, AllUnchanged(found), sources=len(found))
 
 
-def quiet_ledger(manifest: SourceManifest, table: Table, name: str) -> Ledger:
-    return Ledger(_LazyKnown(manifest, table, name))
+def _of_texts(texts: Iterable[bytes]) -> xxhash.xxh3_128:
+    seal = xxhash.xxh3_128()
+    for text in texts:
+        seal.update(text)
+    return seal
 
 
-class AllUnchanged(Sequence[FileVerdict]):
-    """A verdict for each file, made when somebody asks for it."""
-
-    def __init__(self, found: Sequence[FoundFile]) -> None:
-        self._found = found
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def __iter__(self) -> Iterator[FileVerdict]:
-        return (FileVerdict(file.key, "unchanged", _WHY) for file in self._found)
-
-    @overload
-    def __getitem__(self, at: int) -> FileVerdict: ...
-    @overload
-    def __getitem__(self, at: slice) -> AllUnchanged: ...
-    def __getitem__(self, at: int | slice) -> FileVerdict | AllUnchanged:
-        if isinstance(at, slice):
-            return AllUnchanged(self._found[at])
-        return FileVerdict(self._found[at].key, "unchanged", _WHY)
-
-
-class _LazyKnown(Mapping[str, Known]):
-    """What the ledger knows, decoded when somebody asks for it."""
-
-    def __init__(self, manifest: SourceManifest, table: Table, name: str) -> None:
-        self._of = (manifest, table, name)
-        self._known: Mapping[str, Known] | None = None
-
-    def _all(self) -> Mapping[str, Known]:
-        if self._known is None:
-            manifest, table, name = self._of
-            self._known = make_ledger(manifest, table.state, name).known
-        return self._known
-
-    def __getitem__(self, key: str) -> Known:
-        return self._all()[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
-
-    def __len__(self) -> int:
-        return len(self._all())
-
-
-def _seal(keys: list[str], sizes: list[int], times: list[int], spots: Sequence[int] | None) -> str:
-    # Whole columns at a time: a text for each file would cost as much as its stat. Lists, since an array
-    # takes three times as long to be filled by anything else. A key holds no NUL.
-    seal = xxhash.xxh3_128("\0".join(keys).encode())
+def _text(seal: xxhash.xxh3_128, sizes: array[int], times: array[int], spots: array[int] | None) -> str:
+    """Whole columns at a time: a text for each file would cost as much as its stat. A key holds no NUL."""
     for numbers in (sizes, times):
-        seal.update(array("q", numbers).tobytes())
+        seal.update(numbers)
     if spots is None:
-        return f"{len(keys)}-{seal.hexdigest()}"
-    seal.update(array("Q", spots).tobytes())
-    return f"{_WITH_SPOTS}{len(keys)}-{seal.hexdigest()}"
+        return f"{len(sizes)}-{seal.hexdigest()}"
+    seal.update(spots)
+    return f"{_WITH_SPOTS}{len(sizes)}-{seal.hexdigest()}"

@@ -9,27 +9,26 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from lading.errors import VanishGuard
-from lading.model import Digest, FoundFile, Member, Source, Verdict
-from lading.sources.fingerprint import is_elsewhere
-from lading.words import count_words
-
-VERDICTS: tuple[Verdict, ...] = (
-    "new",
-    "changed",
-    "reread",
-    "touched",
-    "unchanged",
-    "vanished",
-    "failed",
-    "quarantined",
+from lading.ingest.compare import AS_BEFORE, NEW, Compared
+from lading.ingest.verdict import (
+    VERDICTS,
+    FileVerdict,
+    Known,
+    reread,
+    settles,
+    vanished,
+    verdict_on,
 )
-
-READ_VERDICTS = frozenset({"new", "changed", "reread", "failed"})  # of files that a run reads
+from lading.ingest.verdicts import Verdicts
+from lading.model import Digest, FoundFile, Member, Source
+from lading.sources.fingerprint import source_id
+from lading.sources.found import Picked, keys_of
+from lading.words import count_words
 
 # `replace: auto`: what is rewritten without the rows that leave. Everything larger gets a `minus`, so that
 # a change costs what changed, however widely its rows are spread. Decided anew with every commit.
@@ -37,16 +36,6 @@ REWRITE_PART = 4 << 20  # bytes of a part
 REWRITE_COMMIT = 64 << 20  # bytes of all parts that one commit rewrites
 
 Replace = Literal["auto", "rewrite", "minus"]
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What is known of one source key before the run."""
-
-    source: Source | None  # as the log has it; None when its rows were never committed
-    again: str | None = None  # why it is read again although the log has it
-    failed: bool = False
-    spot: int = 0  # where it lay when it was read; 0: not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +50,13 @@ class Again:
 
 
 @dataclass(frozen=True, slots=True)
-class FileVerdict:
-    key: str
-    verdict: Verdict
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class TablePlan:
     """One table's verdicts and steps."""
 
     table: str
     files: Sequence[FileVerdict]
     again: Again | None = None  # what is read again that has not changed, in one line
-    read: tuple[FoundFile, ...] = ()
+    read: Sequence[FoundFile] = ()
     vanished: tuple[Source, ...] = ()
     note: tuple[FoundFile, ...] = ()  # same bytes, new fingerprint: recorded without reading
     digests: Mapping[str, Digest] = field(default_factory=dict)
@@ -85,10 +67,10 @@ class TablePlan:
     waits: bool = False  # whether there are archives that a run would open
     subtract: tuple[Member, ...] = ()  # parts that stay, and whose rows of `replaced` no longer count
     notes: tuple[str, ...] = ()  # for people: nothing that a run would do anything about
-    quiet: bool = False  # every file is unchanged: nobody need count the verdicts
     publish: str | None = None  # what readers get although no row changes
     reshapes: bool = False  # whether the table's columns change, rows or not
     columns: tuple[str, ...] = ()  # for people: how they change, and why
+    sources: int = 0  # that the log has
 
     @property
     def replaces_all(self) -> bool:
@@ -97,9 +79,11 @@ class TablePlan:
 
     @property
     def verdicts(self) -> dict[str, int]:
-        if self.quiet:
-            return {verdict: len(self.files) if verdict == "unchanged" else 0 for verdict in VERDICTS}
-        counts = Counter(file.verdict for file in self.files)
+        counts: Counter[str]
+        if isinstance(self.files, Verdicts):
+            counts = self.files.counts()
+        else:
+            counts = Counter(file.verdict for file in self.files)
         return {verdict: counts[verdict] for verdict in VERDICTS}
 
     @property
@@ -124,114 +108,108 @@ class TablePlan:
         return not (self.changes_rows or self.touches or self.waits or self.publish)
 
 
-def to_compare(found: Iterable[FoundFile], known: Mapping[str, Known], *, full: bool) -> list[FoundFile]:
-    """The files whose verdict depends on their content."""
-    return [
-        file
-        for file in found
-        if file.fingerprint is None and (full or _depends_on_content(file, known.get(file.key)))
-    ]
-
-
-def verdict_on(file: FoundFile, known: Known | None, digest: Digest | None, *, full: bool) -> FileVerdict:
-    """The verdict on one file that was found."""
-    if known is None:
-        return FileVerdict(file.key, "new", "not read before")
-    if known.failed:
-        return FileVerdict(file.key, "failed", known.again or "the last attempt failed")
-    source = known.source
-    if source is None:
-        return FileVerdict(file.key, "new", known.again or "not read before")
-    if known.again is not None:
-        return FileVerdict(file.key, "reread", known.again)
-    if file.fingerprint is not None:
-        return _verdict_by_fingerprint(file, known, source)
-    elsewhere = is_elsewhere(file.spot, known.spot)
-    if is_same(file, source) and not source.racy and not full and not elsewhere:
-        return _as_before(source, "same size and modification time")
-    if digest is None or digest.sha256 != source.sha256:
-        return FileVerdict(file.key, "changed", _what_changed(file, source))
-    if full or (is_same(file, source) and not elsewhere):
-        return _as_before(source, "same content")
-    if not is_same(file, source):
-        return FileVerdict(file.key, "touched", "new modification time, same content")
-    return FileVerdict(file.key, "touched", "another file in its place, same content")
-
-
-def _verdict_by_fingerprint(file: FoundFile, known: Known, source: Source) -> FileVerdict:
-    """A member or an object: its fingerprint is of its content, there is no time to be touched. An ETag
-    is the bucket's own word, and says nothing in another."""
-    if is_elsewhere(file.spot, known.spot):
-        return FileVerdict(file.key, "changed", "it comes from a different bucket or prefix than before")
-    if file.fingerprint == source.hash:
-        return _as_before(source, "same content")
-    return FileVerdict(file.key, "changed", _what_changed(file, source))
-
-
-def _as_before(source: Source, why: str) -> FileVerdict:
-    """A file that was set aside whole stays there until it changes, or is replayed."""
-    if source.aside is None:
-        return FileVerdict(source.key, "unchanged", why)
-    return FileVerdict(source.key, "quarantined", source.aside)
-
-
 def with_waiting(plan: TablePlan, waiting: Sequence[FileVerdict]) -> TablePlan:
     """The plan with archives that only a run may open, or that were set aside, each as one line."""
     if not waiting:
         return plan
-    files = tuple(sorted([*plan.files, *waiting], key=lambda one: one.key))
+    files: Sequence[FileVerdict]
+    if isinstance(plan.files, Verdicts):
+        files = plan.files.with_others(waiting)
+    else:
+        files = tuple(sorted([*plan.files, *waiting], key=lambda one: one.key))
     waits = any(one.verdict != "quarantined" for one in waiting)
     return dataclasses.replace(plan, files=files, waits=waits)
 
 
 def make_plan(
     table: str,
-    found: Sequence[FoundFile],
+    compared: Compared,
     known: Mapping[str, Known],
-    digests: Mapping[str, Digest],
     *,
-    full: bool,
     again: Again | None,
     live: Callable[[frozenset[int] | None], list[Member]],
     replace: Replace = "rewrite",
     reshapes: bool = False,
 ) -> TablePlan:
-    """`live` gives the members that hold rows of some sources, or all members for None."""
-    verdicts = [verdict_on(file, known.get(file.key), digests.get(file.key), full=full) for file in found]
-    if again is not None:
-        verdicts = [_reread(one, again.why) if again.asks_for(one.key) else one for one in verdicts]
-    here = {file.key for file in found}
-    lost = {key: one.source for key, one in known.items() if one.source is not None and key not in here}
-    vanished = tuple(source for _, source in sorted(lost.items()) if source is not None)
-    read = tuple(file for file, one in zip(found, verdicts, strict=True) if one.verdict in READ_VERDICTS)
+    """`known` is of the files that are not simply as they were. `live` gives the members that hold rows of
+    some sources, or all members for None."""
+    found, digests = compared.found, compared.digests
+    told = {
+        at: verdict_on(file, known.get(file.key), digests.get(file.key), full=compared.full)
+        for at, file in compared.odd.items()
+    }
     note = tuple(
         file
-        for file, one in zip(found, verdicts, strict=True)
-        if one.verdict == "touched"
-        or (
-            one.verdict in ("unchanged", "quarantined")
-            and _settles(file, known.get(file.key), digests.get(file.key), full)
-        )
+        for at, file in compared.odd.items()
+        if _is_noted(file, told[at], again, known.get(file.key), digests.get(file.key), full=compared.full)
     )
-    replaced = _replaced(read, known) | {source.id for source in vanished}
     everything = again is not None and again.keys is None
+    if again is not None:
+        told = {at: reread(one, again.why) if again.asks_for(one.key) else one for at, one in told.items()}
+        if again.keys is not None:
+            told |= _asked_for(compared, again)
+    files = Verdicts(
+        found, compared.marks, told, list(map(vanished, compared.vanished)),
+        again.why if again is not None and everything else None,
+    )  # fmt: skip
+    places = files.to_read()
+    replaced = _replaced(compared, places, known) | {source.id for source in compared.vanished}
     touched = live(None if everything else replaced) if everything or replaced else []
     drop, rewrite, subtract = parts_to_change(touched, None if everything else replaced, replace)
     return TablePlan(
         table=table,
-        files=tuple(sorted([*verdicts, *map(_vanished, vanished)], key=lambda one: one.key)),
+        files=files,
         again=again,
-        read=read,
-        vanished=vanished,
+        read=Picked(found, places),
+        vanished=compared.vanished,
         note=note,
         digests=digests,
         replaced=replaced,
         drop=drop,
         rewrite=rewrite,
-        touches=any(one.verdict == "touched" for one in verdicts),
+        touches=any(one.verdict == "touched" for one in told.values()),
         subtract=subtract,
         reshapes=reshapes,
+        sources=compared.sources,
     )
+
+
+def _is_noted(
+    file: FoundFile,
+    verdict: FileVerdict,
+    again: Again | None,
+    known: Known | None,
+    digest: Digest | None,
+    *,
+    full: bool,
+) -> bool:
+    """Same bytes under a new fingerprint, or cleared: recorded without reading."""
+    if again is not None and again.asks_for(file.key):
+        return False
+    if verdict.verdict == "touched":
+        return True
+    return verdict.verdict in ("unchanged", "quarantined") and settles(file, known, digest, full=full)
+
+
+def _asked_for(compared: Compared, again: Again) -> dict[int, FileVerdict]:
+    """Files that are as they were, and are read again."""
+    found = enumerate(zip(keys_of(compared.found), compared.marks, strict=True))
+    return {
+        at: FileVerdict(key, "reread", again.why)
+        for at, (key, mark) in found
+        if mark in AS_BEFORE and again.asks_for(key)
+    }
+
+
+def _replaced(compared: Compared, places: Sequence[int], known: Mapping[str, Known]) -> frozenset[int]:
+    """The sources whose old rows leave because their files are read."""
+    marks, odd = compared.marks, compared.odd
+    held = [at for at in places if marks[at] != NEW and (at not in odd or _is_held(known.get(odd[at].key)))]
+    return frozenset(source_id(file.key) for file in Picked(compared.found, held))
+
+
+def _is_held(known: Known | None) -> bool:
+    return known is not None and known.source is not None
 
 
 def parts_to_change(
@@ -272,11 +250,11 @@ def split_mixed(members: Sequence[Member], how: Replace) -> tuple[tuple[Member, 
     )
 
 
-def guard_vanished(plan: TablePlan, known: Mapping[str, Known], *, allow: bool) -> None:
+def guard_vanished(plan: TablePlan, *, allow: bool) -> None:
     """Refuse to retract more than half of a table's sources unless asked to."""
     if allow or not plan.vanished:
         return
-    before = sum(one.source is not None for one in known.values())
+    before = plan.sources
     if len(plan.vanished) * 2 <= before:
         return
     names = ", ".join(source.key for source in plan.vanished[:3]) + (", …" if len(plan.vanished) > 3 else "")
@@ -287,50 +265,3 @@ def guard_vanished(plan: TablePlan, known: Mapping[str, Known], *, allow: bool) 
         table=plan.table,
         file=plan.vanished[0].key,
     )
-
-
-def _depends_on_content(file: FoundFile, known: Known | None) -> bool:
-    if known is None or known.source is None or known.again is not None or known.failed:
-        return False
-    moved = is_elsewhere(file.spot, known.spot)
-    return known.source.racy or moved or not is_same(file, known.source)
-
-
-def is_same(file: FoundFile, source: Source) -> bool:
-    """By size and time, which is what the fast fingerprint says."""
-    return file.mtime_ns == source.mtime_ns and file.size == source.size
-
-
-def recorded_hash(file: FoundFile, digest: Digest | None, *, full: bool) -> str:
-    """The fingerprint as manifest/<table>.json shows it."""
-    return digest.sha256 if full and digest is not None and file.fingerprint is None else file.hash
-
-
-def _settles(file: FoundFile, known: Known | None, digest: Digest | None, full: bool) -> bool:
-    """A racy file whose content was compared and whose mtime has aged needs no comparison any more; a
-    fingerprint of the other kind is written anew."""
-    if known is None or known.source is None:
-        return False
-    cleared = known.source.racy and not file.racy
-    return cleared or known.source.hash != recorded_hash(file, digest, full=full)
-
-
-def _what_changed(file: FoundFile, source: Source) -> str:
-    if file.size != source.size:
-        return f"size was {source.size}, is {file.size}"
-    return "content differs"
-
-
-def _replaced(read: Iterable[FoundFile], known: Mapping[str, Known]) -> frozenset[int]:
-    found = (known.get(file.key) for file in read)
-    return frozenset(one.source.id for one in found if one is not None and one.source is not None)
-
-
-def _reread(verdict: FileVerdict, reason: str) -> FileVerdict:
-    if verdict.verdict in ("unchanged", "touched", "quarantined"):
-        return FileVerdict(verdict.key, "reread", reason)
-    return verdict
-
-
-def _vanished(source: Source) -> FileVerdict:
-    return FileVerdict(source.key, "vanished", "in the table, no longer in the folder")

@@ -72,6 +72,7 @@ def ingest_job(run: TableRun, prepared: Prepared, place: Place | None = None) ->
         checks=cfg.checks,
         quarantine=cfg.on_bad == "quarantine",
         project=str(run.config.project),
+        known=run.table.state.schema,
     )
 
 

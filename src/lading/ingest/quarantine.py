@@ -107,15 +107,15 @@ class _Before:
 
 def _before(run: TableRun) -> _Before:
     leaving = {file.key for file in run.plan.read} | {one.key for one in run.plan.vanished}
-    known = run.ledger.known.items()
-    stay = [one.source for key, one in known if one.source is not None and key not in leaving]
     archives = sum(not one.fresh for one in run.refused)
-    return _Before(
-        rows=sum(one.rows + one.rejected for one in stay),
-        lost_rows=sum(one.rejected for one in stay),
-        files=len(stay) + archives,
-        lost_files=sum(one.aside is not None for one in stay) + archives,
-    )
+    rows, lost_rows, files, lost_files = 0, 0, archives, archives
+    for key, known in run.ledger.known:
+        if known.source is not None and key not in leaving:
+            rows += known.source.rows + known.source.rejected
+            lost_rows += known.source.rejected
+            files += 1
+            lost_files += known.source.aside is not None
+    return _Before(rows, lost_rows, files, lost_files)
 
 
 def keep_files(run: TableRun, whole: Sequence[Aside]) -> dict[int, Rejected]:
@@ -217,8 +217,7 @@ def _table(config: Config, name: str) -> Table:
 
 
 def _aside(table: Table, key: str | None, name: str) -> list[Source]:
-    sources = sorted((one for one, _ in table.state.sources().values()), key=lambda one: one.key)
-    aside = [source for source in sources if source.set_aside]
+    aside = [source for source, _ in table.state.sources_by_key() if source.set_aside]
     if key is None:
         return aside
     found = [source for source in aside if source.key == key]

@@ -8,9 +8,7 @@ from lading.config.project import Config, TableConfig
 from lading.ingest.schema import layout_of
 from lading.log.table import Table
 from lading.model import Column
-from lading.read.scan import table_schema
 from lading.sources.manifest import SourceManifest
-from lading.sources.preprocess import load_script
 from lading.sources.recipe import facts_of, hashed, transform_source
 
 
@@ -52,7 +50,11 @@ def recipe_facts(
 
 def _preprocess_code(config: Config, cfg: TableConfig) -> str | None:
     spec = cfg.preprocess
-    return None if spec is None or spec.action == UNZIP else load_script(config.project, spec).made_by
+    if spec is None or spec.action == UNZIP:
+        return None
+    from lading.sources.preprocess import load_script  # late: few tables have one
+
+    return load_script(config.project, spec).made_by
 
 
 def only_relaxed(
@@ -71,6 +73,8 @@ def only_relaxed(
     old = manifest.lading.get("rules")
     if not isinstance(old, str | None):
         return False
+    from lading.read.scan import table_schema  # late: recipes seldom differ
+
     # The same columns under the same transform have the same types: if not, the recipe says so below.
     if not relaxes(old, rules_of(cfg.checks), table_schema(table.state)):
         return False

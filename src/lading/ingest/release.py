@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -19,9 +19,12 @@ from lading.checks.gate import Findings, ask_gate
 from lading.checks.table import as_object, check_nothing, check_table, told_results
 from lading.config.project import Config, TableConfig
 from lading.errors import GateFailed, ManifestParseError, NotFound
+from lading.iceberg.show import follow_pointer, show_state
+from lading.ingest.behind import holds, left_where_it_was_put
+from lading.ingest.settle import settle_parts
 from lading.log.table import Table
 from lading.model import CheckResult, SnapshotRef, StartSpark
-from lading.serve.changed import serve_spec, served_otherwise, told_spec
+from lading.serve.changed import serve_spec, served_otherwise
 from lading.serve.shard import Served, output_of, shard
 from lading.snapshots.history import gate_failures
 from lading.snapshots.opening import build_meta, open_members
@@ -66,7 +69,27 @@ def release(
     """Publish what the log holds, if it isn't and its gate lets it; also what an earlier run committed
     and could not publish. `session` gives Spark, should the gate need it; `record` is the run's, if it
     has one already; `kept` are this run's files that stay, and those that it publishes are added.
-    `schema_changes` are those of this run."""
+    `schema_changes` are those of this run. Iceberg readers are brought along in any case."""
+    released = _release(
+        config, cfg, table, run_id, session, watch, kept, record=record, schema_changes=schema_changes
+    )
+    if table.state.meta.data_sequence == 0:
+        return released
+    return _with_note(released, follow_pointer(config, cfg))
+
+
+def _release(
+    config: Config,
+    cfg: TableConfig,
+    table: Table,
+    run_id: str,
+    session: StartSpark,
+    watch: Watch,
+    kept: set[str],
+    *,
+    record: RunHandle | None,
+    schema_changes: Sequence[str],
+) -> Released:
     state = table.state
     store = store_of(config, cfg.name)
     current = store.load_current()
@@ -98,6 +121,12 @@ def release(
         released = attempt.publish(own)
         finish(own, released)
     return released
+
+
+def _with_note(released: Released, note: str | None) -> Released:
+    if note is None:
+        return released
+    return replace(released, note=note if released.note is None else f"{released.note}; {note}")
 
 
 def release_of_nothing(table: TableConfig) -> Released:
@@ -143,6 +172,7 @@ class _Attempt:
 
     def publish(self, record: RunHandle) -> Released:
         cfg, run_id = self.cfg, self.run_id
+        settled = settle_parts(cfg, self.table, run_id, self.kept, self.store, self.current)
         served = shard(
             self.config,
             cfg,
@@ -156,6 +186,8 @@ class _Attempt:
         )
         verdict = self._verdict(served)
         self.watch.phase(cfg.name, "publish")
+        refused = verdict is not None and bool(verdict.failures)
+        iceberg, note = self._shown() if settled and not refused else (None, None)
         payload = snapshot_payload(
             cfg.name,
             self.table,
@@ -164,6 +196,7 @@ class _Attempt:
             shards=served.shards if served is not None else (),
             describe=served.described if served is not None else None,
             schema_changes=self.schema_changes,
+            iceberg=iceberg,
         )
         checks = verdict.checks if verdict is not None else ()
         if verdict is not None and verdict.failures:
@@ -173,7 +206,10 @@ class _Attempt:
         record.moving(self.current.ref if self.current is not None else None)
         published = publish_snapshot(self.store, self.table, payload, run_id)
         self._drop_losers(served)
-        return Released(published, ref=published.ref, checks=checks)
+        return Released(published, ref=published.ref, checks=checks, note=note)
+
+    def _shown(self) -> tuple[dict[str, Any] | None, str | None]:
+        return show_state(self.cfg, self.table, self.run_id, self.store, self.current)
 
     def _drop_losers(self, served: Served | None) -> None:
         """Shards that this run built and that did not win; only when a manifest lists the winners: until
@@ -231,52 +267,6 @@ def refusal_of(store: ManifestStore, table: str, listed: SnapshotRef) -> GateFai
     return _refusal(table, listed.run_id, listed.ref, failures) if failures else None
 
 
-def left_where_it_was_put(
-    store: ManifestStore, table: Table, spec: str | None, current: SnapshotRef
-) -> str | None:
-    """What to say when somebody who isn't lading moved the pointer, and all that lading has to show was
-    published before: then a run without changes leaves the pointer alone. None if it is lading's own, or if
-    there is something new to publish."""
-    if current.swap_id:
-        return None
-    mine = _last_published(store, table)
-    if mine is None or mine[0].ref == current.ref or mine[1] != spec:
-        return None
-    return (
-        f"readers see run {current.run_id}: someone else moved the pointer there, and it stays until rows "
-        f"change. To show what lading published last: lading publish {table.state.meta.table} "
-        f"--run {mine[0].run_id}"
-    )
-
-
-def moved_by_others(config: Config, name: str, table: Table, current: SnapshotRef) -> str | None:
-    """The same of a table by its name; None, too, for one that lading.yaml doesn't have."""
-    if name not in config.tables:
-        return None
-    spec = serve_spec(config.table(name).serve, table.state)
-    return left_where_it_was_put(store_of(config, name), table, spec, current)
-
-
-def _last_published(store: ManifestStore, table: Table) -> tuple[SnapshotRef, str | None] | None:
-    """The newest snapshot with all that the table's log holds, unless its gate refused it, and how it is
-    served."""
-    for listed in store.list_manifests():
-        try:
-            custom = build_meta(store, listed.ref).custom
-        except ManifestParseError:
-            continue  # whatever it was, nobody can read it
-        if custom.get("table_id") != table.table_id:
-            continue
-        return (listed, told_spec(custom)) if _holds(custom, table) and not gate_failures(custom) else None
-    return None
-
-
-def _holds(custom: dict[str, Any], table: Table) -> bool:
-    """Whether a snapshot has all that the log holds."""
-    sequence = custom.get("sequence")
-    return isinstance(sequence, int) and sequence >= table.state.meta.data_sequence
-
-
 def _waiting(store: ManifestStore, table: Table) -> tuple[SnapshotRef, dict[str, Any]] | None:
     """The newest manifest, if it has what the log holds: readers may be kept from it for a reason."""
     for listed in store.list_manifests(limit=1):
@@ -284,7 +274,7 @@ def _waiting(store: ManifestStore, table: Table) -> tuple[SnapshotRef, dict[str,
             custom = build_meta(store, listed.ref).custom
         except ManifestParseError:
             return None  # it can't be what readers wait for
-        if custom.get("table_id") == table.table_id and _holds(custom, table):
+        if custom.get("table_id") == table.table_id and holds(custom, table):
             return listed, custom
     return None
 

@@ -1,38 +1,41 @@
 """What was set aside is read again: when the rules let more in, when nothing may be aside, or on demand.
 
-A ledger in, a ledger out; `lading plan` shows the reasons like any other.
+What is known in, what is known out; `lading plan` shows the reasons like any other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
 
 from lading.config.project import TableConfig
 from lading.errors import NotFound
-from lading.ingest.ledger import Ledger
+from lading.ingest.verdict import Known
 from lading.model import Source
 
 
 def read_again(
-    ledger: Ledger,
+    known: Mapping[str, Known],
     cfg: TableConfig,
     *,
     relaxed: bool,
     replay: Collection[str] | None,
     archives: Sequence[str] = (),
-) -> Ledger:
-    """The ledger, asking for what was set aside to be read again where the rules are others now, or
-    somebody says so. `replay` are keys, empty for all; None: nobody does. `archives` were set aside."""
+) -> dict[str, Known]:
+    """What is known of files that are not simply as they were, asking for what was set aside to be read again
+    where the rules are others now, or somebody says so. `replay` are keys, empty for all; None: nobody does.
+    `archives` were set aside."""
     if replay is not None:
-        _refuse_unknown(ledger, cfg.name, replay, archives)
-    known = {}
-    for key, one in ledger.known.items():
-        why = None
-        if one.source is not None and one.source.set_aside:
-            why = _why_again(one.source, cfg, relaxed, replay)
-        known[key] = replace(one, again=why) if why and one.again is None else one
-    return replace(ledger, known=known)
+        _refuse_unknown(known, cfg.name, replay, archives)
+    found = dict(known)
+    for key, one in known.items():
+        if one.source is None or not one.source.set_aside or one.again is not None:
+            continue
+        why = _why_again(one.source, cfg, relaxed, replay)
+        if why:
+            found[key] = msgspec.structs.replace(one, again=why)
+    return found
 
 
 def _why_again(source: Source, cfg: TableConfig, relaxed: bool, replay: Collection[str] | None) -> str | None:
@@ -43,8 +46,10 @@ def _why_again(source: Source, cfg: TableConfig, relaxed: bool, replay: Collecti
     return "the checks accept more rows now, and some of it was set aside" if relaxed else None
 
 
-def _refuse_unknown(ledger: Ledger, table: str, keys: Collection[str], archives: Sequence[str]) -> None:
-    aside = [key for key, one in ledger.known.items() if one.source is not None and one.source.set_aside]
+def _refuse_unknown(
+    known: Mapping[str, Known], table: str, keys: Collection[str], archives: Sequence[str]
+) -> None:
+    aside = [key for key, one in known.items() if one.source is not None and one.source.set_aside]
     aside += archives
     for key in keys:
         if key not in aside:

@@ -9,7 +9,7 @@ converted without loss is converted by whoever reads it (parts/schema.py).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,7 +42,7 @@ class Stored:
 
     recipe: str
     facts: bytes  # b"": only the recipe's hash is known
-    sources: Mapping[str, Source]  # that are in the table and as they were, by key
+    sources: Callable[[], Iterable[Source]]  # of files that are in the table and as they were
     evidence: Mapping[str, FileEvidence]  # of those and of others, by key
 
 
@@ -89,10 +89,10 @@ def files_to_reread(stored: Stored, wanted: Wanted) -> Again | None:
     if checked or (changes and any(check.kind == "sql" for check in wanted.checks)):
         return Again(f"{why or 'how a column is read changed'}: the checks look at it")
     keys = {
-        key
-        for key, source in stored.sources.items()
+        source.key
+        for source in (stored.sources() if changes or loosened else ())
         if (loosened and source.set_aside)
-        or any(one.concerns(source, stored.evidence.get(key)) for one in changes)
+        or any(one.concerns(source, stored.evidence.get(source.key)) for one in changes)
     }
     return Again(why or "other rules let more of them in", frozenset(keys)) if keys else None
 

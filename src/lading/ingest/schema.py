@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from lading.config.project import Config, TableConfig
@@ -17,7 +18,9 @@ from lading.errors import SourceError
 from lading.formats.fixed_width.spec import layout_columns, load_layout
 from lading.ingest.plan import TablePlan
 from lading.layout.project import schema_file
-from lading.model import DELIMITERS, TYPED, Column, FoundFile, Layout, Source
+from lading.log.state import TableState
+from lading.model import DELIMITERS, TYPED, Column, FoundFile, Layout
+from lading.sources.found import FoundFiles, keys_of
 from lading.sources.manifest import SourceManifest
 from lading.sources.names import columns_from_name, name_columns
 from lading.sources.schema import (
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
 
 FOUND_HASH = "found_hash"  # in `lading` of manifest/<table>.json: the combined hash of the files it shows
 BUDGET = 512 << 20  # bytes that a run looks at to pin a schema once and for all
+_ASKED = 8  # files that are asked why they hold no record
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,7 @@ def infer_schema(
     asked = _named(cfg, found)
     looked = look_at(run, asked, look_spec(cfg, old, limit=limit))
     evidence = _told(cfg, looked)
-    return _settled(cfg, None, old, evidence, found, now=now, whole=limit is None, looked=looked)
+    return _settled(run, None, old, evidence, found, now=now, whole=limit is None, looked=looked)
 
 
 def follow(
@@ -142,12 +146,12 @@ def follow(
     new = look_at(run, [file for file in asked if file.key not in known], look_spec(cfg, old))
     fresh = {key: NOTHING if isinstance(one, SourceError) else one for key, one in new.items()}
     evidence = {file.key: fresh[file.key] if file.key in fresh else known[file.key] for file in asked}
-    schema = _settled(cfg, old, old, evidence, found, now=now, looked=new)
+    schema = _settled(run, old, old, evidence, found, now=now, looked=new)
     return Followed(schema, evidence, fresh, _changes(table, schema, evidence) if table is not None else ())
 
 
 def _settled(
-    cfg: TableConfig,
+    run: TableRun,
     pinned: TableSchema | None,
     old: TableSchema | None,
     evidence: Mapping[str, FileEvidence],
@@ -162,9 +166,10 @@ def _settled(
     from lading.formats.infer.columns import refuse_taken
     from lading.formats.infer.settle import settle
 
-    policy = cfg.policy
+    cfg, policy = run.cfg, run.cfg.policy
+    told = sorted(evidence.items())
     seen = settle(
-        sorted(evidence.items()),
+        told,
         cfg.format,
         cfg.read_options,
         types=policy.types_of,
@@ -172,13 +177,13 @@ def _settled(
         join_types=policy.types != "strict" or cfg.format not in TYPED,
     )
     names = name_columns(cfg.columns_from_name)
-    refuse_taken(seen.columns, names)
+    refuse_taken(seen.columns, names, told)
     before = {column.name: column for column in old.columns} if old is not None else {}
     configured = {rule.name: Column(rule.name, rule.type) for rule in cfg.rules if rule.type is not None}
     written = {column.name: column for column in (old.written if old is not None else ())} | configured
     if not seen.columns:
         if old is None:
-            raise _no_columns(found, looked or {})
+            raise _no_columns(run, found, looked or {})
         looked_at = _looked_at_words(seen.files, seen.rows)
         return replace(old, combined_hash=found_hash(found), looked_at=looked_at)
     order = [column.name for column in seen.columns]
@@ -233,10 +238,17 @@ def _limit(files: Sequence[FoundFile]) -> int | None:
     return max(BUDGET // len(files), 1 << 12)
 
 
-def _no_columns(files: Sequence[FoundFile], looked: Found) -> SourceError:
+def _no_columns(run: TableRun, files: Sequence[FoundFile], looked: Found) -> SourceError:
+    from lading.formats.infer.columns import first_problem
+    from lading.sources.archives.scratch import scratch
+
     for one in looked.values():
         if isinstance(one, SourceError):
             return one
+    with scratch():
+        problem = first_problem(map(run.source_file, files[:_ASKED]), look_spec(run.cfg, None))
+    if problem is not None:
+        return problem
     why = f"none of its {len(files):,} files contains a record" if files else "it has no files"
     if len(files) == 1:
         why = f"{files[0].key} contains no records"
@@ -326,7 +338,12 @@ def _as_yaml(char: str) -> str:
 
 
 def found_hash(found: Sequence[FoundFile]) -> str:
-    return combined_hash([file.hash for file in found])
+    """Worked out once for a listing: of a million files it takes seconds."""
+    if not isinstance(found, FoundFiles):
+        return combined_hash(file.hash for file in found)
+    if found.combined_hash is None:
+        found.combined_hash = combined_hash(file.hash for file in found)
+    return found.combined_hash
 
 
 def is_stale(schema: TableSchema, found: Sequence[FoundFile], known: str | None = None) -> bool:
@@ -368,19 +385,18 @@ def stale_note(cfg: TableConfig) -> str:
     )
 
 
-def extend_evidence(
-    config: Config, cfg: TableConfig, found: Sequence[FoundFile], sources: Mapping[str, tuple[Source, int]]
-) -> bool:
+def extend_evidence(config: Config, cfg: TableConfig, found: Sequence[FoundFile], state: TableState) -> bool:
     """The schema is fresh once all files are in the table and nothing of them is set aside: a type that was
     inferred takes only what inference would still call so. Whether that is news."""
     schema = load_schema(config.schema_file(cfg.name)) if cfg.spec is None else None
     if schema is None or not is_stale(schema, found):
         return False
-    read = [sources[file.key][0] for file in found if file.key in sources]
-    if len(read) != len(found) or len(sources) != len(found) or any(one.set_aside for one in read):
-        return False
-    rows = None if cfg.transform else sum(one.rows for one in read)
-    looked_at = _looked_at_words(len(found), rows)
+    rows = 0
+    for key, pair in zip_longest(keys_of(found), state.sources_by_key()):
+        if pair is None or pair[0].key != key or pair[0].set_aside:
+            return False
+        rows += pair[0].rows
+    looked_at = _looked_at_words(len(found), None if cfg.transform else rows)
     new = replace(schema, combined_hash=found_hash(found), looked_at=looked_at)
     save_schema(config.schema_file(cfg.name), new)
     return True

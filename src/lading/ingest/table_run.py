@@ -9,22 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 from lading import clock, ids
 from lading.config.project import Config, TableConfig
-from lading.formats.source_file import SourceFile
+from lading.ingest.compare import Compared
 from lading.ingest.ledger import Ledger
 from lading.ingest.plan import TablePlan
+from lading.ingest.verdict import Known
 from lading.layout.beside import lock_of
 from lading.layout.project import AT_WORK, work_folder
 from lading.log.table import Table
-from lading.model import Column, FoundFile, StartSpark
-from lading.sources.archives.scratch import Apart
+from lading.model import Column, Commit, FoundFile, StartSpark
 from lading.sources.fingerprint import unmoved
 from lading.sources.manifest import SourceManifest
-from lading.sources.objects import Objects
 from lading.storage.folder import is_locked, locked
 from lading.watch import Watch
 
 if TYPE_CHECKING:
+    from lading.formats.source_file import SourceFile
     from lading.ingest.schema import Followed
+    from lading.sources.archives.scratch import Apart
+    from lading.sources.objects import Objects
 
 
 def new_id() -> str:
@@ -79,12 +81,16 @@ class TableRun:
     commit_id: str = field(default_factory=new_id)
     # What commits and manifests of this run refer to, by path or db_url: tidying leaves it alone.
     kept: set[str] = field(default_factory=set)
+    commits: list[Commit] = field(default_factory=list)  # that this run has made
 
     # From here on, what the look found.
     opened: Table | None = None  # None before the first run
     manifest: SourceManifest | None = None
     ledger: Ledger = field(default_factory=Ledger)
-    found: list[FoundFile] = field(default_factory=list)
+    # Of the files that are not simply as they were, and of those that vanished; all is `ledger.known`.
+    known: Mapping[str, Known] = field(default_factory=dict)
+    found: Sequence[FoundFile] = ()
+    compared: Compared | None = None  # None: all of them are as they were
     columns: tuple[Column, ...] | None = None  # None: no schema yet and nothing committed under one
     recipe: str | None = None
     plan: TablePlan = field(default_factory=lambda: TablePlan("", ()))
@@ -120,6 +126,8 @@ class TableRun:
 
     def source_file(self, file: FoundFile) -> SourceFile:
         """A file as tasks open it."""
+        from lading.formats.source_file import SourceFile  # late: a look opens none
+
         limits = self.config.archives
         apart = self.apart.get(file.archive) if file.archive is not None else None
         if apart is not None:
@@ -141,10 +149,3 @@ class TableRun:
         if self.objects is not None and file.archive is None:
             return self.objects.unmoved(file)
         return unmoved(file)
-
-    def forget(self) -> None:
-        """Let go of what every file was compared with, once the outcome is recorded: the snapshot that is
-        built next takes as much again."""
-        self.ledger.forget()
-        if self.manifest is not None:
-            self.manifest.forget()

@@ -17,8 +17,8 @@ import msgspec
 from lading.config.archives import UNZIP
 from lading.errors import ArchiveRefused
 from lading.ingest.apart import in_spark, is_apart, look_at, unless_error
-from lading.ingest.plan import FileVerdict
 from lading.ingest.table_run import Refused, TableRun, now_text
+from lading.ingest.verdict import FileVerdict
 from lading.model import FoundFile
 from lading.sources.archives.extractions import (
     Archive,
@@ -39,7 +39,7 @@ from lading.storage.folder import locked
 class Expanded:
     """What a table is made of, after archives and scripts."""
 
-    found: list[FoundFile]
+    found: Sequence[FoundFile]
     waiting: tuple[FileVerdict, ...] = ()
     hidden: tuple[str, ...] = ()  # starts of keys that a waiting archive decides on
     preprocessing: dict[str, Any] = field(default_factory=dict)  # for manifest/<table>.json

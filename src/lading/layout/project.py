@@ -33,6 +33,9 @@ def source_manifest(table: str) -> str:
     return f"manifest/{table}.json"
 
 
+SINCE = ".since.jsonl"  # instead of .json: what was recorded since a large one was written
+
+
 def schema_file(table: str) -> str:
     return f"schema/{table}.yaml"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import uuid
 from datetime import UTC, datetime
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import xxhash
 
@@ -35,6 +35,8 @@ QUARANTINE = "quarantine"
 MANIFESTS = "manifests"
 MANIFEST = "manifest"  # the file in a folder of its own
 RUNS = "runs"
+METADATA = "metadata"  # what Iceberg readers go by
+VERSION_HINT = f"{METADATA}/version-hint.text"
 RECORD = "run.yaml"  # the same
 SHARDS = "shards"  # unless the config names another
 SHARD_TEMPLATE = "db={db_id:05d}"  # the same
@@ -43,8 +45,8 @@ SHARD_TEMPORARY = temporary_of(SHARD)
 
 NOT_DATA = (CHECKPOINT_FOLDER, LOG_FOLDER, MANIFESTS, QUARANTINE, RUNS, SHARDS)  # folders without members
 
-Cleaned = Literal["part", "shard", "quarantine", "record", "temporary", "log", "checkpoint"]
-Kind = Cleaned | Literal["manifest", "state", "pointer", "lock"]
+Cleaned = Literal["part", "shard", "quarantine", "record", "temporary", "log", "checkpoint", "iceberg"]
+Kind = Cleaned | Literal["manifest", "state", "pointer", "lock", "hint"]
 CLEANED = get_args(Cleaned)  # may be deleted by cleaning; a manifest by its store only, the others by nobody
 
 _RUN = "run_id="
@@ -55,10 +57,19 @@ _TIMESTAMP = "%Y-%m-%dT%H:%M:%S.%fZ"  # six digits always, so that text sorts as
 _HEX = "[0-9a-f]"
 _BUCKET = rf"{BUCKET}(?P<bucket>-?[0-9]+)"
 # A UUID of version 8 whose first 48 bits are the run's token.
-_PART = rf"part-(?P<token>{_HEX}{{8}}-{_HEX}{{4}})-8{_HEX}{{3}}-{_HEX}{{4}}-{_HEX}{{12}}\.parquet"
+_STEM = rf"part-(?P<token>{_HEX}{{8}}-{_HEX}{{4}})-8{_HEX}{{3}}-{_HEX}{{4}}-{_HEX}{{12}}"
+_PART = rf"{_STEM}\.parquet"
+_PASSING = rf"\.{_STEM}\.arrow\.tmp"
 _TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z"
 _OF_RUN = rf"(?P<time>{_TIME})_{_RUN}(?P<run>[^/]+)"
 _RECORD = rf"{RUNS}/{_OF_RUN}_{_HEX}{{32}}"
+_VERSION = r"v(?P<version>[1-9][0-9]*)\.metadata\.json"
+_DATA, _DELETES, _POSITIONS = "data.avro", "deletes.avro", "positions.parquet"
+_NAMED = re.compile(
+    rf"(?P<of>snap-[0-9]+|{_HEX}{{32}})-(?P<check>{_HEX}{{16}})"
+    rf"(?:\.|-)(?P<kind>avro|(?:{re.escape(_DATA)}|{re.escape(_DELETES)}|{re.escape(_POSITIONS)}))"
+)
+_ICEBERG = rf"(?:{_VERSION}|{_NAMED.pattern})"
 
 
 def _anonymous(pattern: str) -> str:
@@ -66,7 +77,9 @@ def _anonymous(pattern: str) -> str:
     return re.sub(r"\?P<\w+>", "?:", pattern)
 
 
-_NO_SHARDS = rf"(?:{_anonymous(_BUCKET)}|{QUARANTINE}|{RUNS}|{MANIFESTS}|{LOG_FOLDER}|{CHECKPOINT_FOLDER})/"
+_NO_SHARDS = (
+    rf"(?:{_anonymous(_BUCKET)}|{QUARANTINE}|{RUNS}|{MANIFESTS}|{METADATA}|{LOG_FOLDER}|{CHECKPOINT_FOLDER})/"
+)
 _STATE = "|".join(map(re.escape, (LOG, CHECKPOINT, OVERLAY, TABLE_MANIFEST)))
 
 _ANYWHERE: tuple[tuple[Kind, re.Pattern[str]], ...] = (
@@ -81,6 +94,8 @@ _ANYWHERE: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         ),
     ),
     ("manifest", re.compile(rf"{MANIFESTS}/{_OF_RUN}/{MANIFEST}")),
+    ("iceberg", re.compile(rf"{METADATA}/{_ICEBERG}")),
+    ("hint", re.compile(re.escape(VERSION_HINT))),
     ("pointer", re.compile(POINTER)),
     ("state", re.compile(_STATE)),
 )
@@ -90,12 +105,13 @@ _IN_FOLDERS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         "temporary",
         re.compile(
             _anonymous(
-                rf"(?:{_BUCKET}|{QUARANTINE})/\.{_PART}\.tmp|{re.escape(TABLE_MANIFEST_TEMPORARY)}|{BESIDE}"
-                rf"|(?:{_RECORD}|{MANIFESTS}/{_OF_RUN})/{BESIDE}"
+                rf"(?:{_BUCKET}|{QUARANTINE})/\.{_PART}\.tmp|{_BUCKET}/{_PASSING}"
+                rf"|{re.escape(TABLE_MANIFEST_TEMPORARY)}|{BESIDE}"
+                rf"|(?:{_RECORD}|{MANIFESTS}/{_OF_RUN}|{METADATA})/{BESIDE}"
             )
         ),
     ),
-    ("lock", re.compile("|".join(map(re.escape, (LOG_LOCK, POINTER_LOCK))))),
+    ("lock", re.compile("|".join(map(re.escape, (LOG_LOCK, POINTER_LOCK, lock_of(VERSION_HINT)))))),
 )
 # In a bucket the log is one object a commit; number 0 is its header.
 _IN_BUCKETS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
@@ -103,14 +119,14 @@ _IN_BUCKETS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("checkpoint", re.compile(rf"{CHECKPOINT_FOLDER}/[0-9]{{20}}")),
     ("state", re.compile(rf"{LOG_FOLDER}/0{{20}}")),
 )
-_PART_NAME = re.compile(rf"\.?{_PART}(\.tmp)?")
+_PART_NAMES = (re.compile(rf"\.?{_PART}(\.tmp)?"), re.compile(_PASSING))
 _BUCKET_FOLDER = re.compile(_BUCKET)
 _IN_BUCKET = re.compile(rf"{_BUCKET}/[^/]+")
 _RUN_FOLDER = re.compile(_OF_RUN)
 _NUMBER = re.compile(rf"[0-9]{{{_DIGITS}}}")
 # What a table's root holds already, and steps that mean something below its shards.
 _TAKEN = re.compile(
-    rf"{BUCKET}.*|{MANIFESTS}|{RUNS}|{QUARANTINE}|{LOG_FOLDER}|{CHECKPOINT_FOLDER}|manifest\..*|_.*|\.+"
+    rf"{BUCKET}.*|{MANIFESTS}|{METADATA}|{RUNS}|{QUARANTINE}|{LOG_FOLDER}|{CHECKPOINT_FOLDER}|manifest\..*|_.*|\.+"
 )
 _SHARD_STEP = re.compile(rf"(?:{_RUN}|{_ATTEMPT}).*")
 
@@ -148,15 +164,28 @@ def bucket_of(path: str) -> int | None:
 
 def part_name(run_id: str) -> str:
     """A fresh name: a UUID (version 8) whose first 48 bits are the run's token, the rest random."""
+    return f"{_stem(run_id)}{PART_SUFFIX}"
+
+
+def _stem(run_id: str) -> str:
     value = (_token(run_id) << 80) | int.from_bytes(ids.random_bytes(10))
     value = value & ~(0xF << 76) | (0x8 << 76)
     value = value & ~(0x3 << 62) | (0x2 << 62)
-    return f"part-{uuid.UUID(int=value)}{PART_SUFFIX}"
+    return f"part-{uuid.UUID(int=value)}"
 
 
 def part_path(bucket_id: int, run_id: str) -> str:
     """A fresh part of a bucket, relative to the table."""
     return f"{bucket_folder(bucket_id)}/{part_name(run_id)}"
+
+
+def passing_path(bucket_id: int, run_id: str) -> str:
+    """A fresh part that only passes, in a folder: a temporary file."""
+    return f"{bucket_folder(bucket_id)}/{temporary_of(_stem(run_id) + '.arrow')}"
+
+
+def is_passing(path: str) -> bool:
+    return _PART_NAMES[1].fullmatch(path.rsplit("/", 1)[-1]) is not None
 
 
 def quarantine_path(run_id: str) -> str:
@@ -165,9 +194,9 @@ def quarantine_path(run_id: str) -> str:
 
 
 def is_part_of(name: str, run_id: str) -> bool:
-    """Whether `name` (a part's, or that of a part left half written) was given by this run."""
-    match = _PART_NAME.fullmatch(name.rsplit("/", 1)[-1])
-    return match is not None and int(match["token"].replace("-", ""), 16) == _token(run_id)
+    """Whether `name` (a part's, or that of one left half written or on its way) was given by this run."""
+    matches = (pattern.fullmatch(name.rsplit("/", 1)[-1]) for pattern in _PART_NAMES)
+    return any(match and int(match["token"].replace("-", ""), 16) == _token(run_id) for match in matches)
 
 
 def _token(run_id: str) -> int:
@@ -218,6 +247,46 @@ def parse_manifest_folder(name: str) -> tuple[datetime, str] | None:
         return datetime.fromisoformat(match["time"]), match["run"]
     except ValueError:  # digits that are no date: not a folder of ours
         return None
+
+
+def version_path(number: int) -> str:
+    """Of Iceberg's metadata, whole: each version has its own."""
+    return f"{METADATA}/v{number}.metadata.json"
+
+
+def version_of(path: str) -> int | None:
+    match = re.fullmatch(rf"{METADATA}/{_VERSION}", path)
+    return int(match["version"]) if match is not None else None
+
+
+def iceberg_list(snapshot: int, check: int) -> str:
+    """Which manifests an Iceberg snapshot has. Its name, like those of all files that it leads to, ends with
+    the checksum of the content."""
+    return f"{METADATA}/snap-{snapshot}-{check:016x}.avro"
+
+
+def iceberg_manifest(page: str, check: int, *, deletes: bool = False) -> str:
+    """Of a page, by a hash of what it is."""
+    return f"{METADATA}/{page}-{check:016x}-{_DELETES if deletes else _DATA}"
+
+
+def positions_path(minus: str, check: int) -> str:
+    """Which rows of a part no longer count, by a hash of part and sources."""
+    return f"{METADATA}/{minus}-{check:016x}-{_POSITIONS}"
+
+
+class IcebergName(NamedTuple):
+    of: str  # a hash: of a page, or of a part and its `minus`; a list's snapshot
+    check: int
+    is_of_deletes: bool
+
+
+def parse_iceberg(path: str) -> IcebergName | None:
+    """What the name of such a file says; None for any other."""
+    match = _NAMED.fullmatch(path.rpartition("/")[2])
+    if match is None:
+        return None
+    return IcebergName(match["of"], int(match["check"], 16), match["kind"] == _DELETES)
 
 
 def record_folder(at: datetime, run_id: str) -> str:

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 
 from lading import clock, ids
 from lading.errors import ConfigError, Conflict, NotFound
+from lading.late import pa
 from lading.log.state import TableState
 from lading.log.table import Table
 from lading.model import Commit, Member, Place

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import pyarrow as pa
-
+from lading.late import pa
 from lading.log.state import TableState
 from lading.model import Bound
 from lading.zones.bounds import from_bound

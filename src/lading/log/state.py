@@ -7,13 +7,14 @@ somebody wrote it down so (state/overlay.py), and decoded when a question asks f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
-import numpy as np
 
 from lading.errors import LogCorrupt
+from lading.late import np
 from lading.model import Bound, Commit, Looked, Member, Place, Source
 from lading.state.key_index import KeyIndex
 from lading.state.members import MemberStore, zone_loader
@@ -201,6 +202,17 @@ class TableState:
             return self.base.bucket_count()
         return len({member.bucket for member in self.candidates(None)})
 
+    def sources_by_key(self) -> Iterator[tuple[Source, int]]:
+        """Every live source in the order of the keys, with the sequence that recorded it: the checkpoint's
+        one by one, merged with what lies over it, so that they are never all in memory."""
+        read = self.read
+        over = iter(sorted(read.values(), key=_key_of))
+        if self.base is None:
+            return over
+        left = self.gone | read.keys()
+        below = (pair for pair in self.base.sources_by_key() if pair[0].id not in left)
+        return heapq.merge(below, over, key=_key_of)
+
     def sources(self) -> dict[str, tuple[Source, int]]:
         """Every live source by key, with the sequence that recorded it."""
         known = {} if self.base is None else {s.key: (s, sequence) for s, sequence in self.base.sources()}
@@ -334,6 +346,10 @@ class TableState:
         if not overlay:
             return live
         return sorted([*live, *overlay], key=_in_key_order)
+
+
+def _key_of(pair: tuple[Source, int]) -> str:
+    return pair[0].key
 
 
 def _in_key_order(member: Member) -> tuple[bool, object, str]:

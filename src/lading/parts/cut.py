@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from lading.layout.table import SOURCE
 from lading.model import Member, Place
 from lading.parts.footer import Origin
+from lading.parts.passing import PassingWriter, passes_in
 from lading.parts.sort import value_ends, value_starts, whole_numbers
 from lading.parts.write import ROW_GROUP, PartWriter
 
@@ -54,7 +55,7 @@ class Cutter:
         self._origin = origin
         self._bucket_size = bucket_size
         self._limits = limits
-        self._part: PartWriter | None = None
+        self._part: PartWriter | PassingWriter | None = None
         self._bucket = self._home = bucket
         self._replaces = replaces
         self._members: list[Member] = []
@@ -67,7 +68,7 @@ class Cutter:
             if bucket != self._bucket:
                 self._end_part()
                 self._bucket = bucket
-            for piece in _pieces(rows, self._origin.order_by):
+            for piece in self._pieces(rows):
                 self._put(piece)
 
     def finish(self) -> list[Member]:
@@ -93,6 +94,16 @@ class Cutter:
             if end > start:
                 yield int(buckets[start]), table.slice(start, end - start)
 
+    def _pieces(self, table: pa.Table) -> Iterator[pa.Table]:
+        """Row groups that end between two order values, longer only where one value is. Of rows that only
+        pass, whoever folds them finds such ends."""
+        key = None if self._passing else self._origin.order_by
+        ends = value_ends(table.column(key), ROW_GROUP) if key else _even_ends(table.num_rows)
+        begin = 0
+        for end in ends:
+            yield table.slice(begin, end - begin)
+            begin = end
+
     def _put(self, piece: pa.Table) -> None:
         """Write rows that should stay together, in a new part if this one can't take them."""
         if self._part is not None and not self._fits(piece, self._part):
@@ -101,17 +112,22 @@ class Cutter:
             if self._part is not None and not self._fits(rows, self._part):
                 self._end_part()
             if self._part is None:
-                self._part = PartWriter(
-                    self._table_dir,
-                    self._bucket,
-                    self._schema,
-                    self._origin,
-                    replaces=self._replaces,
-                    passing=self._passing,
-                )
+                self._part = self._fresh()
             self._part.write(rows)
 
-    def _fits(self, rows: pa.Table, part: PartWriter) -> bool:
+    def _fresh(self) -> PartWriter | PassingWriter:
+        if self._passing and passes_in(self._table_dir):
+            return PassingWriter(self._table_dir, self._bucket, self._schema, self._origin)
+        return PartWriter(
+            self._table_dir,
+            self._bucket,
+            self._schema,
+            self._origin,
+            replaces=self._replaces,
+            passing=self._passing,
+        )
+
+    def _fits(self, rows: pa.Table, part: PartWriter | PassingWriter) -> bool:
         if part.rows + rows.num_rows > self._limits.rows or part.bytes >= self._limits.bytes:
             return False
         fewer = min(rows.num_rows, len(self._sources))
@@ -144,15 +160,6 @@ class Cutter:
         if self._part is not None:
             part, self._part = self._part, None
             self._members.append(part.close())
-
-
-def _pieces(table: pa.Table, order_by: str | None) -> Iterator[pa.Table]:
-    """Row groups that end between two order values, longer only where one value is."""
-    ends = value_ends(table.column(order_by), ROW_GROUP) if order_by else _even_ends(table.num_rows)
-    begin = 0
-    for end in ends:
-        yield table.slice(begin, end - begin)
-        begin = end
 
 
 def _even_ends(rows: int) -> list[int]:

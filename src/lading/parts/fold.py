@@ -19,12 +19,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lading.errors import PartError
+from lading.layout.table import is_passing
 from lading.model import Bound, Member, Place, Zone
 from lading.parts.cut import Limits
 from lading.parts.footer import Origin
 from lading.parts.footer_zones import FooterZones
 from lading.parts.live import columns_to_read, without_sources
 from lading.parts.open import open_parquet, row_batches, shown_path
+from lading.parts.passing import passing_batches
 from lading.parts.schema import conformed
 from lading.parts.task import TaskSpec, sorted_tables, written
 from lading.parts.write import ROW_GROUP, PartWriter
@@ -137,15 +139,13 @@ class Range:
         return [number for number, zone in enumerate(zones) if self._meets(zone)]
 
     def of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Those of some rows that are sorted by the key."""
         if self.key is None:
             return rows
         keys = rows.column(self.key)
-        if self.low is not None:
-            rows = rows.filter(pc.invert(pc.less(keys, from_bound(self.low, keys.type))))
-            keys = rows.column(self.key)
-        if self.high is not None:
-            rows = rows.filter(pc.less(keys, from_bound(self.high, keys.type)))
-        return rows
+        start = 0 if self.low is None else _below(keys, self.low)
+        end = rows.num_rows if self.high is None else _below(keys, self.high)
+        return rows.slice(start, max(0, end - start))
 
     def _meets(self, zone: Zone | None) -> bool:
         if zone is None or zone.min is None or zone.max is None:
@@ -158,6 +158,11 @@ class Range:
         )
 
 
+def _below(keys: pa.Array, bound: Bound) -> int:
+    """How many keys are less."""
+    return int(pc.less(keys, from_bound(bound, keys.type)).true_count)
+
+
 def live_batches(
     table_dir: Place, members: Sequence[Member], schema: pa.Schema, keys: Range | None = None
 ) -> Iterator[pa.RecordBatch]:
@@ -167,20 +172,27 @@ def live_batches(
     for member in members:
         path = shown_path(table_dir, member.path)
         try:
-            with open_parquet(table_dir, member.path, member.bytes) as file:
-                own = file.schema_arrow.names
-                columns = columns_to_read(own, schema.names, sources=bool(member.minus)) or own[:1]
-                groups = keys.groups(file)
-                for batch in row_batches(table_dir, file, ROW_GROUP // 2, groups=groups, columns=columns):
-                    rows = keys.of(conformed(without_sources(batch, member.minus), schema, path))
-                    if rows.num_rows:
-                        yield rows
+            for batch in _stored(table_dir, member, schema, keys):
+                rows = keys.of(conformed(without_sources(batch, member.minus), schema, path))
+                if rows.num_rows:
+                    yield rows
         except (OSError, pa.ArrowException) as error:
             raise PartError(
                 f"the part {path} can't be read: {error}",
                 hint="nothing was merged; `lading collection check` lists what is damaged",
                 file=path,
             ) from error
+
+
+def _stored(table_dir: Place, member: Member, schema: pa.Schema, keys: Range) -> Iterator[pa.RecordBatch]:
+    if is_passing(member.path):
+        yield from passing_batches(table_dir, member.path)
+        return
+    with open_parquet(table_dir, member.path, member.bytes) as file:
+        own = file.schema_arrow.names
+        columns = columns_to_read(own, schema.names, sources=bool(member.minus)) or own[:1]
+        groups = keys.groups(file)
+        yield from row_batches(table_dir, file, ROW_GROUP // 2, groups=groups, columns=columns)
 
 
 def _groups(members: list[Member], target: int) -> Iterator[tuple[Member, ...]]:

@@ -12,13 +12,15 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
+from lading.layout.table import is_passing
 from lading.model import Bound, Member, Place
 from lading.parts.fold import Fold
 from lading.parts.footer_zones import FooterZones
 from lading.parts.intake import in_parallel
 from lading.parts.open import open_parquet
+from lading.parts.passing import passing_marks
 
-_AT_ONCE = 64 << 20  # bytes of parts that one fold reads
+_AT_ONCE = 128 << 20  # bytes of parts that one fold reads: of rows, where they lie as in memory
 
 
 def plan_ranges(members: Iterable[Member], table_dir: Place, key: str, most: int = _AT_ONCE) -> list[Fold]:
@@ -43,6 +45,8 @@ def _folds(bucket: int, members: tuple[Member, ...], table_dir: Place, key: str,
 
 def _marks(member: Member, table_dir: Place, key: str) -> list[tuple[Bound, int]]:
     """The first key of each row group, and its rows."""
+    if is_passing(member.path):
+        return passing_marks(table_dir, member.path, key)
     with open_parquet(table_dir, member.path, member.bytes) as file:
         zones = FooterZones(file.metadata, file.schema_arrow)
         groups = zip(zones.groups(key), zones.rows.tolist(), strict=True)

@@ -11,16 +11,18 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lading.errors import PartError
+from lading.layout.table import is_passing
 from lading.model import Member, Place
 from lading.parts.footer import Origin
 from lading.parts.live import columns_to_read, without_sources
 from lading.parts.open import open_parquet, row_batches, shown_path
+from lading.parts.passing import passing_batches
 from lading.parts.schema import conformed
 from lading.parts.write import ROW_GROUP, PartWriter
 
@@ -54,13 +56,9 @@ def _rewrite(
     table_dir: Place, drop: frozenset[int], origin: Origin, table: pa.Schema | None, member: Member
 ) -> Member | None:
     leave_out = sorted(drop | set(member.minus))
-    with _reading(table_dir, member):
-        file = open_parquet(table_dir, member.path, member.bytes)
-    with file:
-        schema = file.schema_arrow.remove_metadata() if table is None else table
-        stored = _batches(table_dir, member, file, schema)
+    path = shown_path(table_dir, member.path)
+    with _stored(table_dir, member, table) as (schema, stored):
         live = (without_sources(batch, leave_out) for batch in stored)
-        path = shown_path(table_dir, member.path)
         kept = _row_groups((conformed(rows, schema, path) for rows in live if rows.num_rows), schema)
         first = next(kept, None)
         if first is None:
@@ -68,20 +66,38 @@ def _rewrite(
         writer = PartWriter(table_dir, member.bucket, schema, origin, replaces=[member.path])
         try:
             writer.write(first)
-            for table in kept:
-                writer.write(table)
+            for rows in kept:
+                writer.write(rows)
         except BaseException:
             writer.abort()
             raise
     return msgspec.structs.replace(writer.close(), tier=member.tier)
 
 
-def _batches(
-    table_dir: Place, member: Member, file: pq.ParquetFile, schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    columns = columns_to_read(file.schema_arrow.names, schema.names, sources=True)
+@contextmanager
+def _stored(
+    table_dir: Place, member: Member, table: pa.Schema | None
+) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
+    """The columns that a member's rows are to have, and the rows as they are stored."""
+    if is_passing(member.path):
+        batches = _told(table_dir, member, passing_batches(table_dir, member.path))
+        first = next(batches)
+        yield table or first.schema, chain([first], batches)
+        return
     with _reading(table_dir, member):
-        yield from row_batches(table_dir, file, ROW_GROUP // 2, columns=columns)
+        file = open_parquet(table_dir, member.path, member.bytes)
+    with file:
+        schema = file.schema_arrow.remove_metadata() if table is None else table
+        columns = columns_to_read(file.schema_arrow.names, schema.names, sources=True)
+        yield (
+            schema,
+            _told(table_dir, member, row_batches(table_dir, file, ROW_GROUP // 2, columns=columns)),
+        )
+
+
+def _told(table_dir: Place, member: Member, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    with _reading(table_dir, member):
+        yield from batches
 
 
 @contextmanager

@@ -29,7 +29,55 @@ ROW_GROUP = 131_072  # rows: what a lookup has to decode at most
 _FIRST = 16_384  # rows that tell whether values repeat
 
 
-class PartWriter:
+class Described:
+    """All that the log wants to know of a part, gathered from its rows."""
+
+    def __init__(
+        self, path: str, bucket: int, schema: pa.Schema, origin: Origin, *, zones: bool = True
+    ) -> None:
+        self.path = path
+        self.rows = 0
+        self.sources: Counter[int] = Counter()
+        self._bucket = bucket
+        self._order_by = origin.order_by
+        self._order_type = schema.field(origin.order_by).type if origin.order_by else None
+        self._zones = {field.name: _ZoneSum() for field in schema if zones}
+        self._keys: list[Bound] = []  # least and greatest of the rows so far
+
+    def describe(self, table: pa.Table) -> None:
+        """More rows."""
+        self.rows += table.num_rows
+        for name, zones in self._zones.items():
+            zones.add(zone_of(table.column(name)), table.num_rows)
+        if SOURCE in table.schema.names:
+            counts = pc.value_counts(table.column(SOURCE))
+            sources, rows = counts.field("values").to_pylist(), counts.field("counts").to_pylist()
+            self.sources.update(dict(zip(sources, rows, strict=True)))
+        if self._order_by:
+            # Not the zone's ends: those may be cut short, and a lookup needs them exact.
+            ends = pc.min_max(table.column(self._order_by))
+            found = [to_bound(ends[end], self._order_type) for end in ("min", "max")]
+            keys: list[Any] = [*self._keys, *(key for key in found if key is not None)]
+            self._keys = [min(keys), max(keys)] if keys else []
+
+    def member(self, size: int) -> Member:
+        key_min, key_max = self._keys or (None, None)
+        return Member(
+            path=self.path,
+            rows=self.rows,
+            bytes=size,
+            bucket=self._bucket,
+            tick_min=0 if self._order_type is None else tick_of(key_min, self._order_type),
+            tick_max=0 if self._order_type is None else tick_of(key_max, self._order_type),
+            key_min=key_min,
+            key_max=key_max,
+            created_at=clock.now().isoformat(timespec="microseconds"),
+            zones={name: zone for name, sums in self._zones.items() if (zone := sums.zone()) is not None},
+            sources=tuple(sorted(self.sources.items())),
+        )
+
+
+class PartWriter(Described):
     """One part under construction: `write` sorted rows, then `close`, or `abort` to leave nothing."""
 
     def __init__(
@@ -47,19 +95,13 @@ class PartWriter:
         if somebody else was quicker to take it; `replaces` are the members whose rows it holds, for who has
         nothing left but the files. A `passing` one is read once, by a fold of the same run: quick to write,
         neither small nor durable, and described by its keys only."""
+        super().__init__(path or part_path(bucket, origin.run_id), bucket, schema, origin, zones=not passing)
         self._passing = passing
         self._origin = origin
         self._replaces = replaces
         self._schema = schema
-        self._bucket = bucket
-        self._path = path or part_path(bucket, origin.run_id)
         self._storage = storage_of(table_dir)
-        self._draft = self._storage.draft(self._path)
-        self._order_type = schema.field(origin.order_by).type if origin.order_by else None
-        self._zones = {field.name: _ZoneSum() for field in schema if not passing}
-        self._keys: list[Bound] = []  # least and greatest of the rows so far
-        self.rows = 0
-        self.sources: Counter[int] = Counter()
+        self._draft = self._storage.draft(self.path)
         self._sink = pa.OSFile(str(self._draft), "wb")
         self._writer: pq.ParquetWriter | None = None  # made with the first rows: they say how to encode
 
@@ -72,19 +114,7 @@ class PartWriter:
         """Append rows, in order, as one or more row groups."""
         self._writer = self._writer or self._started(table)
         self._writer.write_table(table, row_group_size=ROW_GROUP)
-        self.rows += table.num_rows
-        for name, zones in self._zones.items():
-            zones.add(zone_of(table.column(name)), table.num_rows)
-        if SOURCE in table.schema.names:
-            counts = pc.value_counts(table.column(SOURCE))
-            sources, rows = counts.field("values").to_pylist(), counts.field("counts").to_pylist()
-            self.sources.update(dict(zip(sources, rows, strict=True)))
-        if self._origin.order_by:
-            # Not the zone's ends: those may be cut short, and a lookup needs them exact.
-            ends = pc.min_max(table.column(self._origin.order_by))
-            found = [to_bound(ends[end], self._order_type) for end in ("min", "max")]
-            keys: list[Any] = [*self._keys, *(key for key in found if key is not None)]
-            self._keys = [min(keys), max(keys)] if keys else []
+        self.describe(table)
 
     def close(self) -> Member:
         """Make the part durable under its own name and describe it."""
@@ -94,11 +124,11 @@ class PartWriter:
             writer.close()
             self._sink.close()
             size = self._draft.stat().st_size
-            self._storage.keep(self._draft, self._path, durable=not self._passing)
+            self._storage.keep(self._draft, self.path, durable=not self._passing)
         except BaseException:
             self.abort()
             raise
-        return self._member(size)
+        return self.member(size)
 
     def abort(self) -> None:
         """Drop what was written."""
@@ -128,22 +158,6 @@ class PartWriter:
             write_statistics=True,
             write_page_index=True,
             sorting_columns=_sorting(self._schema, key),
-        )
-
-    def _member(self, size: int) -> Member:
-        key_min, key_max = self._keys or (None, None)
-        return Member(
-            path=self._path,
-            rows=self.rows,
-            bytes=size,
-            bucket=self._bucket,
-            tick_min=0 if self._order_type is None else tick_of(key_min, self._order_type),
-            tick_max=0 if self._order_type is None else tick_of(key_max, self._order_type),
-            key_min=key_min,
-            key_max=key_max,
-            created_at=clock.now().isoformat(timespec="microseconds"),
-            zones={name: zone for name, sums in self._zones.items() if (zone := sums.zone()) is not None},
-            sources=tuple(sorted(self.sources.items())),
         )
 
 

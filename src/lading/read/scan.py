@@ -13,6 +13,7 @@ from copy import copy
 import pyarrow as pa
 
 from lading.errors import ConfigError, NotFound
+from lading.parts.field_ids import without_numbers
 from lading.parts.rows import Tally, WantedRows, read_part
 from lading.state.memberset import MemberSet
 from lading.where.bind import bind, list_columns, parse
@@ -103,7 +104,7 @@ def table_schema(members: MemberSet) -> pa.Schema:
     """The table's Arrow schema; empty before its first commit."""
     if not members.schema:
         return pa.schema([])
-    return pa.ipc.read_schema(pa.py_buffer(members.schema))
+    return without_numbers(pa.ipc.read_schema(pa.py_buffer(members.schema)))
 
 
 def _chosen(schema: pa.Schema, columns: Sequence[str] | None) -> list[str]:

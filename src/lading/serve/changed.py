@@ -17,7 +17,6 @@ from lading.errors import ManifestParseError
 from lading.layout.project import served_file
 from lading.log.state import TableState
 from lading.model import SnapshotRef
-from lading.serve.spec import spec_id
 from lading.snapshots.opening import build_meta
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.storage.folder import write_atomic
@@ -36,7 +35,11 @@ class _Told(msgspec.Struct, frozen=True):
 
 def serve_spec(serve: Serve | None, state: TableState) -> str | None:
     """Names how a table is served by key, None if it isn't."""
-    return None if serve is None else spec_id(serve, state.schema, state.order_by, state.row_count())
+    if serve is None:
+        return None
+    from lading.serve.spec import spec_id  # late: a table that isn't served needs no keys and no routing
+
+    return spec_id(serve, state.schema, state.order_by, state.row_count())
 
 
 def told_spec(custom: dict[str, Any]) -> str | None:

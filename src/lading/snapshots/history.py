@@ -115,6 +115,19 @@ def with_sequence(store: ManifestStore, listed: SnapshotRef) -> SnapshotRef:
     return replace(listed, sequence=_sequence(build_meta(store, listed.ref).custom) or 0)
 
 
+def refused_newer(store: ManifestStore, current: SnapshotRef | None) -> SnapshotRef | None:
+    """The newest snapshot if its gate refused it and readers don't see it."""
+    for listed in store.list_manifests(limit=1):
+        if current is not None and current.ref == listed.ref:
+            return None
+        try:
+            failures = gate_failures(build_meta(store, listed.ref).custom)
+        except (ManifestParseError, ManifestGone):
+            return None
+        return listed if failures else None
+    return None
+
+
 def gate_failures(custom: dict[str, Any]) -> tuple[str, ...]:
     """Why the gate refused a snapshot, told by its manifest; empty when it did not."""
     gate = custom.get("gate")

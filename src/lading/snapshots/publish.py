@@ -53,10 +53,11 @@ def snapshot_payload(
     shards: Sequence[ShardMeta] = (),
     describe: Callable[[BuildMeta], BuildMeta] | None = None,
     schema_changes: Sequence[str] = (),
+    iceberg: dict[str, Any] | None = None,
 ) -> bytes:
     """What the log holds, as an immutable snapshot. `gate` is what its gate found; `shards` are those of a
     table that is served by key, and `describe` says how; `schema_changes` why columns came, went or are of
-    another type."""
+    another type; `iceberg` where its files for Iceberg readers are."""
     from lading.state.tables import create_tables, write_state  # numpy: readers come by here too
 
     state = table.state
@@ -73,6 +74,7 @@ def snapshot_payload(
             "parts": state.count(),
             **({"gate": gate} if gate is not None else {}),
             **({"schema_changes": list(schema_changes)} if schema_changes else {}),
+            **({"iceberg": iceberg} if iceberg is not None else {}),
         },
     )
     return build_snapshot(

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterable
-from operator import attrgetter
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 
@@ -20,13 +21,14 @@ from lading.errors import ConfigError, SourceError
 from lading.formats.opening import bound_below
 from lading.model import FoundFile, Place
 from lading.sources.fingerprint import FIRST_NS, Spots, time_ns
+from lading.sources.found import FoundFiles, Row
 from lading.sources.glob import ANY_FOLDERS, compile_segment, glob_segments, plain_suffix
 from lading.sources.objects import Objects
 
 # A file whose mtime is younger than this may change again within its clock tick.
 RACY_NS = 2_000_000_000
 
-_BY_KEY = attrgetter("key")
+_NAME = itemgetter(0)
 _REMEDIES = dict.fromkeys((errno.EMFILE, errno.ENFILE), "allow more open files (ulimit -n)")
 _TO_LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -34,9 +36,10 @@ _NameTest = Callable[[str], object]
 # A folder to go on with: its path, the prefix of the keys in it, the states inside it, and the real paths
 # of the folders above it.
 _Folder = tuple[str, str, frozenset[int], tuple[str, ...]]
+_Files = tuple[str, list[Row]]  # files that come next: the prefix of their keys, and their rows
 
 
-def discover(root: Path, pattern: str, *, now_ns: int) -> list[FoundFile]:
+def discover(root: Path, pattern: str, *, now_ns: int) -> FoundFiles:
     """Every file below `root` whose key matches the glob, sorted by key."""
     top = os.path.abspath(root)
     if not os.path.isdir(top):
@@ -45,9 +48,7 @@ def discover(root: Path, pattern: str, *, now_ns: int) -> list[FoundFile]:
             hint="check `root` in lading.yaml, and that the disk is mounted; no rows were retracted",
             file=top,
         )
-    found = _Walk(top, pattern, now_ns).files()
-    found.sort(key=_BY_KEY)
-    return found
+    return _Walk(top, pattern, now_ns).files()
 
 
 class _Walk:
@@ -63,20 +64,24 @@ class _Walk:
         self._top = top
         self._real_top = os.path.realpath(top)
         self._racy_after = now_ns - RACY_NS
-        self._found: list[FoundFile] = []
         self._spots = Spots()
         self._nameless: dict[frozenset[int], frozenset[int]] = {}  # states below those that take any name
 
-    def files(self) -> list[FoundFile]:
-        pending: list[_Folder] = [(self._top, "", self._closed({0}), (self._real_top,))]
+    def files(self) -> FoundFiles:
+        found = FoundFiles(self._top)
+        pending: list[_Folder | _Files] = [(self._top, "", self._closed({0}), (self._real_top,))]
         while pending:
-            pending += self._list(*pending.pop())
-        return self._found
+            first = pending.pop()
+            if len(first) == 2:
+                found.add(*first)
+            else:
+                pending += self._list(*first)
+        return found.complete()
 
     def _list(
         self, folder: str, prefix: str, states: frozenset[int], above: tuple[str, ...]
-    ) -> list[_Folder]:
-        """Take the folder's files; give back the folders to go on with, the last one first."""
+    ) -> list[_Folder | _Files]:
+        """The folder's files and the folders to go on with, the last of them first."""
         try:
             # Opened once: its files are then asked about by their names, not by their whole paths.
             fd = os.open(folder, _TO_LIST)
@@ -103,10 +108,10 @@ class _Walk:
         prefix: str,
         states: frozenset[int],
         above: tuple[str, ...],
-    ) -> list[_Folder]:
+    ) -> list[_Folder | _Files]:
         matches = self._tests[self._last] if self._last in states else None
         folders: list[_Folder] = []
-        found: list[FoundFile] = []
+        found: list[Row] = []
         # Locals, not attributes: this loop runs once a file.
         take, suffix = found.append, self._suffix
         first, racy_after = FIRST_NS, self._racy_after
@@ -126,7 +131,7 @@ class _Walk:
                 if here is None:  # all files of a folder are taken to be on one device
                     here, inodes = self._spots.folder(above[-1], stat.st_dev)
                 lies = here ^ stat.st_ino if inodes else here
-                take(FoundFile(prefix + name, root + name, stat.st_size, at, racy, None, None, lies))
+                take((name, stat.st_size, at, racy, lies))
             elif entry.is_dir(follow_symlinks=False):
                 below = self._below(states, name)
                 if below:
@@ -134,13 +139,8 @@ class _Walk:
                         _check_name(root + name)
                     folders.append((root + name, f"{prefix}{name}/", below, (*above, f"{above[-1]}/{name}")))
             else:
-                folders += self._special(entry, root + name, prefix, states, above)
-        # A folder at a time, while its files are at hand: the whole list is then as good as sorted, and what
-        # is walked in its order lies in its order in memory.
-        found.sort(key=_BY_KEY)
-        self._found += found
-        folders.sort(reverse=True)
-        return folders
+                self._special(entry, root + name, prefix, states, above, folders, found)
+        return _in_key_order(prefix, found, folders)
 
     def _special(
         self,
@@ -149,13 +149,15 @@ class _Walk:
         prefix: str,
         states: frozenset[int],
         above: tuple[str, ...],
-    ) -> list[_Folder]:
-        """Links, and things that are neither file nor folder."""
+        folders: list[_Folder],
+        found: list[Row],
+    ) -> None:
+        """Links, and things that are neither file nor folder. What they lead to is added."""
         matches = self._tests[self._last] if self._last in states else None
         wanted = matches is not None and bool(matches(entry.name))
         below = self._below(states, entry.name)
         if not wanted and not below:
-            return []
+            return
         _check_name(path)
         real = self._inside(path) if entry.is_symlink() else path
         stat = os.stat(real)
@@ -166,7 +168,9 @@ class _Walk:
                     hint="remove the link, which is an endless loop",
                     file=prefix + entry.name,
                 )
-            return [(path, f"{prefix}{entry.name}/", below, (*above, real))] if below else []
+            if below:
+                folders.append((path, f"{prefix}{entry.name}/", below, (*above, real)))
+            return
         if wanted and not S_ISREG(stat.st_mode):
             raise SourceError(
                 f"{path} is neither a file nor a folder",
@@ -174,13 +178,9 @@ class _Walk:
                 file=prefix + entry.name,
             )
         if wanted:
-            self._found.append(self._file(prefix + entry.name, path, real, stat))
-        return []
-
-    def _file(self, key: str, path: str, real: str, stat: os.stat_result) -> FoundFile:
-        at = time_ns(stat)
-        racy = at > self._racy_after or stat.st_mtime_ns < FIRST_NS
-        return FoundFile(key, path, stat.st_size, at, racy, spot=self._spots.file(real, stat))
+            at = time_ns(stat)
+            racy = at > self._racy_after or stat.st_mtime_ns < FIRST_NS
+            found.append((entry.name, stat.st_size, at, racy, self._spots.file(real, stat)))
 
     def _inside(self, path: str) -> str:
         """Where a link leads; an error unless that exists and lies below the root."""
@@ -228,6 +228,27 @@ class _Walk:
         return frozenset(closed)
 
 
+def _in_key_order(prefix: str, found: list[Row], folders: list[_Folder]) -> list[_Folder | _Files]:
+    """A folder's files and what lies below it, the last ones first: a folder comes where the keys in it do,
+    between files, so that a listing is sorted as it grows."""
+    found.sort()
+    if not folders:
+        return [(prefix, found)] if found else []
+    folders.sort(key=lambda one: one[1])
+    ordered: list[_Folder | _Files] = []
+    done = 0
+    for folder in folders:
+        before = bisect_left(found, folder[1][len(prefix) :], done, key=_NAME)
+        if before > done:
+            ordered.append((prefix, found[done:before]))
+        ordered.append(folder)
+        done = before
+    if done < len(found):
+        ordered.append((prefix, found[done:]))
+    ordered.reverse()
+    return ordered
+
+
 def _check_name(path: str) -> None:
     try:
         path.encode()
@@ -246,13 +267,13 @@ def objects_of(config: Config, cfg: TableConfig) -> Objects | None:
     return Objects(Place(cfg.url, tuple(sorted(config.s3.items()))), cfg.root)
 
 
-def discover_files(config: Config, cfg: TableConfig, objects: Objects | None) -> list[FoundFile]:
+def discover_files(config: Config, cfg: TableConfig, objects: Objects | None) -> Sequence[FoundFile]:
     for folder in (config.project, cfg.root):
         bound_below(str(folder), config.archives)
     if objects is not None:
-        found = objects.discover(cfg.path)
-        _refuse_own_files(config, ((file.key, f"{objects.url}/{file.key}") for file in found))
-        return found
+        listed = objects.discover(cfg.path)
+        _refuse_own_files(config, ((file.key, f"{objects.url}/{file.key}") for file in listed))
+        return listed
     found = discover(cfg.root, cfg.path, now_ns=clock.wall_ns())
     if any(_may_meet(cfg.root, own) for own in (config.warehouse, config.cache)):
         _refuse_own_files(config, ((file.key, file.path) for file in found))

@@ -17,6 +17,7 @@ import xxhash
 
 from lading.errors import SourceError
 from lading.formats.opening import unreadable
+from lading.late import np
 from lading.model import Digest, FoundFile
 
 EMPTY_SHA256 = hashlib.sha256().hexdigest()  # of a file without a byte
@@ -136,13 +137,17 @@ def source_id(key: str) -> int:
 
 
 def check_collisions(keys: Iterable[str]) -> None:
-    """Refuse two files with one key, and two keys with one id."""
+    """Refuse two files with one key, and two keys with one id. The keys can be walked twice."""
+    ids = np.fromiter(map(source_id, keys), np.int64)
+    ids.sort()
+    twice = frozenset(ids[1:][ids[1:] == ids[:-1]].tolist())
     holders: dict[int, str] = {}
-    for key in keys:
+    for key in keys if twice else ():
         source = source_id(key)
-        other = holders.setdefault(source, key)
-        if other is key:
+        if source not in twice or source not in holders:
+            holders[source] = key
             continue
+        other = holders[source]
         if other == key:
             raise SourceError(
                 f"two source files have the key {key!r}",

@@ -26,6 +26,7 @@ from lading.errors import LadingError, TransformError
 from lading.layout.table import SOURCE
 from lading.model import Check, IngestJob
 from lading.parts.buckets import bucket_width
+from lading.parts.field_ids import numbered
 from lading.spark.arrow_types import arrow_schema
 from lading.spark.buckets import bucket_column
 from lading.spark.failures import Py4JError, failure_of, raise_interrupt, worker_failure
@@ -85,7 +86,7 @@ def ingest(
     of = "the transform's result" if job.transform else "the schema"
     width = bucket_width(_without_source(schema), job.order_by, job.bucket_size, table=job.table, of=of)
     failed = spark_bits(spark, data, checks(schema), job.table)
-    out = Output(schema.serialize().to_pybytes(), width, failed is not None)
+    out = Output(numbered(schema, job.known).serialize().to_pybytes(), width, failed is not None)
     if failed is not None:
         rows = rows.withColumn(f"__lading_bits_{ids.fresh()}", failed)
     try:

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from lading.errors import LadingError, StorageError
 from lading.model import Member, Place
 from lading.parts.fold import Fold, FoldSpec, fold_parts
+from lading.parts.packs import packed
 from lading.spark.failures import Py4JError, failure_of, raise_interrupt
 from lading.spark.session import quiet_pandas
 from lading.storage.place import storage_of
@@ -27,7 +28,8 @@ from lading.storage.place import storage_of
 _Task = TypeVar("_Task")
 
 _ANSWERS = "number bigint, answer binary"
-_PACK = 8 << 20  # bytes of parts that a task is worth
+_PACK = (8 << 20, 256 << 20)  # bytes of parts that a task folds
+_ROUNDS = 2  # of tasks a core, at least: the largest begin first, so they end at about the same time
 
 
 def spread(
@@ -38,13 +40,16 @@ def spread(
     *,
     table: str | None = None,
     hint: str = "",
+    sizes: Sequence[int] = (),
 ) -> list[bytes]:
     """`work` of 0, 1, … in a task each; the answers in that order. `what` is what could not be done, should
-    it fail, such as "build ships"."""
+    it fail, such as "build ships". The largest by `sizes` begin first: then none is waited for alone."""
+    order = sorted(range(count), key=lambda number: -sizes[number]) if sizes else list(range(count))
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for number in batch.column(0).to_pylist():
+            for place in batch.column(0).to_pylist():
+                number = order[place]
                 answer = pa.array([work(number)], pa.binary())
                 yield pa.RecordBatch.from_arrays([pa.array([number]), answer], names=["number", "answer"])
 
@@ -99,30 +104,20 @@ def _answer(pickled: bytes) -> str | LadingError:
 
 def fold_on_spark(spark: SparkSession, folds: Sequence[Fold], spec: FoldSpec) -> list[list[Member]]:
     """What replaces each fold, in their order. Small ones share a task."""
-    packs = [tuple(pack) for pack in _packed(folds)]
+    total = sum(fold.bytes for fold in folds)
+    share = max(_PACK[0], min(_PACK[1], -(-total // (cores(spark) * _ROUNDS))))
+    packs = [tuple(pack) for pack in packed(folds, lambda fold: fold.bytes, share)]
     answers = spread(
         spark,
         partial(_folded, packs, spec),
         len(packs),
         "merge the parts",
         hint="nothing was merged; Spark's own messages are in spark/spark.log in the cache folder",
+        sizes=[sum(fold.bytes for fold in pack) for pack in packs],
     )
     return [
         members for answer in answers for members in msgspec.msgpack.decode(answer, type=list[list[Member]])
     ]
-
-
-def _packed(folds: Sequence[Fold]) -> Iterator[list[Fold]]:
-    pack: list[Fold] = []
-    held = 0
-    for fold in folds:
-        if pack and held + fold.bytes > _PACK:
-            yield pack
-            pack, held = [], 0
-        pack.append(fold)
-        held += fold.bytes
-    if pack:
-        yield pack
 
 
 def _folded(packs: Sequence[Sequence[Fold]], spec: FoldSpec, number: int) -> bytes:

@@ -9,16 +9,15 @@ table; and a block has a checksum of its own, so what isn't read needn't be chec
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from lading.late import np, pa, pc
 from lading.model import Bound, Zone
 from lading.zones.numbers import Mask, Numbers
 from lading.zones.vector import ZoneVector, pack
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 BLOCK = 8192  # members
 SUMMARY = -1  # the number that a vector's summary has instead of a block's

@@ -8,14 +8,14 @@ an error and never a wrong answer.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from lading.errors import LadingError, ManifestParseError
+from lading.late import np
 from lading.model import Bound, Looked, Member, Place, Source
 from lading.state.key_index import may_hold
 from lading.state.sealed import Sealed
@@ -176,13 +176,29 @@ class MemberStore:
 
     def sources(self) -> list[tuple[Source, int]]:
         """Every source with the sequence that recorded it, by key."""
-        # By SQLite: what is walked in this order lies in this order in memory.
-        rows = self._sealed.query(f"SELECT {_SOURCE} FROM sources ORDER BY key")
-        whole = self._sealed.rows(rows)  # before anything is compared: a damaged id need not be a number
-        if sorted([row[0] for row in rows]) != self._vectors.source_ids.tolist():
+        return list(self.sources_by_key())
+
+    def sources_by_key(self) -> Iterator[tuple[Source, int]]:
+        """The same, one after the other: they are never all in memory."""
+        left = len(self._vectors.source_ids)
+        before = ""
+        for rows in self._sealed.stream(f"SELECT {_SOURCE} FROM sources ORDER BY key"):
+            whole = self._sealed.rows(rows)  # before anything is compared: a damaged id need not be a number
+            with self._sealed.sound("a source"):
+                ids = np.asarray([row[0] for row in whole], np.int64)
+            every = self._vectors.source_ids  # sorted
+            at = np.minimum(np.searchsorted(every, ids), max(len(every) - 1, 0))
+            left -= len(rows)
+            if left < 0 or not (every[at] == ids).all():
+                raise self._sealed.damaged("sources are missing")
+            with self._sealed.sound("a source"):
+                for pair in map(_source, whole):
+                    if pair[0].key < before:
+                        raise ValueError("keys out of order")
+                    before = pair[0].key
+                    yield pair
+        if left:
             raise self._sealed.damaged("sources are missing")
-        with self._sealed.sound("a source"):
-            return sorted(map(_source, whole), key=lambda pair: pair[0].key)
 
     def source(self, number: int) -> tuple[Source, int] | None:
         rows = self._sealed.query(f"SELECT {_SOURCE} FROM sources WHERE id = ?", (number,))

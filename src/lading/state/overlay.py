@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import msgspec
-import numpy as np
 
 from lading.errors import LogCorrupt
+from lading.late import np
 from lading.model import Looked, Member, Source
 from lading.state.log_frames import framed, payload_at
 from lading.state.tables import StateMeta

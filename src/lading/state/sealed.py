@@ -12,13 +12,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from lading.errors import LadingError, LogCorrupt
+from lading.late import np
 from lading.state.tables import row_crc, vector_crc
 from lading.zones.numbers import Numbers, Packed, packed_at
 from lading.zones.vector import ZoneVector
 
+_AT_A_TIME = 4096  # rows
 _VECTOR = {
     "vectors": "SELECT block, vector, crc FROM vectors WHERE name = ? AND block BETWEEN ? AND ?",
     "zones": 'SELECT block, vector, crc FROM zones WHERE "column" = ? AND block BETWEEN ? AND ?',
@@ -38,6 +39,15 @@ class Sealed:
     def query(self, sql: str, parameters: tuple[object, ...] = ()) -> list[Any]:
         try:
             return self._con.execute(sql, parameters).fetchall()
+        except (sqlite3.Error, UnicodeError, OverflowError, MemoryError) as error:
+            raise self.damaged(str(error)) from error
+
+    def stream(self, sql: str) -> Iterator[list[Any]]:
+        """The same, some rows at a time."""
+        try:
+            cursor = self._con.execute(sql)
+            while rows := cursor.fetchmany(_AT_A_TIME):
+                yield rows
         except (sqlite3.Error, UnicodeError, OverflowError, MemoryError) as error:
             raise self.damaged(str(error)) from error
 

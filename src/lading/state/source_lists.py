@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
+from lading.late import np
 
 
 @dataclass(frozen=True, slots=True)

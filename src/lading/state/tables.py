@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 
 import google_crc32c
 import msgspec
-import numpy as np
 import xxhash
 
+from lading.late import np
 from lading.model import Bound, Looked, Member, Source, Zone
 from lading.state.blocks import SUMMARY, block_count, blocks, summary_of
 from lading.state.key_index import reaches

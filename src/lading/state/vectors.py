@@ -11,8 +11,8 @@ from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import msgspec
-import numpy as np
 
+from lading.late import np
 from lading.model import Bound, Zone
 from lading.state.blocks import SUMMARY, block_count, numbers_at, place_of, span, start_of
 from lading.state.sealed import Sealed

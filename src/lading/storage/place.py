@@ -12,7 +12,6 @@ from pathlib import Path
 
 from lading.errors import ConfigError
 from lading.model import Place
-from lading.storage.bucket import ObjectStorage
 from lading.storage.folder import FolderStorage
 from lading.storage.protocol import Storage
 
@@ -69,4 +68,8 @@ def last_step(place: Place) -> str:
 
 @lru_cache(maxsize=64)
 def _connected(url: str, options: tuple[tuple[str, str], ...]) -> Storage:
-    return ObjectStorage(url, dict(options)) if "://" in url else FolderStorage(url)
+    if "://" not in url:
+        return FolderStorage(url)
+    from lading.storage.bucket import ObjectStorage  # late: most places are folders
+
+    return ObjectStorage(url, dict(options))

@@ -14,9 +14,10 @@ from typing import Any
 from lading import clock
 from lading.config.project import Config, TableConfig
 from lading.errors import CommitUnknown, Conflict, NotFound, PartError
+from lading.ingest.behind import moved_by_others
 from lading.ingest.commit import commit_keeping
 from lading.ingest.record import write_table_manifest
-from lading.ingest.release import moved_by_others, release
+from lading.ingest.release import release
 from lading.ingest.table_run import new_id, new_run_id, now_text
 from lading.log.table import Table
 from lading.model import Commit, Member

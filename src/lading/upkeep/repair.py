@@ -124,7 +124,7 @@ def _table_manifest(table: Table, found: Repaired) -> None:
     parts = sum(len(bucket.parts) for bucket in manifest.partitions.values()) if manifest else -1
     rows = sum(bucket.row_count for bucket in manifest.partitions.values()) if manifest else -1
     if (parts, rows) != (state.count(), sum(member.rows for member in state.candidates(None))):
-        write_table_manifest(table, mending=True)
+        write_table_manifest(table, asked=True, mending=True)
         found.done.append("manifest.json was written again from the log")
 
 
@@ -245,7 +245,7 @@ def _source_manifest(config: Config, name: str, found: Repaired, watch: Watch) -
     except LadingError as error:
         found.left.append(f"{error.message}: {error.hint}")
         return
-    asked = any(known.again is not None for known in seen.ledger.known.values())
+    asked = any(known.again is not None for known in seen.known.values())
     if not seen.ledger.behind or seen.ledger.reset is not None or asked:
         return  # what a person asked for is the next run's to answer
     record_sources(seen, {})

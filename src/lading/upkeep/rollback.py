@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lading.config.project import Config
-from lading.errors import Conflict, ManifestGone, ManifestParseError, NotFound
+from lading.errors import Conflict, ManifestParseError, NotFound
+from lading.iceberg.show import follow_pointer
 from lading.ingest.release import refusal_of
 from lading.ingest.table_run import new_run_id
 from lading.model import SnapshotRef
-from lading.snapshots.history import Wanted, find, forced_by_hand, gate_failures, history
+from lading.snapshots.history import Wanted, find, forced_by_hand, history
 from lading.snapshots.opening import build_meta
 from lading.snapshots.runs import start as start_record
 from lading.snapshots.stores.by_url import store_of
@@ -41,6 +42,7 @@ class Moved:
     table: str
     before: SnapshotRef | None
     now: SnapshotRef
+    note: str | None = None  # for people: why Iceberg readers see another one
 
 
 def roll_back(config: Config, name: str, wanted: Wanted, *, now: datetime | None = None) -> Moved:
@@ -109,19 +111,6 @@ def publish_run(
     return _move(config, Move(name, "publish", store, decide), hold=False, now=now)
 
 
-def refused_newer(store: ManifestStore, current: SnapshotRef | None) -> SnapshotRef | None:
-    """The newest snapshot if its gate refused it and readers don't see it."""
-    for listed in store.list_manifests(limit=1):
-        if current is not None and current.ref == listed.ref:
-            return None
-        try:
-            failures = gate_failures(build_meta(store, listed.ref).custom)
-        except (ManifestParseError, ManifestGone):
-            return None
-        return listed if failures else None
-    return None
-
-
 def _before(store: ManifestStore) -> SnapshotRef | None:
     """What readers see; a pointer that is malformed shows nothing, and may be moved."""
     try:
@@ -149,4 +138,5 @@ def _move(config: Config, move: Move, *, hold: bool, now: datetime | None) -> Mo
                 before = _before(move.store)
                 target = move.decide(before)
         record.finish("succeeded", manifest_ref=moved.ref, now=now)
-    return Moved(move.table, before, moved)
+    note = follow_pointer(config, config.tables[move.table]) if move.table in config.tables else None
+    return Moved(move.table, before, moved, note)

@@ -8,16 +8,16 @@ from typing import Any
 
 from lading.config.project import Config
 from lading.errors import LadingError
+from lading.ingest.behind import moved_by_others
 from lading.ingest.look import look
-from lading.ingest.release import moved_by_others
+from lading.layout.project import source_manifest
 from lading.log.table import Table
 from lading.model import SnapshotRef
-from lading.snapshots.history import gate_failures
+from lading.snapshots.history import gate_failures, refused_newer
 from lading.snapshots.opening import build_meta
 from lading.snapshots.runs import last_run
 from lading.snapshots.stores.by_url import store_of
 from lading.storage.place import storage_of
-from lading.upkeep.rollback import refused_newer
 from lading.watch import Watch
 
 
@@ -37,6 +37,7 @@ class TableStatus:
     checks: tuple[dict[str, Any], ...] = ()  # how the checks went in the last run that made any
     rows_rejected: int = 0  # rows set aside
     files_rejected: int = 0  # files set aside whole
+    manifest_sequence: int | None = None  # that manifest/<table>.json shows; None if lading didn't write it
 
 
 def status(config: Config, names: Sequence[str] = ()) -> list[TableStatus]:
@@ -50,7 +51,7 @@ def status(config: Config, names: Sequence[str] = ()) -> list[TableStatus]:
 
 def _status(config: Config, name: str) -> TableStatus:
     folder = config.place(name)
-    pending, note, notes, (rows_rejected, files_rejected) = _pending(config, name)
+    pending, note, notes, (rows_rejected, files_rejected), shown = _pending(config, name)
     if not Table.exists(folder):
         return TableStatus(name, pending=pending, note=note or "never run")
     table = Table.open(folder)
@@ -79,6 +80,7 @@ def _status(config: Config, name: str) -> TableStatus:
         checks=tuple((last or {}).get("checks") or ()),
         rows_rejected=rows_rejected,
         files_rejected=files_rejected,
+        manifest_sequence=shown,
     )
 
 
@@ -115,20 +117,26 @@ def _current(config: Config, name: str) -> tuple[SnapshotRef | None, str | None]
 
 def _pending(
     config: Config, name: str
-) -> tuple[dict[str, int] | None, str | None, tuple[str, ...], tuple[int, int]]:
-    """What a run would act on; why that can't be told; what is worth a note otherwise; and how many rows
-    and whole files are set aside."""
+) -> tuple[dict[str, int] | None, str | None, tuple[str, ...], tuple[int, int], int | None]:
+    """What a run would act on; why that can't be told; what is worth a note otherwise; how many rows and
+    whole files are set aside; and the sequence that the source manifest shows."""
     if name not in config.tables:
-        return None, "not in lading.yaml: left alone", (), (0, 0)
+        return None, "not in lading.yaml: left alone", (), (0, 0), None
     try:
         seen = look(config, name, watch=Watch())
     except LadingError as error:
-        return None, error.message, (), (0, 0)
+        return None, error.message, (), (0, 0), None
     at_rest = ("unchanged", "quarantined")
     pending = {verdict: n for verdict, n in seen.plan.verdicts.items() if n and verdict not in at_rest}
-    sources = [known.source for known in seen.ledger.known.values() if known.source is not None]
+    sources = [known.source for known in seen.known.values() if known.source is not None]
     aside = sum(one.rejected for one in sources), sum(one.aside is not None for one in sources)
-    return pending, None, seen.plan.notes, aside
+    manifest = seen.manifest
+    shown = manifest.base.sequence if manifest is not None and manifest.table_id is not None else None
+    notes = seen.plan.notes
+    if manifest is not None and manifest.since.last is not None:
+        lags = f"{source_manifest(name)} is of sequence {shown}: `lading manifest write {name}` brings it up"
+        notes = (*notes, f"{lags} to {manifest.sequence}")
+    return pending, None, notes, aside, shown
 
 
 def _dropped(config: Config) -> list[str]:

@@ -13,13 +13,16 @@ from typing import Literal
 
 from lading.config.project import Config
 from lading.errors import LadingError, LogCorrupt, NotFound, PartError
+from lading.iceberg.check import problems
 from lading.ingest.ledger import shows_the_log
 from lading.ingest.look import look
+from lading.ingest.record import SMALL
 from lading.ingest.table_run import TableRun
 from lading.layout.project import source_manifest
 from lading.layout.table import SHARD, TABLE_MANIFEST
 from lading.log.table import Table
 from lading.log.table_manifest import load_manifest
+from lading.log.table_manifest_text import TableManifest
 from lading.model import Member, Place, SnapshotRef
 from lading.parts.intake import footer_of, in_parallel
 from lading.snapshots.manifest import ShardMeta, read_snapshot
@@ -38,7 +41,7 @@ Level = Literal["error", "note"]
 @dataclass(frozen=True, slots=True)
 class Finding:
     level: Level
-    about: str  # source, log, member, manifest, snapshot, shard, run
+    about: str  # source, log, member, manifest, snapshot, iceberg, shard, run
     message: str
     remedy: str
     file: str | None = None
@@ -111,7 +114,7 @@ def _sources(config: Config, name: str, found: Verified, watch: Watch) -> TableR
         told = ", ".join(f"{n:,} {word}" for word, n in verdicts.items())
         found.note("source", f"the table is not up to date with its files: {told}", f"lading run {name}")
     behind = seen.ledger.behind and seen.ledger.reset is None
-    if behind and not (seen.opened and shows_the_log(seen.manifest, seen.ledger, seen.opened.state)):
+    if behind and not (seen.opened and shows_the_log(seen.manifest, seen.opened.state)):
         found.note("source", f"{source_manifest(name)} is behind the log", f"lading repair {name}")
     return seen
 
@@ -179,13 +182,23 @@ def _table_manifest(table: Table, found: Verified) -> None:
     except LadingError as error:
         found.wrong("manifest", error.message, remedy, TABLE_MANIFEST)
         return
+    told = _difference(table, manifest)
+    if told is not None and state.count() > SMALL:
+        told += ": that of a large table is written when somebody asks for it"
+        found.note("manifest", told, f"lading manifest write {found.table}")
+    elif told is not None:
+        found.wrong("manifest", told, remedy, TABLE_MANIFEST)
+
+
+def _difference(table: Table, manifest: TableManifest | None) -> str | None:
     if manifest is None:
-        found.wrong("manifest", f"{TABLE_MANIFEST} is missing", remedy, TABLE_MANIFEST)
-        return
+        return f"{TABLE_MANIFEST} is missing"
     rows = sum(bucket.row_count for bucket in manifest.partitions.values())
     parts = sum(len(bucket.parts) for bucket in manifest.partitions.values())
+    state = table.state
     if parts != state.count() or rows != sum(member.rows for member in state.candidates(None)):
-        found.wrong("manifest", f"{TABLE_MANIFEST} doesn't match the log", remedy, TABLE_MANIFEST)
+        return f"{TABLE_MANIFEST} doesn't match the log"
+    return None
 
 
 def _snapshot(config: Config, table: Table, live: set[str], found: Verified) -> None:
@@ -204,6 +217,7 @@ def _snapshot(config: Config, table: Table, live: set[str], found: Verified) -> 
     try:
         if members is not None:
             _published(table, members, live, current, found)
+            _iceberg(config, table, current, found)
         beside = beside_the_data(config, found.table)
         _shards((table.place, *([beside] if beside else [])), store, current, found)
     except LadingError as error:
@@ -260,6 +274,14 @@ def _published(
     same = members.meta.sequence == state.sequence
     if same and {member.path for member in listed} != live:
         found.wrong("snapshot", "the snapshot doesn't match the log", f"lading repair {name}")
+
+
+def _iceberg(config: Config, table: Table, current: SnapshotRef, found: Verified) -> None:
+    name = found.table
+    if name not in config.tables or not config.tables[name].iceberg:
+        return
+    for one in problems(table.place, current):
+        found.wrong("iceberg", f"{one.file} {one.what}", f"lading iceberg {name} --rewrite", one.file)
 
 
 def _shards(places: tuple[Place, ...], store: ManifestStore, current: SnapshotRef, found: Verified) -> None:

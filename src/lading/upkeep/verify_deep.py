@@ -69,8 +69,7 @@ def _source_bytes(seen: TableRun, files: list[FoundFile], found: Verified, sessi
     digests = _digests(seen, files, session)
     found.count("sources read", len(digests))
     for file in files:
-        known = seen.ledger.known.get(file.key)
-        source = known.source if known is not None else None
+        source = seen.table.state.source(source_id(file.key))
         if source is not None and source.sha256 and digests[file.key] != source.sha256:
             found.wrong(
                 "source",

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lading.errors import PartError, SchemaDrift
-from lading.layout.table import BUCKET, NOT_DATA, PART_SUFFIX, SOURCE
+from lading.layout.table import BUCKET, NOT_DATA, PART_SUFFIX, SOURCE, kind_of
 from lading.model import Member
 from lading.parts.intake import Footer, footer_to_add, in_parallel, is_sorted, joint_schema, member_of
 from lading.parts.open import open_parquet, row_batches, shown_path
@@ -106,7 +106,9 @@ def parquet_files(where: Where) -> list[str]:
 def _is_data(path: str) -> bool:
     *folders, name = path.split("/")
     hidden = any(step.startswith(".") for step in (*folders, name))
-    return name.endswith(PART_SUFFIX) and not hidden and (not folders or folders[0] not in NOT_DATA)
+    if not name.endswith(PART_SUFFIX) or hidden or kind_of(path, in_bucket=False) == ("iceberg", None):
+        return False
+    return not folders or folders[0] not in NOT_DATA
 
 
 def _footer(where: Where, path: str) -> Footer | str:

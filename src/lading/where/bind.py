@@ -10,9 +10,8 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-import pyarrow as pa
-
 from lading.errors import PredicateError
+from lading.late import pa
 from lading.where.literal import Position, place
 from lading.where.text import parse
 from lading.where.tree import (

@@ -13,9 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from lading.late import pa, pc
 from lading.model import Bound
 from lading.where.bind import And, Compare, In, IsNull, Like, Not, Or, Predicate, like_prefix
 from lading.zones.bounds import comparable_type, from_bound

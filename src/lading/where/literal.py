@@ -16,9 +16,8 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
 
-import pyarrow as pa
-
 from lading.errors import PredicateError
+from lading.late import pa
 from lading.model import Bound
 from lading.where.tree import Quoted
 from lading.zones.bounds import bound_kind, decimal_bound

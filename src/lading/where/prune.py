@@ -11,10 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence, Sized
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from lading.late import np, pa, pc
 from lading.model import Bound
 from lading.where.tree import And, Compare, In, IsNull, Like, Not, Or, Predicate, like_prefix
 from lading.zones.bounds import next_prefix
@@ -23,12 +20,7 @@ from lading.zones.vector import ZoneVector
 
 _FEW = 16  # values of an `in` list that are compared one by one
 _KINDS = {"int": int, "float": float, "str": str, "bytes": bytes}
-_ARROW: dict[str, Callable[[Any, Any], Any]] = {
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-}
+_ARROW = {"<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
 
 
 _NEGATED = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", "<=": ">", ">": "<="}
@@ -147,9 +139,10 @@ def _holds(zones: ZoneVector, bounds: Any, known: Mask | None, op: str, value: A
     if isinstance(bounds, Packed):
         result = bounds.holds(op, value)
     elif zones.kind in ("int", "float"):
-        result = COMPARED[op][0](bounds, value)
+        result = COMPARED[op](bounds, value)
     else:
-        result = _ARROW[op](bounds, pa.scalar(value, bounds.type)).to_numpy(zero_copy_only=False)
+        compared = pc.call_function(_ARROW[op], [bounds, pa.scalar(value, bounds.type)])
+        result = compared.to_numpy(zero_copy_only=False)
     return result if known is None else result | ~known
 
 

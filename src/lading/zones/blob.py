@@ -11,17 +11,15 @@ from __future__ import annotations
 import struct
 from typing import Any, Literal
 
-import numpy as np
-import pyarrow as pa
-
 from lading.errors import LogCorrupt
+from lading.late import np, pa
 from lading.zones.numbers import Mask, Numbers, Packed, packed, packed_at
 
 Kind = Literal["none", "int", "float", "str", "bytes"]
 
 KINDS: tuple[Kind, ...] = ("none", "int", "float", "str", "bytes")
-DTYPES = {"int": np.dtype("<i8"), "float": np.dtype("<f8")}
-ARROW = {"str": pa.string(), "bytes": pa.binary()}
+DTYPES = {"int": "<i8", "float": "<f8"}
+TEXTS = {"str": "string", "bytes": "binary"}  # as Arrow names them
 _HEADER = struct.Struct("<4sBBBxQ")
 _MAGIC = b"LZV2"
 
@@ -74,7 +72,9 @@ class ZoneCursor:
         start = self._skip(size)
         self._skip(-size % 8)
         text = pa.py_buffer(memoryview(self._blob)[start : start + size])
-        return pa.Array.from_buffers(ARROW[kind], count, [None, pa.py_buffer(offsets), text])
+        return pa.Array.from_buffers(
+            pa.type_for_alias(TEXTS[kind]), count, [None, pa.py_buffer(offsets), text]
+        )
 
     def numbers(self, count: int) -> Numbers | Packed:
         try:

@@ -14,9 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from lading.late import pa, pc
 from lading.model import Bound, Zone
 
 LONGEST = 64  # characters (strings) or bytes (binary) of a bound
@@ -30,7 +28,7 @@ def bound_kind(dtype: pa.DataType) -> str | None:
     if pa.types.is_dictionary(dtype):
         return bound_kind(dtype.value_type)
     for test, kind in _PLAIN_KINDS:
-        if test(dtype):
+        if getattr(pa.types, test)(dtype):
             return kind
     if pa.types.is_timestamp(dtype):
         return f"timestamp[{dtype.unit}]" + (" with zone" if dtype.tz else "")
@@ -155,17 +153,17 @@ def decimal_number(bound: bytes) -> int:
 
 
 _PLAIN_KINDS = (
-    (pa.types.is_boolean, "bool"),
-    (pa.types.is_integer, "int"),
-    (pa.types.is_floating, "float"),
-    (pa.types.is_date, "date"),
-    (pa.types.is_string, "str"),
-    (pa.types.is_large_string, "str"),
-    (pa.types.is_string_view, "str"),
-    (pa.types.is_binary, "bytes"),
-    (pa.types.is_large_binary, "bytes"),
-    (pa.types.is_binary_view, "bytes"),
-    (pa.types.is_fixed_size_binary, "bytes"),
+    ("is_boolean", "bool"),
+    ("is_integer", "int"),
+    ("is_floating", "float"),
+    ("is_date", "date"),
+    ("is_string", "str"),
+    ("is_large_string", "str"),
+    ("is_string_view", "str"),
+    ("is_binary", "bytes"),
+    ("is_large_binary", "bytes"),
+    ("is_binary_view", "bytes"),
+    ("is_fixed_size_binary", "bytes"),
 )
 
 

@@ -14,27 +14,31 @@ import operator
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
+from lading.late import np
 
-Numbers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
-COMPARED: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], bool]]] = {
-    "<": (np.less, operator.lt),
-    "<=": (np.less_equal, operator.le),
-    ">": (np.greater, operator.gt),
-    ">=": (np.greater_equal, operator.ge),
-    "!=": (np.not_equal, operator.ne),
+    Numbers = npt.NDArray[np.int64]
+    Mask = npt.NDArray[np.bool_]
+else:
+    Numbers = Mask = Any
+
+COMPARED: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "!=": operator.ne,
 }
 
 _HEADER = struct.Struct("<B7xQq")
 _ONE = struct.Struct("<q")
 _MOST = 2**63 - 1
-_INT64 = np.dtype("<i8")
-_WIDTHS: dict[int, np.dtype[Any]] = {1: np.dtype("<u1"), 2: np.dtype("<u2"), 4: np.dtype("<u4")}
+_INT64 = "<i8"
+_WIDTHS = {1: "<u1", 2: "<u2", 4: "<u4"}
 
 
 def packed(numbers: npt.NDArray[np.signedinteger]) -> bytes:
@@ -85,19 +89,19 @@ class Packed:
 
     def holds(self, op: str, value: int) -> Mask:
         """Where `number op value`."""
-        array, one = COMPARED[op]
+        holds = COMPARED[op]
         value -= self.base
         if self.above is None:
-            return np.full(self.count, one(0, value))
+            return np.full(self.count, holds(0, value))
         found: Mask
         if self.above.dtype == _INT64:
-            found = array(self.above, value)
+            found = holds(self.above, value)
         elif value < 0:  # below all of them, or above what their width can hold
-            found = np.full(self.count, one(0, -1))
+            found = np.full(self.count, holds(0, -1))
         elif value >> 8 * self.above.itemsize:
-            found = np.full(self.count, one(0, 1))
+            found = np.full(self.count, holds(0, 1))
         else:
-            found = array(self.above, self.above.dtype.type(value))
+            found = holds(self.above, self.above.dtype.type(value))
         return found
 
 

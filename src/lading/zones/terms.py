@@ -8,27 +8,28 @@ where it doesn't: as text, 10 comes before 9. What is rounded is rounded outward
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
+from lading.late import np, pa
 from lading.model import Member
 from lading.zones.blob import Kind
 from lading.zones.bounds import bound_kind
 from lading.zones.numbers import Mask
 from lading.zones.vector import ZoneVector, pack
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 _PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _EXACT = 2**53  # whole numbers up to here are doubles as they are
 
-_Array = npt.NDArray[Any]
+_Array = Any  # of numpy
 _Turn = Callable[[_Array, bool], tuple[_Array, Mask]]  # minima or not -> bounds, and which of them are known
 
 
-Terms = dict[str, tuple[pa.DataType, pa.DataType | None]]  # column -> what it was and what it is
+Terms = dict[str, tuple[Any, Any]]  # column -> what its Arrow type was and is, None if it left
 
 
 def other_terms(old: bytes, new: bytes) -> Terms:

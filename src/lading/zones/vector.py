@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-
+from lading.late import np, pa
 from lading.model import Bound, Zone
-from lading.zones.blob import ARROW, DTYPES, KINDS, Kind, ZoneCursor, bound_bytes, header_bytes
+from lading.zones.blob import DTYPES, KINDS, TEXTS, Kind, ZoneCursor, bound_bytes, header_bytes
 from lading.zones.numbers import Mask, Packed, joined, packed
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _INT64 = range(-(2**63), 2**63)
 _MOST_TEXT = 2**31 - 1
@@ -189,7 +189,7 @@ def _kind_of(mins: Sequence[Bound | None], maxs: Sequence[Bound | None]) -> Kind
         return "none"
     name = types.pop().__name__
     kind = next(kind for kind in KINDS if kind == name)
-    if kind in ARROW and max(_text_size(mins), _text_size(maxs)) > _MOST_TEXT:
+    if kind in TEXTS and max(_text_size(mins), _text_size(maxs)) > _MOST_TEXT:
         return "none"
     return kind
 
@@ -204,7 +204,7 @@ def _text_size(bounds: Sequence[Any]) -> int:
 def _pack(kind: Kind, bounds: Sequence[Bound | None]) -> Any:
     filler: Any = {"int": 0, "float": 0.0, "str": "", "bytes": b""}[kind]
     filled = [filler if bound is None else bound for bound in bounds]
-    return np.array(filled, DTYPES[kind]) if kind in DTYPES else pa.array(filled, ARROW[kind])
+    return np.array(filled, DTYPES[kind]) if kind in DTYPES else pa.array(filled, TEXTS[kind])
 
 
 def _known(bounds: Sequence[Bound | None]) -> Mask | None:
@@ -221,7 +221,7 @@ def _joined(kind: Kind, parts: Sequence[tuple[Any, int]]) -> Any:
         return None
     filler: Any = "" if kind == "str" else b""
     return pa.concat_arrays(
-        [pa.repeat(pa.scalar(filler, ARROW[kind]), n) if part is None else part for part, n in parts]
+        [pa.repeat(pa.scalar(filler, TEXTS[kind]), n) if part is None else part for part, n in parts]
     )
 
 

@@ -6,9 +6,8 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from lading.cli.collection.place import Dir, collection_at, s3_of
+from lading.cli.terminal.command import Context, Exit, Option
 from lading.cli.terminal.invocation import Json, config_of, invocation_of
 from lading.words import count_words
 
@@ -17,13 +16,13 @@ if TYPE_CHECKING:
 
 KeyColumn = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--key", metavar="COL", help="The key column, if only the files are left and they don't declare it."
     ),
 ]
 
 
-def compact(ctx: typer.Context, folder: Dir, json: Json = False) -> None:
+def compact(ctx: Context, folder: Dir, json: Json = False) -> None:
     """Drop a log's history and keep its live members.
 
     Writes a checkpoint first, then an empty log. If it is killed in between, the old log still opens. In a
@@ -49,7 +48,7 @@ def compact(ctx: typer.Context, folder: Dir, json: Json = False) -> None:
         say(f"the log shrank from {byte_words(before)} to {byte_words(after)}; {members} live")
 
 
-def check(ctx: typer.Context, folder: Dir, json: Json = False) -> None:
+def check(ctx: Context, folder: Dir, json: Json = False) -> None:
     """Check that a log and its files are intact.
 
     Verifies every checksum of the log and its checkpoint, and the size and row count of every file.
@@ -72,10 +71,10 @@ def check(ctx: typer.Context, folder: Dir, json: Json = False) -> None:
     else:
         say(f"{count_words(members, 'member')}, all intact")
     if problems:
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
-def rebuild(ctx: typer.Context, folder: Dir, key: KeyColumn = None, json: Json = False) -> None:
+def rebuild(ctx: Context, folder: Dir, key: KeyColumn = None, json: Json = False) -> None:
     """Restore a lost or damaged log.
 
     Uses the checkpoint and log if it can, else the snapshot that readers see (in the project's store, if
@@ -105,7 +104,7 @@ def rebuild(ctx: typer.Context, folder: Dir, key: KeyColumn = None, json: Json =
         say(f"  kept: {name}")
 
 
-def _store(ctx: typer.Context, folder: str) -> ManifestStore | None:
+def _store(ctx: Context, folder: str) -> ManifestStore | None:
     """Where the manifests of DIR are, if it is a table of the project and lading.yaml says so."""
     if not invocation_of(ctx).is_project:
         return None

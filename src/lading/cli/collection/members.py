@@ -4,31 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from lading.cli.collection.log import check, compact, rebuild
 from lading.cli.collection.place import Dir, collection_at
 from lading.cli.scan import As, Columns, Format, Limit, Stats, Where, print_hit, print_scan
-from lading.cli.terminal.invocation import Json, group
+from lading.cli.terminal.command import Argument, Context, Option
+from lading.cli.terminal.invocation import Json
 from lading.words import count_words
 
 if TYPE_CHECKING:
     from lading.collection import Listed
 
-Files = Annotated[list[str], typer.Argument(metavar="FILE", help="Parquet files, wherever they are.")]
-Members = Annotated[
-    list[str], typer.Argument(metavar="MEMBER", help="Paths as listed, or unique file names.")
-]
-Member = Annotated[str, typer.Argument(metavar="MEMBER", help="A path as listed, or a unique file name.")]
-Tier = Annotated[int, typer.Argument(metavar="N", min=0, help="Any number from 0 up; its meaning is yours.")]
+Files = Annotated[list[str], Argument(metavar="FILE", help="Parquet files, wherever they are.")]
+Members = Annotated[list[str], Argument(metavar="MEMBER", help="Paths as listed, or unique file names.")]
+Member = Annotated[str, Argument(metavar="MEMBER", help="A path as listed, or a unique file name.")]
+Tier = Annotated[int, Argument(metavar="N", min=0, help="Any number from 0 up; its meaning is yours.")]
 KeyColumn = Annotated[
     str | None,
-    typer.Option("--key", metavar="COL", help="The column to look rows up by; it is remembered."),
+    Option("--key", metavar="COL", help="The column to look rows up by; it is remembered."),
 ]
-Into = Annotated[str | None, typer.Option("--into", metavar="NAME", help="Name of the new file in DIR.")]
+Into = Annotated[str | None, Option("--into", metavar="NAME", help="Name of the new file in DIR.")]
 
 
-def add(ctx: typer.Context, folder: Dir, files: Files, key: KeyColumn = None, json: Json = False) -> None:
+def add(ctx: Context, folder: Dir, files: Files, key: KeyColumn = None, json: Json = False) -> None:
     """Add files to a collection, creating it if needed.
 
     Reads footers in parallel and makes one commit. The files don't change. Without --key, the key is the
@@ -54,7 +50,7 @@ def add(ctx: typer.Context, folder: Dir, files: Files, key: KeyColumn = None, js
     say(f"{count_words(len(done.added), 'member')} added{changed}{same}; {live:,} live")
 
 
-def list_(ctx: typer.Context, folder: Dir, json: Json = False) -> None:
+def list_(ctx: Context, folder: Dir, json: Json = False) -> None:
     """List the live members.
 
     Shows each member's key range, rows, bytes and tier, and the columns it can be pruned on.
@@ -78,7 +74,7 @@ def list_(ctx: typer.Context, folder: Dir, json: Json = False) -> None:
         say(f"  {member.path:<{width}}  {_member_line(member)}")
 
 
-def remove(ctx: typer.Context, folder: Dir, members: Members, json: Json = False) -> None:
+def remove(ctx: Context, folder: Dir, members: Members, json: Json = False) -> None:
     """Remove members from a collection. Their files stay where they are.
 
     \b
@@ -96,7 +92,7 @@ def remove(ctx: typer.Context, folder: Dir, members: Members, json: Json = False
         say(f"{count_words(len(removed), 'member')} removed; {live:,} live")
 
 
-def tier(ctx: typer.Context, folder: Dir, member: Member, n: Tier, json: Json = False) -> None:
+def tier(ctx: Context, folder: Dir, member: Member, n: Tier, json: Json = False) -> None:
     """Set the tier of a member.
 
     \b
@@ -114,7 +110,7 @@ def tier(ctx: typer.Context, folder: Dir, member: Member, n: Tier, json: Json = 
         say(f"{path} is now in tier {n}")
 
 
-def merge(ctx: typer.Context, folder: Dir, members: Members, into: Into = None, json: Json = False) -> None:
+def merge(ctx: Context, folder: Dir, members: Members, into: Into = None, json: Json = False) -> None:
     """Merge members into one file.
 
     Rows are sorted by the key, if there is one, and the swap is one commit. The merged files are yours and
@@ -159,11 +155,11 @@ def _member_line(member: Listed) -> str:
     return f"{key}  {size}  zones: {', '.join(prunable) or 'none'}"
 
 
-Key = Annotated[str, typer.Argument(metavar="KEY", help="A value in the collection's key column.")]
+Key = Annotated[str, Argument(metavar="KEY", help="A value in the collection's key column.")]
 
 
 def collection_scan(
-    ctx: typer.Context,
+    ctx: Context,
     folder: Dir,
     where: Where = None,
     columns: Columns = None,
@@ -185,7 +181,7 @@ def collection_scan(
         print_scan(collection.scan, where, columns, limit, Format.jsonl if json else fmt, stats)
 
 
-def collection_lookup(ctx: typer.Context, folder: Dir, key: Key, json: Json = False) -> None:
+def collection_lookup(ctx: Context, folder: Dir, key: Key, json: Json = False) -> None:
     """Find rows by the collection's key.
 
     Opens one file if the members' key ranges don't overlap. A missing key prints "not found" and is not an
@@ -198,18 +194,3 @@ def collection_lookup(ctx: typer.Context, folder: Dir, key: Key, json: Json = Fa
     with collection_at(ctx, folder) as collection:
         hit = collection.lookup(key)
     print_hit(hit, json)
-
-
-GROUP = group(
-    "Treat Parquet files, wherever they are, as one set.",
-    add=add,
-    list=list_,
-    remove=remove,
-    tier=tier,
-    scan=collection_scan,
-    lookup=collection_lookup,
-    merge=merge,
-    compact=compact,
-    check=check,
-    rebuild=rebuild,
-)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from lading.cli.terminal.command import Argument, Context, Option
 from lading.config.file import load
 from lading.config.project import Config
 from lading.errors import ConfigError
@@ -30,12 +29,12 @@ class Invocation:
         return (self.project / CONFIG).is_file()
 
 
-def invocation_of(ctx: typer.Context) -> Invocation:
+def invocation_of(ctx: Context) -> Invocation:
     session = ctx.find_object(Invocation)
     return session if session is not None else ctx.ensure_object(Invocation)
 
 
-def config_of(ctx: typer.Context, tables: Sequence[str] | None = None) -> Config:
+def config_of(ctx: Context, tables: Sequence[str] | None = None) -> Config:
     """The project's config; a name in `tables` that it doesn't have is NotFound before anything runs."""
     config = load(invocation_of(ctx).project)
     for name in tables or ():
@@ -43,7 +42,7 @@ def config_of(ctx: typer.Context, tables: Sequence[str] | None = None) -> Config
     return config
 
 
-def known_table(ctx: typer.Context, name: str) -> Config:
+def known_table(ctx: Context, name: str) -> Config:
     """The config, once `name` is known to be a table of it or of the warehouse: one that lading.yaml no
     longer has can still be looked after."""
     config = config_of(ctx)
@@ -103,33 +102,15 @@ def _table_names(incomplete: str) -> list[str]:
 
 Tables = Annotated[
     list[str] | None,
-    typer.Argument(metavar="TABLE", help="Only these tables; all by default.", autocompletion=_table_names),
+    Argument(metavar="TABLE", help="Only these tables; all by default.", complete=_table_names),
 ]
-Table = Annotated[str, typer.Argument(metavar="TABLE", help="The table's name.", autocompletion=_table_names)]
-Ref = Annotated[
-    str | None, typer.Option("--ref", metavar="REF", help="Read this snapshot: a reference or a run.")
-]
+Table = Annotated[str, Argument(metavar="TABLE", help="The table's name.", complete=_table_names)]
+Ref = Annotated[str | None, Option("--ref", metavar="REF", help="Read this snapshot: a reference or a run.")]
 Offset = Annotated[
     int | None,
-    typer.Option("--offset", metavar="N", min=0, help="Read the snapshot N before the current one."),
+    Option("--offset", metavar="N", min=0, help="Read the snapshot N before the current one."),
 ]
 AsOf = Annotated[
-    str | None, typer.Option("--as-of", metavar="TIME", help="Read what was current at this time (UTC).")
+    str | None, Option("--as-of", metavar="TIME", help="Read what was current at this time (UTC).")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for scripts.")]
-
-
-def group(text: str, **commands: Callable[..., Any]) -> typer.Typer:
-    """A group of commands; without one of them it prints its help."""
-    made = typer.Typer(help=text, rich_markup_mode=None, add_completion=False)
-
-    def show_help(ctx: typer.Context) -> None:
-        if ctx.invoked_subcommand is None:
-            print(ctx.get_help())
-
-    made.callback(invoke_without_command=True, help=text)(show_help)
-    for name, command in commands.items():
-        # A key may be negative: -5 is a key and not an option.
-        settings = {"ignore_unknown_options": True} if name == "lookup" else None
-        made.command(name, context_settings=settings)(command)
-    return made
+Json = Annotated[bool, Option("--json", help="Print one JSON object, for scripts.")]

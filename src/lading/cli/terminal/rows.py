@@ -10,12 +10,9 @@ import math
 from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv as pacsv
-import pyarrow.types as pt
 
 from lading.cli.terminal.screen import show_table
+from lading.late import pa, pc
 
 if TYPE_CHECKING:
     from lading.read.scan import Scan
@@ -41,7 +38,9 @@ def write_jsonl(scan: Scan, out: IO[bytes]) -> int:
 def write_csv(scan: Scan, out: IO[bytes]) -> int:
     """Null is nothing at all, an empty text is "" in quotes; lists and structs are JSON."""
     rows = 0
-    with pacsv.CSVWriter(out, flat(_no_rows(scan.schema)).schema) as writer:
+    from pyarrow.csv import CSVWriter  # late, as all of Arrow
+
+    with CSVWriter(out, flat(_no_rows(scan.schema)).schema) as writer:
         for batch in scan:
             writer.write_batch(flat(batch))
             rows += batch.num_rows
@@ -64,7 +63,11 @@ def print_table(scan: Scan, limit: int | None) -> int:
         columns = [column.to_pylist() for column in flat(batch).columns]
         records.extend(zip(*columns, strict=True))
     shown = records[:limit]
-    numbers = [field.name for field in scan.schema if pt.is_integer(field.type) or pt.is_floating(field.type)]
+    numbers = [
+        field.name
+        for field in scan.schema
+        if pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
+    ]
     show_table(scan.schema.names, ([as_is(value) for value in row] for row in shown), right=numbers)
     return len(shown)
 
@@ -86,16 +89,20 @@ def _speakable(value: Any) -> Any:
 
 def with_text_times(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Arrow spells out dates and times of any unit and year; Python's own stop at year 9999."""
-    columns = [_text_times(column) if pt.is_temporal(column.type) else column for column in batch.columns]
+    columns = [
+        _text_times(column) if pa.types.is_temporal(column.type) else column for column in batch.columns
+    ]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _text_times(column: pa.Array) -> pa.Array:
-    if not (pt.is_timestamp(column.type) or pt.is_date(column.type) or pt.is_time(column.type)):
+    if not (
+        pa.types.is_timestamp(column.type) or pa.types.is_date(column.type) or pa.types.is_time(column.type)
+    ):
         return column
-    if pt.is_date(column.type):
+    if pa.types.is_date(column.type):
         return column.cast(pa.date32()).cast(pa.string())
-    if pt.is_time(column.type):
+    if pa.types.is_time(column.type):
         return column.cast(pa.string())
     zoned = column.type.tz is not None
     text = column.cast(pa.timestamp(column.type.unit)).cast(pa.string())  # without its zone it is UTC
@@ -111,7 +118,12 @@ def flat(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def _flat_column(column: pa.Array) -> pa.Array:
     kind = column.type
-    if pt.is_integer(kind) or pt.is_floating(kind) or pt.is_boolean(kind) or pt.is_string(kind):
+    if (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_string(kind)
+    ):
         return column
     return pa.array([None if value is None else _cell(value) for value in column.to_pylist()], pa.string())
 

@@ -6,27 +6,16 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import IO, Any
-
-from rich.console import Console
-from rich.table import Table
+from itertools import zip_longest
+from shutil import get_terminal_size
+from typing import Any
+from unicodedata import combining, east_asian_width
 
 from lading.errors import ConfigError
 
 _VERDICT_ORDER = ("new", "changed", "reread", "touched", "failed", "vanished", "quarantined", "unchanged")
 _WIDE = 160  # for a pipe or a file, which have no width of their own
-
-
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError  # the command line decides what a closed pipe means, not rich
-
-
-def console(file: IO[str] | None = None) -> Console:
-    """A console that takes text as it is: a file called `[red].csv` is not markup."""
-    stream = file or sys.stdout
-    width = None if stream.isatty() else _WIDE
-    return _Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
+_NARROWEST = 8  # what a column keeps however narrow the screen
 
 
 def say(text: str) -> None:
@@ -51,13 +40,52 @@ def plain(text: str) -> str:
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[str] = ()) -> None:
-    """A small table; the columns named in `right` hold numbers."""
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for column in columns:
-        table.add_column(plain(column), justify="right" if column in right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(cell(value) for value in row))
-    console().print(table)
+    """A small table; the columns named in `right` hold numbers. What is too wide goes on in the next line."""
+    titles = [plain(column) for column in columns]
+    texts = [titles, *([cell(value) for value in row] for row in rows)]
+    widths = _narrowed([max(map(_width, column)) for column in zip(*texts, strict=True)])
+    lines = [
+        "  ".join(
+            piece.rjust(width - _width(piece) + len(piece)) if title in right
+            else piece.ljust(width - _width(piece) + len(piece))
+            for piece, width, title in zip(pieces, widths, columns, strict=True)
+        ).rstrip()
+        for text in texts
+        for pieces in zip_longest(*map(_folded, text, widths), fillvalue="")
+    ]  # fmt: skip
+    if sys.stdout.isatty():
+        lines[0] = f"\x1b[1m{lines[0]}\x1b[0m"
+    print("\n".join(lines))
+
+
+def _narrowed(widths: list[int]) -> list[int]:
+    """So that a line fits the screen, the widest columns first; a pipe or a file takes any width."""
+    room = (get_terminal_size().columns if sys.stdout.isatty() else _WIDE) - 2 * (len(widths) - 1)
+    while sum(widths) > room and max(widths) > _NARROWEST:
+        widths[widths.index(max(widths))] -= 1
+    return widths
+
+
+def _folded(text: str, width: int) -> list[str]:
+    """In pieces of at most that width, at least one."""
+    if len(text) <= width and text.isascii():
+        return [text]
+    pieces, used = [""], 0
+    for char in text:
+        wide = _width(char)
+        if used + wide > width:
+            pieces.append("")
+            used = 0
+        pieces[-1] += char
+        used += wide
+    return pieces
+
+
+def _width(text: str) -> int:
+    """In cells of a terminal."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)
 
 
 def cell(value: Any) -> str:

@@ -14,15 +14,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any
-
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from typing import TYPE_CHECKING, Any
 
 from lading import clock
-from lading.cli.terminal.screen import console, plain
+from lading.cli.terminal.screen import plain
 from lading.layout.project import RUN_LOG
 from lading.secrets import hide_within
 from lading.watch import Watch
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 
 class JsonLog:
@@ -107,20 +108,47 @@ class Watches(Watch):
 class TerminalWatch(Watch):
     """One line that says what is being done; gone when it is done."""
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._task = progress.add_task("starting", total=None)
+    def __init__(self) -> None:
         self._phase: dict[str, str] = {}
+        self._lock = threading.Lock()
+        self.shown: Progress | None = None
+        self._last: dict[str, Any] = {"description": "starting", "total": None, "completed": 0}
 
     def phase(self, table: str, name: str) -> None:
         self._phase[table] = name
-        self._progress.update(self._task, description=plain(f"{table}: {name}"), total=None, completed=0)
+        self._update(plain(f"{table}: {name}"), None, 0)
 
     def progress(self, table: str, text: str, done: int | None = None, total: int | None = None) -> None:
         phase = self._phase.get(table)
         count = f" {done:,}" if done is not None and total is None else ""
         words = f"{table}: {phase} · {text}{count}" if phase else f"{table}: {text}{count}"
-        self._progress.update(self._task, description=plain(words), total=total, completed=done or 0)
+        self._update(plain(words), total, done or 0)
+
+    def _update(self, words: str, total: int | None, done: int) -> None:
+        with self._lock:
+            self._last = {"description": words, "total": total, "completed": done}
+            if self.shown is not None:
+                self.shown.update(self.shown.task_ids[0], **self._last)
+
+    def show(self) -> None:
+        """From now on; rich is loaded only for those who wait long enough to see it."""
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        # Text as it is: a file called `[red].csv` is not markup.
+        console = Console(file=sys.stderr, markup=False, highlight=False, emoji=False)
+        words = TextColumn("{task.description}", markup=False)
+        shown = Progress(
+            SpinnerColumn(), words, BarColumn(20), TimeElapsedColumn(), console=console, transient=True
+        )
+        with self._lock:
+            shown.add_task(**self._last)
+            self.shown = shown
+        shown.start()
+
+    def hide(self) -> None:
+        if self.shown is not None:
+            self.shown.stop()
 
 
 @contextmanager
@@ -129,16 +157,9 @@ def terminal_watch() -> Iterator[Watch]:
     if not sys.stderr.isatty():
         yield Watch()
         return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(20),
-        TimeElapsedColumn(),
-    )
-    progress = Progress(*columns, console=console(sys.stderr), transient=True)
-    watch = TerminalWatch(progress)
+    watch = TerminalWatch()
     # A timer and not the next call: a long phase may have nothing to count.
-    timer = threading.Timer(_PATIENCE, progress.start)
+    timer = threading.Timer(_PATIENCE, watch.show)
     timer.daemon = True
     timer.start()
     try:
@@ -146,4 +167,4 @@ def terminal_watch() -> Iterator[Watch]:
     finally:
         timer.cancel()
         timer.join()
-        progress.stop()
+        watch.hide()

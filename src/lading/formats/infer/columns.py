@@ -7,7 +7,7 @@ edit, not a surprise in the next run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +16,7 @@ from lading.config.names import EXACT, Naming
 from lading.errors import SourceError
 from lading.formats.drift import RESERVED
 from lading.formats.evidence import FileEvidence
-from lading.formats.infer.json import first_problem
+from lading.formats.infer.json import problem_of
 from lading.formats.infer.look import LookSpec, look
 from lading.formats.infer.settle import settle
 from lading.formats.opening import limits_of
@@ -61,8 +61,8 @@ def infer(
     seen, problem = looks(files, spec, tolerant=tolerant)
     settled = settle(seen, fmt, read_options, types=lambda _: "widen", rules=rules, join_types=join_types)
     if not settled.columns:
-        raise problem or _problem_of(files, spec) or _no_columns(files)
-    refuse_taken(settled.columns, name_columns)
+        raise problem or first_problem(map(_file, files), spec) or _no_columns(files)
+    refuse_taken(settled.columns, name_columns, seen)
     from_names = tuple(Column(name, "string", inferred=True) for name in name_columns)
     because = settled.because | dict.fromkeys(name_columns, "string: from the files' names")
     whole = limit is None or fmt in BINARY
@@ -106,11 +106,11 @@ def limit_of(files: Sequence[FoundFile]) -> int | None:
     return max(BUDGET // len(files), 1 << 12)
 
 
-def _problem_of(files: Sequence[FoundFile], spec: LookSpec) -> SourceError | None:
+def first_problem(files: Iterable[SourceFile], spec: LookSpec) -> SourceError | None:
     """Why files that are there hold no record."""
     if spec.format != "json":
         return None
-    found = (first_problem(_file(one), spec.options, spec.limit) for one in files)
+    found = (problem_of(file, spec.options, spec.limit) for file in files)
     return next((one for one in found if one is not None), None)
 
 
@@ -125,17 +125,30 @@ def _no_columns(files: Sequence[FoundFile]) -> SourceError:
     )
 
 
-def refuse_taken(columns: Sequence[Column], name_columns: Sequence[str]) -> None:
+def refuse_taken(
+    columns: Sequence[Column], name_columns: Sequence[str], seen: Sequence[tuple[str, FileEvidence]]
+) -> None:
+    """Names that no column may have; `seen` says which file has them."""
     for column in columns:
         if not column.name.strip():
             raise SourceError(
-                f"a column in the files has no real name, only {column.name!r}",
+                f"{_first_with(column.name, seen)}a column has no real name, only {column.name!r}",
                 hint="give it a name: JSON keys and Parquet columns need one like any other column",
             )
         if column.name.lower() in {*RESERVED, *(name.lower() for name in name_columns)}:
             own = column.name.lower() in RESERVED
             whose = "reserved for lading" if own else "already a group in columns_from_name"
             raise SourceError(
-                f"the column name {column.name!r} in the files is {whose}",
+                f"{_first_with(column.name, seen)}the column name {column.name!r} is {whose}",
                 hint="rename the column in the files, or the group",
             )
+
+
+def _first_with(name: str, seen: Sequence[tuple[str, FileEvidence]]) -> str:
+    """The first place where a column has a value, or the first file that has it, as a message begins."""
+    for key, evidence in seen:
+        for column in evidence.columns:
+            if column.name == name:
+                line = min((one.line for one in column.seen if one.line), default=0)
+                return f"{key}:{line}: " if line else f"{key}: "
+    return ""

@@ -53,7 +53,7 @@ def look_at_json(file: SourceFile, spec: ReadSpec, limit: int | None) -> FileEvi
     return FileEvidence(rows, root.fields(rows))
 
 
-def first_problem(file: SourceFile, options: Mapping[str, Any], limit: int | None) -> SourceError | None:
+def problem_of(file: SourceFile, options: Mapping[str, Any], limit: int | None) -> SourceError | None:
     """What is wrong with the first text that is no object."""
     problems = (batch.problem for batch in _batches(file, options, limit))
     return next((one for one in problems if one is not None), None)

@@ -196,7 +196,7 @@ def _path(project: Path, group: Group, others: Sequence[str]) -> tuple[str, list
         return globs_of(list(given))[0], list(given.values()), []
     tried: list[tuple[int, str, list[FoundFile], str]] = []
     for path in globs_of(sorted(given), others):
-        matched = discover(project, path, now_ns=clock.wall_ns())
+        matched = list(discover(project, path, now_ns=clock.wall_ns()))
         odd = [one.key for one in _some(matched, given) if not _is_like(one, group)]
         if not odd:
             return path, matched, []

@@ -28,6 +28,7 @@ from lading.ingest.tasks.task import (
 from lading.layout.table import SOURCE
 from lading.model import Check, IngestJob, Place, StartSpark
 from lading.parts.buckets import bucket_width
+from lading.parts.field_ids import numbered
 from lading.storage.place import storage_of
 from lading.storage.temporary import temporary_folder
 
@@ -58,7 +59,7 @@ def execute(
 
 def _settled(job: IngestJob, ingest: Ingest) -> Ingest:
     """With what follows from the schema."""
-    schema = table_schema(job.columns)
+    schema = numbered(table_schema(job.columns), job.known)
     data = pa.schema([field for field in schema if field.name != SOURCE])
     width = bucket_width(data, job.order_by, job.bucket_size, table=job.table)
     writing = replace(
@@ -80,7 +81,12 @@ def _on_spark(ingest: Ingest, spark: Any, job: IngestJob, tick: Tick | None) -> 
 
     with reported(spark, tick):
         answers = spread(
-            spark, partial(_answer, ingest), len(ingest.tasks), f"build {job.table}", table=job.table
+            spark,
+            partial(_answer, ingest),
+            len(ingest.tasks),
+            f"build {job.table}",
+            table=job.table,
+            sizes=[task.bytes for task in ingest.tasks],
         )
     return [_decoded(answer) for answer in answers]
 

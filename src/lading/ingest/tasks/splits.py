@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from lading.formats.reader import WHOLE, Piece, ReadSpec
 from lading.formats.registry import may_be_cut
 from lading.formats.source_file import SourceFile
+from lading.parts.packs import packed
 
 SHARE = (16 << 20, 128 << 20)  # bytes of files that a task reads: less doesn't pay, more is long to repeat
 _ROUNDS = 3  # of tasks a core: the slowest of them is then a small part of the whole
@@ -47,6 +48,10 @@ class ReadTask:
     number: int
     pieces: tuple[FilePiece, ...]
 
+    @property
+    def bytes(self) -> int:
+        return sum(piece.bytes for piece in self.pieces)
+
 
 def make_tasks(files: Sequence[FilePiece], spec: ReadSpec, cores: int) -> list[ReadTask]:
     """Whole files, in their order, as tasks for so many cores; without any, one task reads them all: rows
@@ -54,8 +59,9 @@ def make_tasks(files: Sequence[FilePiece], spec: ReadSpec, cores: int) -> list[R
     if not cores:
         return [ReadTask(0, tuple(files))] if files else []
     total = sum(one.bytes for one in files)
-    share = max(SHARE[0], min(SHARE[1], total // max(1, cores * _ROUNDS)))
-    packs = _packed(list(_pieces(files, spec, share)), share)
+    share = max(SHARE[0], min(SHARE[1], -(-total // (cores * _ROUNDS))))
+    pieces = list(_pieces(files, spec, share))
+    packs = packed(pieces, lambda piece: piece.bytes, share, most=_FILES, stays=_together)
     return [ReadTask(number, tuple(pack)) for number, pack in enumerate(packs)]
 
 
@@ -73,19 +79,5 @@ def _pieces(files: Iterable[FilePiece], spec: ReadSpec, share: int) -> Iterator[
             yield FilePiece(one.file, one.source, Piece(start, end), one.names)
 
 
-def _packed(pieces: Sequence[FilePiece], share: int) -> Iterator[list[FilePiece]]:
-    """Packs of about the same size: a short last one, or one too many, would keep a core waiting."""
-    total = sum(piece.bytes for piece in pieces)
-    each = max(1.0, total / max(1, -(-total // share)))
-    pack: list[FilePiece] = []
-    held = number = 0
-    for piece in pieces:
-        stays = bool(pack) and piece.together is not None and piece.together == pack[-1].together
-        its = int((held + piece.bytes / 2) / each)
-        if pack and not stays and (its > number or len(pack) >= _FILES):
-            yield pack
-            pack, number = [], its
-        pack.append(piece)
-        held += piece.bytes
-    if pack:
-        yield pack
+def _together(before: FilePiece, piece: FilePiece) -> bool:
+    return piece.together is not None and piece.together == before.together

@@ -35,6 +35,7 @@ _SUFFIXES: tuple[tuple[str, Kind], ...] = (
     (".zip", "zip"),
     (".gz", "gz"),
 )
+_ENDS = tuple(suffix for suffix, _ in _SUFFIXES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ class ExtractedFile:
 def archive_kind(name: str) -> Kind | None:
     """By the name's end; case doesn't matter. A `.gz` may also be a compressed CSV: the caller knows."""
     lowered = name.lower()
+    if not lowered.endswith(_ENDS):  # at once: there may be a million names
+        return None
     return next((kind for suffix, kind in _SUFFIXES if lowered.endswith(suffix)), None)
 
 

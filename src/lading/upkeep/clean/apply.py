@@ -7,18 +7,22 @@ no remaining manifest, checkpoint or log frame refers to.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from lading.config.project import Config
 from lading.errors import Conflict, LadingError, NotFound
+from lading.iceberg.follow import follow, where
 from lading.ingest.record import write_table_manifest
 from lading.ingest.table_run import new_id, new_run_id, now_text
+from lading.layout.table import TABLE_MANIFEST
 from lading.log.table import Table, log_of
 from lading.model import Commit
 from lading.snapshots.runs import give_up
 from lading.snapshots.stores.by_url import beside_the_data, store_of
+from lading.snapshots.stores.protocol import ManifestStore
+from lading.storage.place import storage_of
 from lading.upkeep.clean.files import delete
 from lading.upkeep.clean.rules import Garbage, Kind
 from lading.upkeep.clean.survey import Around, Manifests, Rules, Survey
@@ -47,7 +51,10 @@ def clean(config: Config, name: str, rules: Rules, *, apply: bool = False) -> Cl
         return CleanReport(name)
     table = Table.open(where)
     try:
-        around = Around(table, Manifests(store_of(config, name)), beside_the_data(config, name), rules)
+        store = store_of(config, name)
+        around = Around(
+            table, Manifests(store), beside_the_data(config, name), rules, _follow(config, name, store, rules)
+        )
         survey = Survey(around)
         report = CleanReport(name, tuple(survey.garbage()))
         # A dead run keeps what it saw from going: it has to be given up even when nothing else may go yet.
@@ -59,6 +66,13 @@ def clean(config: Config, name: str, rules: Rules, *, apply: bool = False) -> Cl
         raise
     finally:
         table.close()
+
+
+def _follow(config: Config, name: str, store: ManifestStore, rules: Rules) -> Callable[[], object] | None:
+    is_on = name in config.tables and config.tables[name].iceberg
+    if not is_on or where(config.place(name)) is None:
+        return None
+    return lambda: follow(store, config.place(name), keep=rules.keep_runs, tidy=True)
 
 
 def cleanup_losers(config: Config, name: str, *, grace: timedelta | None = None) -> CleanReport:
@@ -91,7 +105,8 @@ def _clean_kind(
 
 def _apply(around: Around, report: CleanReport) -> None:
     table, store = around.table, around.manifests.store
-    write_table_manifest(table)
+    # One that is there may name what is about to go.
+    write_table_manifest(table, asked=storage_of(table.place).has(TABLE_MANIFEST))
     if table.state.removed:
         table.checkpoint()  # the one before still names what is about to go
     elif any(one.kind == "old log" for one in report.garbage):
@@ -99,6 +114,8 @@ def _apply(around: Around, report: CleanReport) -> None:
     report.gave_up = _give_up(around, report.garbage)
     refused = {one.path for one in report.garbage if one.file is None and not store.delete_manifest(one.path)}
     report.deleted += [one for one in report.garbage if one.file is None and one.path not in refused]
+    if around.follow is not None:
+        around.follow()  # Iceberg's metadata without what just went
     log = LiveLog(table)
     again = Survey(around).unreachable()
     for one in report.garbage:

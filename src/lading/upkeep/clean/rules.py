@@ -18,7 +18,14 @@ from lading.snapshots.runs import Registered
 from lading.upkeep.clean.files import TableFile
 
 Kind = Literal[
-    "losing attempt", "stale attempt", "old run", "replaced part", "quarantine", "old log", "temporary file"
+    "losing attempt",
+    "stale attempt",
+    "old run",
+    "replaced part",
+    "quarantine",
+    "old log",
+    "iceberg",
+    "temporary file",
 ]
 
 _LOOKED = timedelta(hours=1)  # a run looks at the table before it writes its record
@@ -150,6 +157,7 @@ class Reach:
     runs_kept: Collection[str]  # runs with a snapshot that stays
     refs_kept: Collection[str] = ()  # those snapshots: who made one visible by hand stays known
     log: LogReach | None = None  # in a bucket
+    is_shown: Callable[[str], bool] = lambda path: True  # an Iceberg file that readers may be led to
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +213,8 @@ def garbage(
             judged = _temporary(file, runs, is_part_of)
         elif file.kind in ("log", "checkpoint"):
             judged = _log(file, reach)
+        elif file.kind == "iceberg" and not reach.is_shown(file.path):
+            judged = Garbage(file.path, "iceberg", file.bytes, "no kept snapshot has it", file)
         elif file.kind == "record" and file.path.split("/")[1] not in newest:
             judged = _record(file, reach, runs, horizon)
         if judged is not None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from lading import clock
 from lading.config.clean import GRACE, KEEP_RUNS
 from lading.errors import ConfigError, ManifestParseError
-from lading.layout.table import is_part_of
+from lading.iceberg.check import needed, shown_lists
+from lading.iceberg.follow import where
+from lading.iceberg.snapshot import record_in
+from lading.layout.table import is_part_of, version_of
 from lading.log.table import Table
 from lading.model import SnapshotRef
 from lading.snapshots.history import gate_failures
@@ -36,6 +39,7 @@ KINDS: tuple[Kind, ...] = (
     "replaced part",
     "quarantine",
     "old log",
+    "iceberg",
     "temporary file",
 )
 
@@ -107,6 +111,7 @@ class Around:
     manifests: Manifests
     beside: Where | None  # where manifests, and shards maybe, lie apart from the data
     rules: Rules
+    follow: Callable[[], object] | None = None  # makes Iceberg's metadata say what is left
 
     def runs(self) -> Runs:
         return Runs(list_runs(self.table.place)[0], (self.rules.now or clock.now()).astimezone(UTC))
@@ -179,7 +184,25 @@ class Survey:
             runs_kept={one.run_id for one in kept},
             refs_kept={one.ref for one in kept},
             log=LogReach.of(files, self.runs.horizon(self._rules.grace)),
+            is_shown=self._is_shown({one.ref for one in kept}, staying),
         )
+
+    def _is_shown(self, refs: Collection[str], staying: Sequence[References]) -> Callable[[str], bool]:
+        """Of the files for Iceberg readers: what the snapshots that stay lead to, and the metadata from the
+        version of today on. If that can't be told, all of them stay."""
+        place = self._table.place
+        told = (record_in(one.custom) for one in staying)
+        lists = {record.list for record in told if record is not None}
+        wanted = needed(place, sorted(lists | set(shown_lists(place, refs))))
+        at = where(place)
+
+        def is_shown(path: str) -> bool:
+            version = version_of(path)
+            if version is not None:
+                return at is not None and version >= at.version
+            return wanted is None or path in wanted
+
+        return is_shown
 
     def _written_by(self, file: TableFile) -> str | None:
         if file.kind == "shard":

@@ -1,0 +1,104 @@
+"""What Iceberg readers are pointed at, looked at: is it what lading's readers see, and is it whole?
+
+Metadata has a seal, and every other file its checksum in its name, so nothing has to be made anew to tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from lading.iceberg.follow import where
+from lading.iceberg.manifests import paths_in, read_list
+from lading.iceberg.metadata import Twin, twins_in
+from lading.iceberg.snapshot import location_of, whole
+from lading.layout.table import VERSION_HINT, parse_iceberg
+from lading.model import Place, SnapshotRef
+from lading.storage.place import storage_of
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    file: str
+    what: str
+
+
+def problems(place: Place, current: SnapshotRef) -> Iterator[Problem]:
+    """All that keeps Iceberg readers from seeing the snapshot `current`."""
+    at = where(place)
+    if at is None:
+        yield Problem(VERSION_HINT, "is missing: Iceberg readers see nothing")
+        return
+    location = location_of(place)
+    found = _twins(place, at.path)
+    if found is None:
+        yield Problem(at.path, "is missing, damaged, or written by someone else")
+        return
+    twins, shown = found
+    main = next((one for one in twins if one.number == shown), None)
+    if main is None or main.ref != current.ref:
+        yield Problem(at.path, "shows another snapshot than readers see")
+        return
+    name = str(main.snapshot["manifest-list"]).removeprefix(f"{location}/")
+    yield from (Problem(file, "is missing or damaged") for file in _damaged(place, name))
+
+
+def _damaged(place: Place, name: str) -> Iterator[str]:
+    """Of a list of manifests and all files that it leads to, those that aren't what their names say."""
+    location, data = location_of(place), whole(place, name)
+    listed = None if data is None else read_list(data)
+    if listed is None:
+        yield name
+    for path in (one.path.removeprefix(f"{location}/") for one in listed or ()):
+        manifest = whole(place, path)
+        if manifest is None:
+            yield path
+        elif _is_of_deletes(path):
+            files = (file.removeprefix(f"{location}/") for file in paths_in(manifest) or ())
+            yield from (file for file in files if whole(place, file) is None)
+
+
+def needed(place: Place, lists: Sequence[str]) -> set[str] | None:
+    """Every file that these lists of manifests lead to, themselves included. None if one that is there can't
+    be read: then nobody can tell what is needed."""
+    location, storage = location_of(place), storage_of(place)
+    found = set(lists)
+    for name in lists:
+        if not storage.has(name):
+            continue  # it leads nowhere any more
+        data = whole(place, name)
+        listed = None if data is None else read_list(data)
+        if listed is None:
+            return None
+        paths = [one.path.removeprefix(f"{location}/") for one in listed]
+        found.update(paths)
+        for path in filter(_is_of_deletes, paths):
+            manifest = whole(place, path)
+            files = None if manifest is None else paths_in(manifest)
+            if files is None:
+                return None
+            found |= {file.removeprefix(f"{location}/") for file in files}
+    return found
+
+
+def _is_of_deletes(path: str) -> bool:
+    told = parse_iceberg(path)
+    return told is not None and told.is_of_deletes
+
+
+def shown_lists(place: Place, refs: Collection[str]) -> list[str]:
+    """The lists of manifests that the metadata of today names for these snapshots, and for what it shows."""
+    at = where(place)
+    found = None if at is None else _twins(place, at.path)
+    if found is None:
+        return []
+    location = location_of(place)
+    twins = [one for one in found[0] if one.ref in refs or one.number == found[1]]
+    return [str(one.snapshot["manifest-list"]).removeprefix(f"{location}/") for one in twins]
+
+
+def _twins(place: Place, path: str) -> tuple[list[Twin], int] | None:
+    try:
+        return twins_in(storage_of(place).get(path), location_of(place))
+    except OSError:
+        return None

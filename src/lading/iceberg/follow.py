@@ -1,0 +1,211 @@
+"""Iceberg's `main` follows the pointer: a version of the metadata for each move, then `version-hint.text`.
+
+Both come after the pointer has moved, never before: some engines take up the next version as soon as it is
+there, whatever the hint says. So an Iceberg reader sees a whole snapshot that lading's readers see, or saw a
+moment ago. Whoever moves the pointer calls `follow`; so does every run, and mends what a kill left behind.
+
+Any number may do so at once. A version is created only if it isn't there, the hint moves by compare-and-swap
+and was read before the pointer, and everybody looks again after they wrote: the last one to write the hint
+has seen where the pointer is.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lading.errors import Conflict, ManifestGone, ManifestParseError, NotShown
+from lading.iceberg.metadata import Shelf, Twin, metadata_file, twin, twins_in
+from lading.iceberg.pages import Page, pages_of
+from lading.iceberg.settled import unsettled
+from lading.iceberg.snapshot import Record, Shown, location_of, record_in, write_snapshot
+from lading.layout.table import METADATA, VERSION_HINT, version_of, version_path
+from lading.model import Place, SnapshotRef
+from lading.parts.field_ids import of_log
+from lading.snapshots.history import gate_failures
+from lading.snapshots.manifest import BuildMeta, load_build_meta
+from lading.snapshots.opening import build_meta_and_schema, members_in, open_manifest
+from lading.snapshots.stores.protocol import ManifestStore
+from lading.state.members import MemberStore
+from lading.storage.place import storage_of
+from lading.storage.protocol import SwapLost
+from lading.words import count_words
+
+_ATTEMPTS = 100  # each lost race means that another one got through
+_HINT_LIMIT = 64  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """Where Iceberg readers are pointed at."""
+
+    version: int
+    path: str  # of the metadata, relative to the table
+
+
+def follow(
+    store: ManifestStore, place: Place, *, keep: int, tidy: bool = False, anew: bool = False
+) -> At | None:
+    """Make Iceberg's metadata say what the pointer says, and no more than the newest `keep` snapshots; where
+    readers are pointed at then. None if lading has nothing to show. With `tidy` snapshots that are gone are
+    left out at once, with `anew` all files of what readers see are written again."""
+    following = _Following(store, place, keep)
+    for _ in range(_ATTEMPTS):
+        hint, etag = following.hint()
+        current = store.load_current()
+        if current is None:
+            return None
+        version, twins, shown = following.newest(hint)
+        if anew or not _is_shown(twins, shown, current) or (tidy and following.lists_gone(twins, current)):
+            version += 1
+            try:
+                data = following.composed(current, twins or [], anew=anew)
+            except NotShown:
+                stop_following(place)  # or they would take another snapshot for what readers see
+                raise
+            if data is None:
+                return None
+            try:
+                storage_of(place).put_new(version_path(version), data)
+            except FileExistsError:
+                continue
+            anew = tidy = False
+        if hint != version:
+            with suppress(SwapLost):
+                storage_of(place).swap(VERSION_HINT, str(version).encode(), etag)
+            continue
+        return At(version, version_path(version))
+    raise Conflict(
+        f"{VERSION_HINT} moved {_ATTEMPTS} times while it was being brought up to date",
+        hint="run again when fewer publishers are active",
+    )
+
+
+def stop_following(place: Place) -> None:
+    """For a table that is no longer shown: without the hint nobody takes an old snapshot for today's."""
+    storage_of(place).delete(VERSION_HINT)
+
+
+def where(place: Place) -> At | None:
+    """Where Iceberg readers are pointed at now."""
+    hint, _ = _hint(place)
+    return At(hint, version_path(hint)) if hint else None
+
+
+def _is_shown(twins: list[Twin] | None, shown: int, current: SnapshotRef) -> bool:
+    return any(one.number == shown and one.ref == current.ref for one in twins or ())
+
+
+def _hint(place: Place) -> tuple[int, str | None]:
+    """The version that the hint names, 0 for none that can be read, and its etag."""
+    try:
+        text, etag = storage_of(place).get_with_etag(VERSION_HINT)
+    except FileNotFoundError:
+        return 0, None
+    told = text[:_HINT_LIMIT].strip()
+    return int(told) if told.isdigit() else 0, etag
+
+
+@dataclass(slots=True)
+class _Following:
+    store: ManifestStore
+    place: Place
+    keep: int
+    _refs: frozenset[str] | None = None
+
+    def hint(self) -> tuple[int, str | None]:
+        return _hint(self.place)
+
+    def newest(self, hint: int) -> tuple[int, list[Twin] | None, int]:
+        """The newest version that is there, what it has, and which snapshot it shows. None: it has nothing
+        that could be believed."""
+        storage = storage_of(self.place)
+        if not hint:
+            listed = (version_of(one.name) for one in storage.list(METADATA))
+            hint = max([0, *(number for number in listed if number is not None)])
+        while storage.has(version_path(hint + 1)):
+            hint += 1
+        try:
+            found = twins_in(storage.get(version_path(hint)), location_of(self.place)) if hint else None
+        except FileNotFoundError:
+            found = None
+        return (hint, None, 0) if found is None else (hint, *found)
+
+    def lists_gone(self, twins: list[Twin] | None, current: SnapshotRef) -> bool:
+        return any(one.ref not in self._kept() | {current.ref} for one in twins or ())
+
+    def composed(self, current: SnapshotRef, known: list[Twin], *, anew: bool) -> bytes | None:
+        """The next version; None if the snapshot is none that has parts."""
+        connection = open_manifest(self.store, current.ref)
+        try:
+            members = members_in(connection, self.place)
+            if members is None:
+                return None
+            shown = None if anew else next((one for one in known if one.ref == current.ref), None)
+            shown = shown or self._twin(current.ref, load_build_meta(connection), members, anew=anew)
+            state = members.meta
+        finally:
+            connection.close()
+        twins = [one for one in known if one.ref in self._kept()] if known else self._others(current)
+        return metadata_file(
+            Shelf(
+                state.table_id,
+                location_of(self.place),
+                [*(one for one in twins if one.number != shown.number), shown],
+                shown.number,
+                int(current.published_at.timestamp() * 1000),
+                of_log(state.schema),
+                state.order_by,
+            )
+        )
+
+    def _kept(self) -> frozenset[str]:
+        if self._refs is None:
+            self._refs = frozenset(one.ref for one in self.store.list_manifests(limit=self.keep))
+        return self._refs
+
+    def _others(self, current: SnapshotRef) -> list[Twin]:
+        """Snapshots that were shown before, told by their manifests."""
+        found = []
+        for ref in sorted(self._kept() - {current.ref}):
+            try:
+                meta, schema = build_meta_and_schema(self.store, ref)
+            except (ManifestParseError, ManifestGone):
+                continue
+            record = record_in(meta.custom)
+            if schema and record is not None and self._is_there(record) and not gate_failures(meta.custom):
+                found.append(self._told(ref, meta, schema, record))
+        return found
+
+    def _twin(self, ref: str, meta: BuildMeta, members: MemberStore, *, anew: bool) -> Twin:
+        record = record_in(meta.custom)
+        if anew or record is None or not self._is_there(record):
+            record = self._written(meta, members, anew=anew)
+        return self._told(ref, meta, members.schema, record)
+
+    def _told(self, ref: str, meta: BuildMeta, schema: bytes, record: Record) -> Twin:
+        path = f"{location_of(self.place)}/{record.list}"
+        return twin(ref, meta, of_log(schema), record.snapshot, path)
+
+    def _is_there(self, record: Record) -> bool:
+        return record.location == location_of(self.place) and storage_of(self.place).has(record.list)
+
+    def _written(self, meta: BuildMeta, members: MemberStore, *, anew: bool) -> Record:
+        """The files of a snapshot that has none, or none here."""
+        state, pages = members.meta, pages_of(members)
+        self._refuse_unsettled(of_log(state.schema), pages)
+        shown = Shown(
+            self.place, state.table_id, meta.run_id, state.sequence, state.schema, state.order_by, pages
+        )
+        return write_snapshot(shown, anew=anew)
+
+    def _refuse_unsettled(self, schema: pa.Schema, pages: list[Page]) -> None:
+        every = (page.whole(at) for page in pages for at in range(len(page.members())))
+        wrong = unsettled(self.place, schema, every)
+        if wrong:
+            raise NotShown(
+                f"{count_words(len(wrong), 'part')} of it hold columns in older types than the table's",
+                hint="the next publish writes them again",
+            )

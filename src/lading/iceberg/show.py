@@ -1,0 +1,77 @@
+"""A table's snapshots for Iceberg readers, beside a publish or a move of the pointer: never in their way.
+
+What goes wrong here is told and keeps nobody from seeing lading's own snapshot; the next publish, or the next
+run that has nothing to do, mends it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from lading.config.project import Config, TableConfig
+from lading.errors import LadingError, ManifestGone, ManifestParseError
+from lading.iceberg.follow import follow, stop_following, where
+from lading.iceberg.pages import pages_of
+from lading.iceberg.snapshot import Record, Shown, record_in, write_snapshot
+from lading.log.table import Table
+from lading.model import SnapshotRef
+from lading.snapshots.opening import build_meta
+from lading.snapshots.stores.by_url import store_of
+from lading.snapshots.stores.protocol import ManifestStore
+
+
+def show_state(
+    cfg: TableConfig, table: Table, run_id: str, store: ManifestStore, current: SnapshotRef | None
+) -> tuple[dict[str, Any] | None, str | None]:
+    """Write the Iceberg files of what the log holds, for a snapshot manifest to name: what it says of them,
+    or why there are none."""
+    if not cfg.iceberg:
+        return None, None
+    state = table.state
+    try:
+        shown = Shown(
+            table.place,
+            table.table_id,
+            run_id,
+            state.sequence,
+            state.schema,
+            state.order_by,
+            pages_of(state),
+        )
+        record = write_snapshot(shown, _before(store, current))
+    except (LadingError, OSError) as error:
+        return None, _note(cfg.name, error)
+    return msgspec.to_builtins(record), None
+
+
+def follow_pointer(config: Config, cfg: TableConfig) -> str | None:
+    """Bring what Iceberg readers see to what the pointer says; a note if that didn't work."""
+    place = config.place(cfg.name)
+    try:
+        if cfg.iceberg:
+            follow(store_of(config, cfg.name), place, keep=config.clean.keep_runs)
+        elif where(place) is not None:
+            stop_following(place)
+    except (LadingError, OSError) as error:
+        return _note(cfg.name, error)
+    return None
+
+
+def _before(store: ManifestStore, current: SnapshotRef | None) -> Record | None:
+    if current is None:
+        return None
+    try:
+        return record_in(build_meta(store, current.ref).custom)
+    except (ManifestParseError, ManifestGone):
+        return None
+
+
+def _note(table: str, error: LadingError | OSError) -> str:
+    told = error.message if isinstance(error, LadingError) else str(error)
+    hint = f" ({error.hint})" if isinstance(error, LadingError) and error.hint else ""
+    return (
+        f"Iceberg readers of {table} don't see this snapshot: {told}{hint}. lading's own readers do, and the "
+        "next run tries again"
+    )

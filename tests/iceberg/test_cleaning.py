@@ -1,0 +1,110 @@
+"""Iceberg's files go with the snapshots that they are the twins of, and not before."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from support.iceberg import assert_all_see_the_same, by_lading, connected, seen
+from support.shown import Shown, lines
+
+from lading.iceberg.check import needed, shown_lists
+from lading.model import Place
+from lading.snapshots.history import Wanted
+from lading.snapshots.stores.by_url import store_of
+from lading.upkeep.clean.apply import clean
+from lading.upkeep.clean.survey import Rules
+from lading.upkeep.rollback import roll_back
+
+LATER = datetime.now(UTC) + timedelta(days=3)
+
+
+@pytest.fixture
+def shown(tmp_path: Path) -> Shown:
+    shown = Shown(tmp_path)
+    shown.put("a", lines(range(25)))
+    shown.put("b", lines(range(25)))
+    shown.run()
+    for number in range(5):
+        shown.put("b", lines(range(number, 20)))
+        shown.run()
+    return shown
+
+
+def cleaned(shown: Shown, *, keep: int, now: datetime | None = LATER) -> list[str]:
+    report = clean(shown.config, "t", Rules(keep_runs=keep, now=now), apply=True)
+    return [one.path for one in report.deleted]
+
+
+def files(shown: Shown) -> set[str]:
+    return {
+        f"metadata/{path.name}" for path in shown.metadata.iterdir() if path.suffix not in (".lock", ".text")
+    }
+
+
+@pytest.mark.acceptance("I14")
+def test_what_no_kept_snapshot_leads_to_goes_and_all_else_stays(shown: Shown) -> None:
+    gone = cleaned(shown, keep=2)
+    assert any(path.endswith("data.avro") for path in gone)
+    assert any(path.endswith("metadata.json") for path in gone)
+    store, place = store_of(shown.config, "t"), Place(str(shown.table))
+    refs = {one.ref for one in store.list_manifests()}
+    wanted = needed(place, shown_lists(place, refs))
+    assert len(refs) == 2 and wanted is not None
+    assert {path for path in files(shown) if not path.endswith(".json")} == wanted
+    assert f"metadata/v{shown.hint}.metadata.json" in files(shown)
+    assert_all_see_the_same(shown.table)
+    older = seen(by_lading(shown.table, offset=1))
+    from pyiceberg.table import StaticTable
+
+    table = StaticTable.from_metadata(f"{shown.metadata}/v{shown.hint}.metadata.json")
+    assert len(table.snapshots()) == 2
+    first = min(table.snapshots(), key=lambda one: one.timestamp_ms)
+    assert seen(table.scan(snapshot_id=first.snapshot_id).to_arrow()) == older
+    assert all(path.endswith(".json") for path in cleaned(shown, keep=2)), "the version before the cleaning"
+    assert cleaned(shown, keep=2) == []
+    shown.put("c", lines(range(5)))
+    shown.run()
+    assert_all_see_the_same(shown.table)
+
+
+def test_what_was_shown_a_moment_ago_stays(shown: Shown) -> None:
+    before = files(shown)
+    cleaned(shown, keep=1, now=None)
+    assert before <= files(shown)
+
+
+def test_what_somebody_rolled_back_to_stays(shown: Shown) -> None:
+    roll_back(shown.config, "t", Wanted(offset=4))
+    wanted = seen(by_lading(shown.table))
+    cleaned(shown, keep=1)
+    assert_all_see_the_same(shown.table)
+    with connected() as connection:
+        found = connection.execute(f"SELECT * FROM iceberg_scan('{shown.table}')").to_arrow_table()
+    assert seen(found) == wanted
+
+
+def test_a_list_that_cannot_be_read_keeps_everything(shown: Shown) -> None:
+    for path in shown.metadata.glob("snap-*.avro"):
+        path.write_bytes(b"nonsense")
+    before = {path for path in files(shown) if not path.endswith(".json")}
+    cleaned(shown, keep=1)
+    assert before - files(shown) == set()
+
+
+def test_somebody_elses_files_are_not_touched(shown: Shown) -> None:
+    foreign = ("00001-aaaa.metadata.json", "notes.txt", "snap-1.avro")
+    for name in foreign:
+        (shown.metadata / name).write_text("{}")
+    cleaned(shown, keep=1)
+    assert all((shown.metadata / name).exists() for name in foreign)
+
+
+def test_a_table_that_is_no_longer_shown_is_cleaned_of_it(shown: Shown) -> None:
+    shown.configure("iceberg: false\n    replace: minus")
+    shown.run()
+    shown.put("c", lines(range(5)))
+    shown.run()
+    cleaned(shown, keep=1)
+    assert files(shown) == set()

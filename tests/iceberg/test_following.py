@@ -1,0 +1,336 @@
+"""Iceberg's `main` follows the pointer: after kills, in races, by hand, and never where a gate refuses."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.iceberg import assert_all_see_the_same, by_duckdb, by_lading, metadata_of, seen
+from support.machines import Killed
+from support.shown import Shown, lines
+
+from lading.cli.main import invoke
+from lading.errors import Conflict, GateFailed
+from lading.iceberg.follow import follow
+from lading.model import Place
+from lading.snapshots.history import Wanted
+from lading.snapshots.stores.by_url import store_of
+from lading.storage.folder import FolderStorage
+from lading.upkeep.rollback import publish_run, release_hold, roll_back
+from lading.upkeep.verify import verify
+from lading.watch import Watch
+
+WRITES = ("put", "put_new", "swap", "keep")
+
+
+@pytest.fixture
+def shown(tmp_path: Path) -> Shown:
+    shown = Shown(tmp_path / "project")
+    shown.put("a", lines(range(25)))
+    shown.put("b", lines(range(25)))
+    shown.run()
+    return shown
+
+
+class KillBefore:
+    """Every write of a folder, counted; the one that has the number dies, before it or behind it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, at: int, *, behind: bool) -> None:
+        self.count = 0
+        self.at, self.behind = at, behind
+        for name in WRITES:
+            monkeypatch.setattr(FolderStorage, name, self._around(getattr(FolderStorage, name)))
+
+    def _around(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def write(*args: Any, **more: Any) -> Any:
+            self.count += 1
+            if self.count == self.at and not self.behind:
+                raise Killed
+            done = real(*args, **more)
+            if self.count == self.at:
+                raise Killed
+            return done
+
+        return write
+
+
+@pytest.mark.acceptance("I8")
+@pytest.mark.parametrize("behind", [False, True], ids=["before", "behind"])
+def test_killed_between_any_two_writes_readers_see_one_whole_snapshot(shown: Shown, behind: bool) -> None:
+    before = seen(by_lading(shown.table))
+    shown.put("b", lines(range(5, 20), a=lambda n: f"{n}.5"))  # minus, another type, parts to settle
+    whole = shown.folder
+    for number in range(1, 100):
+        copy = whole.parent / "copy"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(whole, copy)
+        there = Shown.at(copy)
+        there.rewritten()  # the copy lies elsewhere
+        with pytest.MonkeyPatch.context() as patch:
+            killing = KillBefore(patch, number, behind=behind)
+            with suppress(Killed):
+                there.run()
+        survived = killing.count < number
+        found = seen(by_duckdb(there.table))
+        after = seen(by_lading(there.table))
+        assert found in (before, after), number
+        there.run()
+        assert_all_see_the_same(there.table)
+        assert seen(by_lading(there.table)) != before
+        if survived:
+            break
+    assert number > 8, "a publish has that many writes at least"
+
+
+@pytest.mark.acceptance("I9")
+def test_rollback_release_and_publish_move_main(shown: Shown) -> None:
+    first = seen(by_lading(shown.table))
+    shown.put("b", lines(range(5)))
+    shown.run()
+    second = seen(by_lading(shown.table))
+    roll_back(shown.config, "t", Wanted(offset=1))
+    assert_all_see_the_same(shown.table)
+    assert seen(by_duckdb(shown.table)) == first != second
+    shown.put("c", lines(range(5)))
+    shown.run()
+    assert seen(by_duckdb(shown.table)) == first, "held"
+    release_hold(shown.config, "t")
+    assert_all_see_the_same(shown.table)
+    assert seen(by_duckdb(shown.table)) not in (first, second)
+
+
+@pytest.mark.acceptance("I10")
+def test_what_a_gate_refuses_is_shown_to_nobody_until_somebody_publishes_it(shown: Shown) -> None:
+    shown.configure("gate: {rows: {max_drop: 50%}}")
+    before, hint = seen(by_duckdb(shown.table)), shown.hint
+    shown.put("a", lines(range(2)))
+    shown.put("b", lines(range(2)))
+    with pytest.raises(GateFailed):
+        shown.run()
+    assert shown.hint == hint and seen(by_duckdb(shown.table)) == before
+    newest = store_of(shown.config, "t").list_manifests()[0]
+    publish_run(shown.config, "t", newest.run_id, force=True)
+    assert_all_see_the_same(shown.table)
+    assert seen(by_duckdb(shown.table)) != before
+
+
+@pytest.mark.acceptance("I11")
+def test_publishers_at_once_leave_the_hint_at_what_the_pointer_says(shown: Shown) -> None:
+    for number in range(4):
+        shown.put("b", lines(range(number + 3)))
+        shown.run()
+    config, place = shown.config, Place(str(shown.table))
+    refs = [one.ref for one in store_of(config, "t").list_manifests()]
+    failures: list[BaseException] = []
+
+    def move(start: int) -> None:
+        try:
+            for step in range(12):
+                store = store_of(config, "t")
+                store.set_current(refs[(start + step) % len(refs)], hold=False)
+                follow(store, place, keep=10)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=move, args=(start,)) for start in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert_all_see_the_same(shown.table)
+    versions = {int(path.name[1:].partition(".")[0]) for path in shown.metadata.glob("v*.metadata.json")}
+    assert versions == set(range(1, max(versions) + 1)), "none twice, none left out"
+
+
+def test_a_hint_that_lags_is_mended_by_a_run_with_nothing_to_do(shown: Shown) -> None:
+    old = shown.hint
+    shown.put("b", lines(range(5)))
+    shown.run()
+    new = shown.hint
+    for text in (old, "nonsense", None):
+        if text is None:
+            (shown.metadata / "version-hint.text").unlink()
+        else:
+            (shown.metadata / "version-hint.text").write_text(text)
+        shown.run()
+        assert shown.hint == new
+        assert_all_see_the_same(shown.table)
+
+
+@pytest.mark.acceptance("I12")
+def test_damage_is_found_by_verify_and_mended(shown: Shown) -> None:
+    shown.put("b", lines(range(5, 20)))
+    shown.run()
+    assert verify(shown.config, "t", watch=Watch())[0].whole
+    wanted = seen(by_lading(shown.table))
+    named = live_files(shown)
+    assert {path.name.rpartition("-")[2] for path in named} >= {
+        "data.avro",
+        "deletes.avro",
+        "positions.parquet",
+    }
+    for number in range(len(named) + 1):
+        path = Path(metadata_of(shown.table)) if number == len(named) else named[number]
+        for gone in (False, True):
+            path = Path(metadata_of(shown.table)) if number == len(named) else path
+            damage(path, gone=gone)
+            told = verify(shown.config, "t", watch=Watch())[0]
+            assert not told.whole and all(one.about == "iceberg" for one in told.findings), path
+            assert seen(by_lading(shown.table)) == wanted, "lading goes by its own"
+            shown.rewritten()
+            assert verify(shown.config, "t", watch=Watch())[0].whole, path
+            assert seen(by_duckdb(shown.table)) == wanted
+    assert_all_see_the_same(shown.table)
+
+
+def damage(path: Path, *, gone: bool) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.unlink() if gone else path.write_bytes(data)
+
+
+def live_files(shown: Shown) -> list[Path]:
+    from lading.iceberg.check import needed, shown_lists
+
+    place = Place(str(shown.table))
+    current = store_of(shown.config, "t").load_current()
+    assert current is not None
+    names = needed(place, shown_lists(place, {current.ref})[-1:])
+    assert names is not None
+    return [shown.table / name for name in sorted(names)]
+
+
+def test_a_damaged_list_is_not_built_upon(shown: Shown) -> None:
+    for path in [*shown.metadata.glob("snap-*.avro"), *shown.metadata.glob("*-data.avro")]:
+        data = bytearray(path.read_bytes())
+        data[-40] ^= 1
+        path.write_bytes(data)
+    shown.put("c", lines(range(5)))
+    shown.run()
+    assert_all_see_the_same(shown.table)
+
+
+def test_what_goes_wrong_is_told_and_keeps_nobody_from_publishing(
+    shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = seen(by_duckdb(shown.table))
+    real = FolderStorage.put
+
+    def full(self: FolderStorage, name: str, *args: Any, **more: Any) -> None:
+        if name.startswith("metadata/"):
+            raise OSError(28, "No space left on device")
+        real(self, name, *args, **more)
+
+    shown.put("b", lines(range(5)))
+    with monkeypatch.context() as patch:
+        patch.setattr(FolderStorage, "put", full)
+        [note] = shown.run().notes
+    assert "Iceberg readers of t don't see this snapshot" in note and "No space left" in note
+    assert seen(by_lading(shown.table)) != before == seen(by_duckdb(shown.table))
+    assert shown.run().notes == ()
+    assert_all_see_the_same(shown.table)
+
+
+def test_a_table_that_is_no_longer_shown_is_not_found_and_shown_again(shown: Shown) -> None:
+    shown.configure("iceberg: false\n    replace: minus")
+    shown.run()
+    assert not (shown.metadata / "version-hint.text").exists()
+    assert invoke(["-C", str(shown.folder), "iceberg", "t"]) == 1
+    shown.put("b", lines(range(5), a=lambda n: f"{n}.5"))  # parts of two types
+    shown.run()
+    shown.configure("replace: minus")
+    [note] = shown.run().notes
+    assert "older types" in note, "nothing is published, so nothing is rewritten"
+    shown.put("c", lines(range(5)))
+    shown.run()
+    assert_all_see_the_same(shown.table)
+
+
+@pytest.mark.acceptance("I13")
+def test_a_table_that_was_moved_is_found_there_after_a_rewrite(shown: Shown) -> None:
+    shown.put("b", lines(range(5, 20)))
+    shown.run()
+    there = Shown.at(Path(shutil.move(shown.folder, shown.folder.parent / "moved")))
+    there.rewritten()
+    assert_all_see_the_same(there.table)
+    assert str(shown.folder) not in Path(metadata_of(there.table)).read_text()
+    there.put("c", lines(range(5)))
+    there.run()
+    assert_all_see_the_same(there.table)
+
+
+def test_a_run_with_nothing_to_do_mends_a_moved_table(shown: Shown) -> None:
+    there = Shown.at(Path(shutil.move(shown.folder, shown.folder.parent / "moved")))
+    there.run()
+    assert_all_see_the_same(there.table)
+
+
+def test_the_command_prints_lines_that_work(shown: Shown, capsys: pytest.CaptureFixture[str]) -> None:
+    import json
+
+    import polars
+    import pyiceberg.table
+    from support.iceberg import connected
+
+    assert invoke(["-C", str(shown.folder), "iceberg", "t"]) == 0
+    assert "iceberg_scan" in capsys.readouterr().out
+    assert invoke(["-C", str(shown.folder), "iceberg", "t", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    wanted = seen(by_lading(shown.table))
+    assert told["metadata"] == metadata_of(shown.table)
+    with connected() as connection:
+        found = connection.execute(told["engines"]["DuckDB"]).to_arrow_table()
+    assert seen(found) == wanted
+    names = {"polars": polars, "pyiceberg": pyiceberg}
+    assert seen(eval(told["engines"]["polars"], names).collect().to_arrow()) == wanted
+    assert seen(eval(told["engines"]["pyiceberg"], names)) == wanted
+
+
+def test_metadata_does_not_grow_with_history(shown: Shown) -> None:
+    (shown.folder / "lading.yaml").write_text(
+        (shown.folder / "lading.yaml").read_text() + "clean: {keep_runs: 3}\n"
+    )
+    sizes = []
+    for number in range(8):
+        shown.put("b", lines(range(number + 3)))
+        shown.run()
+        sizes.append(Path(metadata_of(shown.table)).stat().st_size)
+    assert max(sizes[3:]) - min(sizes[3:]) < 50
+    assert_all_see_the_same(shown.table)
+
+
+def test_unchanged_pages_keep_their_manifests(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lading.iceberg.pages.ENTRIES", 1)
+    shown.put("b", lines(range(25, 30)))
+    shown.run()
+    before = {path.name: path.stat().st_mtime_ns for path in shown.metadata.glob("*-data.avro")}
+    shown.put("c", lines(range(25, 30)))
+    shown.run()
+    after = {path.name: path.stat().st_mtime_ns for path in shown.metadata.glob("*-data.avro")}
+    assert before.items() <= after.items() and len(after) - len(before) == 1
+    assert_all_see_the_same(shown.table)
+
+
+def test_parts_that_cannot_be_settled_keep_nobody_from_publishing(
+    shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Iceberg readers see nothing then, rather than another snapshot than everybody else."""
+
+    def taken(*args: object, **more: object) -> None:
+        raise Conflict("someone else was quicker")
+
+    shown.put("b", lines(range(5), a=lambda n: f"{n}.5"))
+    with monkeypatch.context() as patch:
+        patch.setattr("lading.ingest.settle.commit_keeping", taken)
+        note = shown.run().notes[-1]
+    assert "older types" in note and not (shown.metadata / "version-hint.text").exists()
+    assert by_lading(shown.table).num_rows == 30
+    shown.put("c", lines(range(5)))
+    shown.run()
+    assert_all_see_the_same(shown.table)

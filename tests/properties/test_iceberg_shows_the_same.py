@@ -1,0 +1,137 @@
+"""Every door shows the same rows: whatever a table went through, each Iceberg engine returns what `scan`
+returns, for every snapshot that was published, types included."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from support.iceberg import assert_all_see_the_same
+
+from lading.config.file import load
+from lading.run import run
+from lading.snapshots.history import Wanted
+from lading.upkeep.merge import merge_table
+from lading.upkeep.rollback import release_hold, roll_back
+
+CONFIG = """\
+spark: {{in_process_below: 1GB}}
+tables:
+  t:
+    root: data
+    path: '*.csv'
+    format: csv
+    order_by: id
+    bucket_size: 8
+    drift: evolve
+    replace: {replace}
+"""
+SORTS = st.sampled_from(
+    [("1", "-7", "15"), ("1", "2.5", "0.1"), ("2.5", "1.50", "1e3", "NaN"), ("2024-01-01",),
+     ("2024-01-01", "2024-02-29 10:00:00"), ("true", "False"), ("x", "00501", "ä" * 80),
+     ("1", "999999999999999"), ("9999999999999999", "1"),
+     ("",), ("2024-01-01T00:00:00Z", "1969-12-31T23:59:59.999999Z")]
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Put:
+    name: str
+    content: str | None  # None: it is deleted
+
+
+@dataclass(frozen=True)
+class Act:
+    what: str  # merge, rollback, release
+
+
+@st.composite
+def a_put(draw: st.DrawFn) -> Put:
+    name = draw(st.sampled_from("pqr"))
+    if draw(st.integers(0, 4)) == 0:
+        return Put(name, None)
+    columns = draw(st.lists(st.sampled_from("abc"), min_size=1, unique=True))
+    sorts = [draw(SORTS) for _ in columns]
+    lines = [",".join(("id", *columns))]
+    for number in range(draw(st.sampled_from([1, 3, 20]))):
+        lines.append(",".join((str(number), *(draw(st.sampled_from(sort)) for sort in sorts))))
+    return Put(name, "\n".join(lines) + "\n")
+
+
+STEPS = st.lists(
+    st.lists(a_put(), min_size=1, max_size=2) | st.sampled_from(["merge", "rollback", "release"]).map(Act),
+    min_size=1,
+    max_size=5,
+)
+
+
+@pytest.mark.acceptance("I1", "I2", "I3")
+@pytest.mark.parametrize("replace", ["minus", "auto"])
+def test_every_engine_sees_what_scan_sees(replace: str) -> None:
+    examples = 1_000 if os.environ.get("LADING_SOAK") else 25
+
+    @settings(max_examples=examples, deadline=None)
+    @given(STEPS)
+    @example([[Put("p", "id,a\n1,1\n9,2\n"), Put("q", "id,a\n1,3\n")], [Put("q", "id,a\n1,2.5\n")]])
+    @example(
+        [[Put("p", "id,a\n1,1\n")], [Put("q", "id,b\n1,1\n")], [Put("p", "id,b\n2,x\n")], Act("rollback")]
+    )
+    @example(
+        [[Put("p", "id,a\n1,1\n"), Put("q", "id,a\n1,1\n")], [Put("q", None)], Act("merge"), Act("rollback")]
+    )
+    def holds(history: list[list[Put] | Act]) -> None:
+        top = Path(tempfile.mkdtemp(prefix="lading-"))
+        try:
+            follow(top, replace, history)
+        finally:
+            shutil.rmtree(top)
+
+    holds()
+
+
+def follow(top: Path, replace: str, history: list[list[Put] | Act]) -> None:
+    (top / "data").mkdir()
+    (top / "lading.yaml").write_text(CONFIG.format(replace=replace))
+    table = top / "warehouse" / "t"
+    for number, step in enumerate(history):
+        if not (act(top, step) if isinstance(step, Act) else put(top, step, number)):
+            continue
+        assert_all_see_the_same(table)
+
+
+def put(top: Path, puts: list[Put], number: int) -> bool:
+    """Whether something is published."""
+    for one in puts:
+        path = top / "data" / f"{one.name}.csv"
+        if one.content is None:
+            path.unlink(missing_ok=True)
+        else:
+            path.write_text(one.content)
+            os.utime(path, (10**9 + number, 10**9 + number))
+    report = run(load(top), allow_vanish=True)
+    assert report.error is None, report.error
+    assert not any("Iceberg" in note for one in report.tables for note in one.notes), report
+    return (top / "warehouse" / "t" / "_CURRENT").exists()
+
+
+def act(top: Path, step: Act) -> bool:
+    config = load(top)
+    if not (top / "warehouse" / "t" / "_CURRENT").exists():
+        return False
+    try:
+        if step.what == "merge":
+            assert merge_table(config, "t").note is None
+        elif step.what == "rollback":
+            assert roll_back(config, "t", Wanted(offset=1)).note is None
+        else:
+            assert release_hold(config, "t").note is None
+    except Exception as error:
+        if type(error).__name__ not in ("NotFound", "Conflict"):
+            raise
+    return True
