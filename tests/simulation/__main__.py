@@ -93,11 +93,9 @@ def _many(asked: argparse.Namespace) -> int:
 
 def _tell(tally: Tally, seconds: float) -> None:
     for name, (histories, steps, busy) in sorted(tally.by_story.items()):
-        print(
-            f"{name:<12} {histories:>8,} histories, {steps:>11,} steps; "
-            f"{60 * histories / max(busy, 1e-9):,.0f} histories and {60 * steps / max(busy, 1e-9):,.0f} steps "
-            "a minute of one core"
-        )
+        rate = 60 / max(busy, 1e-9)
+        told = f"{rate * histories:,.0f} histories and {rate * steps:,.0f} steps a minute of one core"
+        print(f"{name:<12} {histories:>8,} histories, {steps:>11,} steps; {told}")
     print(f"{tally.histories:,} histories, {tally.steps:,} steps in {seconds:.0f} s; faults: {tally.faults}")
     for story, seed, wrong in tally.failed:
         print(f"\n{story} seed {seed}: {wrong}\n  make simulate STORY={story} SEED={seed}")

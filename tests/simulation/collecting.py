@@ -1,5 +1,5 @@
-"""The story of one collection: files are added, removed, merged, moved between tiers, the log is compacted and
-restored, by several processes at once, and readers open it anew or refresh what they have.
+"""The story of one collection: files are added, removed, merged, moved between tiers, the log is compacted
+and restored, by several processes at once, and readers open it anew or refresh what they have.
 
 What holds: every answer and every reading can be explained by changes made one after the other.
 """
@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 
 from lading.collection import Collection
 from lading.errors import (
-    CommitUnknown,
     ConfigError,
     Conflict,
     LadingError,
@@ -95,7 +94,7 @@ class Collections:
                 raise Wrong("whole log rebuilt", f"{restored}")
             return "rebuilt"
         if kind == "check":
-            count, damage = mine.check()
+            _, damage = mine.check()
             if damage:
                 raise Wrong("damage", f"{damage}")
             return "checked"
@@ -115,13 +114,9 @@ class Collections:
         if isinstance(error, ConfigError):
             return ("refused",)
         faults = self.case.faults
-        if (
-            isinstance(error, CommitUnknown)
-            or isinstance(error, (StorageError, StoreUnreachable))
-            or type(error) is OSError
-        ):
-            if faults.disk or faults.refused or faults.lost or faults.late or faults.doubled:
-                return None
+        shaky = faults.disk or faults.refused or faults.lost or faults.late or faults.doubled
+        if shaky and (isinstance(error, (StorageError, StoreUnreachable)) or type(error) is OSError):
+            return None
         if isinstance(error, (LadingError, OSError, ValueError, KeyError, AttributeError, TypeError)):
             raise Wrong("unexpected error", f"{type(error).__name__}: {error}") from error
         raise error
@@ -147,7 +142,7 @@ class Collections:
             raise Wrong("not linearizable", "\n".join(map(str, told)))
 
     def _step(self, state: frozenset[tuple[str, int]], op: Operation, told: list[Operation]) -> Iterable[Any]:
-        live = {path: tier for path, tier in state}
+        live = dict(state)
         kind = op.kind
         said = op.answer if op.known else None
         if said is not None and said[0] == "conflict":

@@ -1,4 +1,4 @@
-"""A disk whose power may be cut: real files below one folder in memory, and beside them what of it is durable.
+"""A disk whose power may be cut: real files below one folder in memory, and beside them what is durable.
 
 Every call of `os`, `open`, `fcntl` and SQLite that reaches a file below the folder is an effect of the world.
 What a cut leaves is what POSIX allows: of each file the content that was synced last, or any part of what was
@@ -199,7 +199,9 @@ def _torn(old: bytes, new: bytes, chance: random.Random) -> bytes:
         return old
     if fate < 0.5:
         return new
-    same = len(os.path.commonprefix((old, new)))  # what nobody wrote again stays
+    pairs = zip(old, new, strict=False)
+    # What nobody wrote again stays.
+    same = next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(old), len(new)))
     length = chance.choice((len(old), len(new), chance.randint(same, max(len(old), len(new)))))
     out = bytearray(length)
     for at in range(0, length, _BLOCK):

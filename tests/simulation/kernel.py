@@ -1,8 +1,8 @@
 """A world with one seed: its clock, its chance, its processes, and who goes next.
 
 A process is one or more tasks (greenlets). Whatever a task does to the outside, such as a write, a rename, a
-put or a list, is an *effect*, and before each the scheduler may let others go first, stop the process for hours, kill
-it, or cut the power. Nothing here knows lading; see `machine.py` for how its calls get here.
+put or a list, is an *effect*, and before each the scheduler may let others go first, stop the process for
+hours, kill it, or cut the power. Nothing here knows lading; see `machine.py` for how its calls get here.
 """
 
 from __future__ import annotations

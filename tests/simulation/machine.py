@@ -15,7 +15,7 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,6 +26,8 @@ import yaml
 import lading.storage.bucket
 import lading.storage.place
 from lading import clock, ids
+from lading.storage.bucket import ObjectStorage
+from lading.storage.folder import FolderStorage
 from simulation import disk
 from simulation.kernel import Process, World, current_task
 from simulation.objects import Bucket, Obstore, Prefix
@@ -180,8 +182,7 @@ def _connected(url: str, options: tuple[tuple[str, str], ...]) -> Any:
     task = current_task()
     known = task.process.local if task is not None else _storages
     if (url, options) not in known:
-        made = lading.storage.place.ObjectStorage if "://" in url else lading.storage.place.FolderStorage
-        known[url, options] = made(url, dict(options)) if "://" in url else made(url)
+        known[url, options] = ObjectStorage(url, dict(options)) if "://" in url else FolderStorage(url)
     return known[url, options]
 
 
@@ -274,7 +275,5 @@ def running(world: World, *, root: Any = None, bucket: Bucket | None = None) -> 
 
 def _end(world: World, process: Process) -> None:
     """Greenlets that are left would run on when they are collected."""
-    try:
+    with suppress(BaseException):
         world.kill(process)
-    except BaseException:
-        pass

@@ -1,5 +1,5 @@
-"""The story of one pointer: snapshots are published, rolled back to, released and deleted by several processes,
-and readers load what it names.
+"""The story of one pointer: snapshots are published, rolled back to, released and deleted by several
+processes, and readers load what it names.
 
 What holds: moves of the pointer happen one after the other, a rollback holds, and what the pointer names is
 there at every moment.

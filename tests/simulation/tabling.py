@@ -1,9 +1,9 @@
-"""The story of one table and all that is done to it: source files come, change and vanish while runs read them;
-merge, clean, rollback, release, compact and repair go on beside; readers hold what they opened.
+"""The story of one table and all that is done to it: source files come, change and vanish while runs read
+them; merge, clean, rollback, release, compact and repair go on beside; readers hold what they opened.
 
 What holds: a reader sees each file in one of its versions, whole; what it opened it can read for the grace
-period; when the faults end, one run makes the table what its files say, the next one changes nothing, `verify`
-finds nothing, and after some days cleaning has left nothing that nobody needs.
+period; when the faults end, one run makes the table what its files say, the next one changes nothing,
+`verify` finds nothing, and after some days cleaning has left nothing that nobody needs.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
+from contextlib import suppress
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -234,10 +235,8 @@ class Tabling:
         for path in sorted((self.folder / "data").glob("*.csv")):
             if not path.read_bytes().startswith(b"id,note\n") or not path.read_bytes().endswith(b"\n"):
                 path.unlink()  # torn by a power cut: not lading's to mend
-        try:
+        with suppress(Conflict, NotFound):
             release_hold(self.config, "t")
-        except (Conflict, NotFound):
-            pass
         first = run(self.config, allow_vanish=True)
         if first.error is not None:
             raise Wrong("does not converge", f"{first.error}")
@@ -277,8 +276,8 @@ class Tabling:
         return self.world.time() - GRACE
 
     def _holds(self) -> None:
-        """A rollback holds for days while runs commit and cleaning goes on: neither the snapshot that is shown
-        nor what was committed since loses anything."""
+        """A rollback holds for days while runs commit and cleaning goes on: neither the snapshot that is
+        shown nor what was committed since loses anything."""
         store = store_of(self.config, "t")
         self._edit(0, 2)
         self.world.sleep(60)
