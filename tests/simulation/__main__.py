@@ -3,6 +3,7 @@
     python -m simulation --minutes 10            as many as fit, on all cores
     python -m simulation --story pointing --seed 42 [--steps 500]    one, told step by step
     python -m simulation --case FILE             one that was written down
+    python -m simulation --regressions           each that ever failed
     python -m simulation --mutants               each deliberate defect, and how soon it is found
 
 Run with `tests` on the path. A history is the same in every process that hashes text in the same way, so this
@@ -31,6 +32,11 @@ def main() -> int:
         from simulation.mutants import table_of_mutants
 
         return table_of_mutants(asked.only, seconds=asked.seconds)
+    if asked.regressions or asked.record:
+        from simulation import machine, regressions
+
+        machine.install()
+        return regressions.record(*asked.record) if asked.record else regressions.hold_all()
     if asked.case is not None or asked.seed is not None:
         return _one(asked)
     return _many(asked)
@@ -53,6 +59,9 @@ def _asked() -> argparse.Namespace:
     parser.add_argument(
         "--smaller", action="store_true", help="make a failing case smaller before it is told"
     )
+    parser.add_argument("--histories", type=int, help="so many of each story, instead of minutes")
+    parser.add_argument("--regressions", action="store_true", help="every history that ever failed")
+    parser.add_argument("--record", nargs=2, metavar=("MUTANT", "FOUND"), help="write a regression")
     parser.add_argument("--mutants", action="store_true")
     parser.add_argument("--only", help="the mutants whose names have this in them")
     parser.add_argument("--seconds", type=float, default=60.0, help="for each mutant")
@@ -86,7 +95,7 @@ def _many(asked: argparse.Namespace) -> int:
     first = asked.from_seed if asked.from_seed is not None else random.SystemRandom().randrange(1 << 40)
     stories = [asked.story] if asked.story else list(STORIES_BY_NAME)
     began = time.monotonic()
-    tally = many(stories, first, asked.minutes * 60, asked.workers, keep=asked.keep)
+    tally = many(stories, first, asked.minutes * 60, asked.workers, keep=asked.keep, most=asked.histories)
     _tell(tally, time.monotonic() - began)
     return 1 if tally.failed else 0
 

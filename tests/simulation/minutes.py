@@ -39,8 +39,17 @@ class Tally:
         self.failed += other.failed
 
 
-def many(stories: list[str], first: int, seconds: float, workers: int, *, keep: Path | None = None) -> Tally:
-    jobs = [(stories, first + number * _ROUND, seconds, keep) for number in range(workers)]
+def many(
+    stories: list[str],
+    first: int,
+    seconds: float,
+    workers: int,
+    *,
+    keep: Path | None = None,
+    most: int | None = None,
+) -> Tally:
+    """`most` is how many each worker plays, however long that takes."""
+    jobs = [(stories, first + number * _ROUND, seconds, keep, most) for number in range(workers)]
     if workers == 1:
         return _work(jobs[0])
     tally = Tally()
@@ -50,8 +59,8 @@ def many(stories: list[str], first: int, seconds: float, workers: int, *, keep: 
     return tally
 
 
-def _work(job: tuple[list[str], int, float, Path | None]) -> Tally:
-    stories, seed, seconds, keep = job
+def _work(job: tuple[list[str], int, float, Path | None, int | None]) -> Tally:
+    stories, seed, seconds, keep, most = job
     from simulation import machine
 
     machine.install()
@@ -59,7 +68,7 @@ def _work(job: tuple[list[str], int, float, Path | None]) -> Tally:
     end = time.monotonic() + seconds
     order = [name for name in stories for _ in range(STORIES_BY_NAME[name])]
     number = 0
-    while time.monotonic() < end and len(tally.failed) < 5:
+    while (time.monotonic() < end if most is None else number < most) and len(tally.failed) < 5:
         _play_one(order[number % len(order)], seed + number, tally, keep)
         number += 1
     return tally

@@ -179,12 +179,6 @@ def _clean_never_gives_up(swap: Swap) -> None:
     swap(apply, "_give_up", lambda around, found: ())
 
 
-def _dead_runs_left(swap: Swap) -> None:
-    from lading.upkeep.clean.rules import Runs
-
-    swap(Runs, "dead", property(lambda self: []))
-
-
 def _clean_ignores_runs_at_work(swap: Swap) -> None:
     from lading.upkeep.clean.rules import Runs
 
@@ -385,6 +379,62 @@ def _silence_is_damage(swap: Swap) -> None:
     real = swap(rebuild, "_whole_log", whole)
 
 
+def _superseded_by_itself(swap: Swap) -> None:
+    import lading.snapshots.publish as publish
+    from lading.snapshots.stores.protocol import Published
+
+    def move(shelf: Any, to: Any, expected: Any) -> Any:
+        current = shelf.load_current()
+        raced = expected is not None and not publish.same_pointer(current, expected)
+        while True:
+            outcome = publish.outcome_of(current, to.sequence, raced)
+            if current is not None and outcome != "current":
+                return Published(to.ref, outcome, current)
+            publish.refuse_retired(current, to.ref)
+            new = publish.successor(current, to)
+            if shelf.swap_current(current, new):
+                return Published(to.ref, "current", new)
+            raced = True
+            current = shelf.load_current()
+            if publish.same_pointer(current, new):
+                return Published(to.ref, "current", new)
+
+    swap(publish, "_move", move)
+
+
+def _many_write_manifest_json(swap: Swap) -> None:
+    import lading.ingest.record as record
+    from lading.log.table_manifest import write_manifest
+
+    def careless(place: Any, manifest: Any, extra: Any, *, mending: bool = False) -> None:
+        write_manifest(place, manifest, extra)
+
+    swap(record, "replace_manifest", careless)
+
+
+def _sleepers_fail(swap: Swap) -> None:
+    import lading.storage.folder as folder
+
+    def write(path: Any, data: Any, *, temporary: str | None = None) -> None:
+        beside = path.with_name(temporary or folder.fresh_temporary(path.name))
+        folder._write_and_rename(beside, path, (data,) if isinstance(data, bytes) else data)
+        folder.fsync_dir(path.parent)
+
+    swap(folder, "write_atomic", write)
+
+
+def _dead_runs_stay(swap: Swap) -> None:
+    import lading.upkeep.clean.apply as apply
+
+    real = apply._apply
+
+    def careless(around: Any, report: Any) -> None:
+        if report.garbage:
+            real(around, report)
+
+    swap(apply, "_apply", careless)
+
+
 def _tidy_keeps_nothing(swap: Swap) -> None:
     import lading.run as door
 
@@ -416,7 +466,6 @@ MUTANTS = (
     Mutant("cleaning without grace", ("tabling",), _clean_without_grace),
     Mutant("cleaning that forgets the snapshots that stay", ("tabling",), _clean_forgets_snapshots),
     Mutant("cleaning that forgets the log", ("tabling",), _clean_forgets_the_log),
-    Mutant("cleaning that keeps a manifest for ever", ("tabling",), _dead_runs_left),
     Mutant("cleaning that gives no dead run up", ("tabling",), _clean_never_gives_up),
     Mutant("cleaning beside runs at work", ("tabling",), _clean_ignores_runs_at_work),
     Mutant("a stale read at commit", ("collecting",), _stale_plan),
@@ -438,6 +487,10 @@ MUTANTS = (
     Mutant("a manifest deleted without notice", ("pointing",), _deleted_without_notice, "bucket"),
     Mutant("a publish that doesn't look for its manifest", ("pointing",), _publish_without_looking),
     Mutant("silence taken for damage", ("collecting",), _silence_is_damage, "bucket"),
+    Mutant("a publish superseded by itself", ("pointing",), _superseded_by_itself, "bucket"),
+    Mutant("several that write manifest.json at once", ("tabling",), _many_write_manifest_json, "folder"),
+    Mutant("what cleaning took from a sleeper fails it", ("tabling",), _sleepers_fail, "folder"),
+    Mutant("a dead run that nobody gives up", ("tabling",), _dead_runs_stay),
     Mutant("tidying that keeps nothing", ("tabling",), _tidy_keeps_nothing),
 )
 
