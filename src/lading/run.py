@@ -95,12 +95,17 @@ def run(
     watch: Watch = SILENT,
     replay: Collection[str] | None = None,
     only: bool = False,
+    near: Mapping[str, Collection[str]] | None = None,
 ) -> RunReport:
     """Make every selected table what a rebuild from nothing would give, after those that it is made of
     (`only`: without them). `replay` are files of which something was set aside and that are read again, empty
-    for all of them."""
-    order = _Order(config, new_run_id(), full, allow_vanish, watch, replay)
-    wanted = in_order(graph_of(config), selected(config, names), only=only)
+    for all of them. What is asked for beyond a plain run is asked of the selected tables alone. `near` are
+    files that somebody says have changed, by table: where that can be, only those are looked at, and the
+    people's copies are left to the next run that looks at all."""
+    asked = selected(config, names)
+    anew = frozenset(asked) if full else frozenset[str]()
+    order = _Order(config, new_run_id(), anew, allow_vanish, watch, replay, near=near or {})
+    wanted = in_order(graph_of(config), asked, only=only or replay is not None)
     _check_columns(config, wanted)
     reports: dict[str, TableReport] = {}
     for name in wanted:
@@ -145,12 +150,13 @@ class _Order:
 
     config: Config
     run_id: str
-    full: bool
+    full: frozenset[str]  # tables of which everything is read again
     allow_vanish: bool
     watch: Watch
     replay: Collection[str] | None = None
     spark_started: bool = False
     kept: dict[str, set[str]] = field(default_factory=dict)  # by table: see TableRun.kept
+    near: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def session(self) -> Any:
         self.spark_started = True
@@ -165,16 +171,17 @@ def _run_table(order: _Order, name: str) -> TableReport:
             run = look(
                 order.config,
                 name,
-                full=order.full,
+                full=name in order.full,
                 watch=order.watch,
                 start_spark=order.session,
                 replay=order.replay,
                 run_id=order.run_id,
+                near=order.near.get(name),
             )
             verdicts = run.plan.verdicts
-            # Rows that leave an input were asked about there.
-            allowed = order.allow_vanish or run.derived is not None
-            guard_vanished(run.plan, allow=allowed)
+            if not run.near:
+                # Rows that leave an input were asked about there.
+                guard_vanished(run.plan, allow=order.allow_vanish or run.derived is not None)
             return _carry_out(replace(run, kept=order.kept.setdefault(name, set())), started)
         except Conflict as error:
             if attempt == _ATTEMPTS - 1:
@@ -275,6 +282,8 @@ def _read_and_commit(run: TableRun) -> tuple[Commit, FilesRead, tuple[FoundFile,
 
 
 def _record_all(run: TableRun, moved: Sequence[FoundFile]) -> None:
+    if run.near:
+        return  # it knows of some files only
     if not moved:
         _extend_evidence(run)
     _record(run, {file.key: "it changed while it was being read" for file in moved})
@@ -300,8 +309,8 @@ def _record(run: TableRun, failures: dict[str, str]) -> None:
 def _record_failure(run: TableRun, error: LadingError) -> None:
     """A file that could not be read is shown as failed, and tried again by the next run. So is whatever
     the manifest asked to be read again: writing it anew must not lose that."""
-    if run.ledger.reset is not None:
-        return  # the missing file is the request
+    if run.ledger.reset is not None or run.near:
+        return  # the missing file is the request; who looked at some files knows nothing of the others
     asked = {key: known.again for key, known in run.known.items() if known.again is not None}
     bad = [file.key for file in run.plan.read if error.file in (file.key, file.path)]
     if asked or bad or run.made:
@@ -347,6 +356,8 @@ def _is_news(run: TableRun) -> bool:
 
 def _record_notes(run: TableRun) -> None:
     """Bring manifests that a kill left behind, or that lack what was noted, up to the log."""
+    if run.near:
+        return
     fresh = (run.plan.note or run.stale) and _extend_evidence(run)
     preprocessed = run.preprocessing != (run.manifest.preprocessing if run.manifest is not None else {})
     if fresh or run.plan.note or run.ledger.behind or preprocessed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from lading.cli.terminal.command import Context, Exit, Option
@@ -24,6 +25,11 @@ SparkMaster = Annotated[
     Option("--spark-master", metavar="URL", help="Use this Spark master instead of the configured one."),
 ]
 
+MetricsFile = Annotated[
+    Path | None,
+    Option("--metrics-file", metavar="FILE", help="Write metrics there, for Prometheus' textfile collector."),
+]
+
 
 def run(
     ctx: Context,
@@ -33,6 +39,7 @@ def run(
     only: Only = False,
     json: Json = False,
     spark_master: SparkMaster = None,
+    metrics_file: MetricsFile = None,
 ) -> None:
     """Bring tables up to date with their files.
 
@@ -56,6 +63,7 @@ def run(
         full=full,
         allow_vanish=allow_vanish,
         only=only,
+        metrics_file=metrics_file,
     )
 
 
@@ -81,14 +89,17 @@ def run_and_report(
 
 def _logged_run(config: Config, tables: list[str], options: dict[str, Any]) -> RunReport:
     from lading.cli.terminal.failures import say_where
+    from lading.cli.terminal.screen import note
     from lading.cli.terminal.watching import JsonLog, LogWatch, Watches, terminal_watch
     from lading.run import run as run_tables
+    from lading.signals.after import Signals
 
     log = JsonLog(config.project)
+    signals = Signals(config, lambda text: note(f"warning: {text}"), options.pop("metrics_file", None))
     log.write("run started", tables=tables or list(config.tables), **options)
     try:
         with terminal_watch() as screen:
-            watch = Watches(screen, LogWatch(log))
+            watch = Watches(screen, LogWatch(log), signals.phases)
             report = run_tables(config, tables, watch=watch, **options)
     except LadingError as error:
         log.write("run failed", level="error", kind=error.kind, message=error.message, table=error.table)
@@ -100,6 +111,7 @@ def _logged_run(config: Config, tables: list[str], options: dict[str, Any]) -> R
         if isinstance(table.error, Unexpected):
             say_where(table.error, config.project)
     log.write("run finished", **_report_object(report))
+    signals.finished(config, report)
     return report
 
 
@@ -107,11 +119,11 @@ def _report_object(report: RunReport) -> dict[str, Any]:
     return {
         "run_id": report.run_id,
         "spark_started": report.spark_started,
-        "tables": [_table_object(table) for table in report.tables],
+        "tables": [table_object(table) for table in report.tables],
     }
 
 
-def _table_object(table: TableReport) -> dict[str, Any]:
+def table_object(table: TableReport) -> dict[str, Any]:
     from lading.checks.table import as_object
     from lading.cli.terminal.failures import error_object
 

@@ -13,6 +13,7 @@ from lading.config.derived import Derived
 from lading.config.gate import Gate
 from lading.config.names import EXACT, Naming
 from lading.config.serve import Serve
+from lading.config.signals import OpenLineage
 from lading.config.stores import PostgresNames
 from lading.errors import NotFound
 from lading.layout.project import schema_file, source_manifest
@@ -76,6 +77,8 @@ class Config:
     postgres: PostgresNames = field(default_factory=PostgresNames)
     archives: ArchiveLimits = field(default_factory=ArchiveLimits)
     clean: Keep = field(default_factory=Keep)
+    metrics_file: Path | None = None  # absolute: for Prometheus' textfile collector
+    openlineage: OpenLineage | None = None
 
     def table(self, name: str) -> TableConfig:
         if name in self.tables:

@@ -100,6 +100,7 @@ class TableRun:
     refused: tuple[Refused, ...] = ()  # archives that are set aside
     apart: Mapping[str, Apart] = field(default_factory=dict)  # by the key of the input: what only tasks make
     followed: Followed | None = None  # what the files make of `columns`, which a run then writes down
+    near: bool = False  # whether only some files were looked at, those of `found` and `ledger`
     stale: bool = False  # whether the schema is, though there is nothing to read
     derived: DerivedLook | None = None  # of a table made of tables: what it is made from
 

@@ -290,8 +290,11 @@ def _iceberg(config: Config, table: Table, current: SnapshotRef, found: Verified
     name = found.table
     if name not in config.tables or not config.tables[name].iceberg:
         return
-    for one in problems(table.place, current):
-        found.wrong("iceberg", f"{one.file} {one.what}", f"lading iceberg {name} --rewrite", one.file)
+    for one in problems(store_of(config, name), table.place, current):
+        if one.waits:
+            found.note("iceberg", f"{one.file} {one.what}", f"lading run {name}", one.file)
+        else:
+            found.wrong("iceberg", f"{one.file} {one.what}", f"lading iceberg {name} --rewrite", one.file)
 
 
 def _shards(places: tuple[Place, ...], store: ManifestStore, current: SnapshotRef, found: Verified) -> None:
