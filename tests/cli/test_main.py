@@ -30,6 +30,7 @@ COMMANDS = (
     "health",
     "sources",
     "merge",
+    "iceberg",
     "history",
     "diff",
     "rollback",
