@@ -17,7 +17,7 @@ import statistics
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from bench import projects
 from bench.bars import Clause, at_most
 from bench.case import Case, Job, Kit
 from bench.harness import Contender, Measured, Turn
-from bench.jobs.change import Full, full_builds, run_measured
+from bench.jobs.change import Full, RawFiles, full_builds, run_measured
 from lading.config.file import load
 from lading.config.project import Config
 
@@ -62,15 +62,8 @@ _TONNAGE = """\
 CUTS = {"by port": ("port", "departed", 5.0), "by bucket": ("day", "day", 2.0)}
 
 
-@dataclass(slots=True)
-class Files:
+class Files(RawFiles):
     """Voyages of one port on ten days each; departures are spread over all buckets of `departed`."""
-
-    folder: Path
-    files: int
-    rows: int
-    versions: int = 0
-    draw: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
 
     def write(self, number: int) -> None:
         self.folder.mkdir(exist_ok=True)
@@ -86,18 +79,6 @@ class Files:
         )
         pyarrow.csv.write_csv(table, self.path(number))
 
-    def change(self, count: int) -> list[int]:
-        """Other voyages in `count` files, in different ones each time."""
-        begin = self.versions
-        self.versions += count
-        numbers = [number % self.files for number in range(begin, begin + count)]
-        for number in numbers:
-            self.write(number)
-        return numbers
-
-    def path(self, number: int) -> Path:
-        return self.folder / f"voyages-{number:04d}.csv"
-
     def read(self, number: int) -> pa.Table:
         table = pyarrow.csv.read_csv(self.path(number))
         return table.append_column("source", pa.array(np.full(len(table), number, np.int64)))
@@ -108,7 +89,7 @@ def measure(kit: Kit) -> Iterator[Case]:
     projects.start_session(kit.work)
     for layout, (key, order, bar) in CUTS.items():
         kit.tell(f"{layout}: files")
-        raw = Files(kit.work / "raw", files, rows)
+        raw = Files(kit.work / "raw", files, rows, spread=True)
         for number in range(files):
             raw.write(number)
         config = _project(kit.work / "chain", raw, layout, key, order)

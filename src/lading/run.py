@@ -99,10 +99,13 @@ def run(
 ) -> RunReport:
     """Make every selected table what a rebuild from nothing would give, after those that it is made of
     (`only`: without them). `replay` are files of which something was set aside and that are read again, empty
-    for all of them. `near` are files that somebody says have changed, by table: where that can be, only those
-    are looked at, and the people's copies are left to the next run that looks at all."""
-    order = _Order(config, new_run_id(), full, allow_vanish, watch, replay, near=near or {})
-    wanted = in_order(graph_of(config), selected(config, names), only=only)
+    for all of them. What is asked for beyond a plain run is asked of the selected tables alone. `near` are
+    files that somebody says have changed, by table: where that can be, only those are looked at, and the
+    people's copies are left to the next run that looks at all."""
+    asked = selected(config, names)
+    anew = frozenset(asked) if full else frozenset[str]()
+    order = _Order(config, new_run_id(), anew, allow_vanish, watch, replay, near=near or {})
+    wanted = in_order(graph_of(config), asked, only=only or replay is not None)
     _check_columns(config, wanted)
     reports: dict[str, TableReport] = {}
     for name in wanted:
@@ -147,7 +150,7 @@ class _Order:
 
     config: Config
     run_id: str
-    full: bool
+    full: frozenset[str]  # tables of which everything is read again
     allow_vanish: bool
     watch: Watch
     replay: Collection[str] | None = None
@@ -168,7 +171,7 @@ def _run_table(order: _Order, name: str) -> TableReport:
             run = look(
                 order.config,
                 name,
-                full=order.full,
+                full=name in order.full,
                 watch=order.watch,
                 start_spark=order.session,
                 replay=order.replay,

@@ -306,7 +306,7 @@ def test_metadata_does_not_grow_with_history(shown: Shown) -> None:
 
 
 def test_unchanged_pages_keep_their_manifests(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lading.iceberg.pages.ENTRIES", 1)
+    monkeypatch.setattr("lading.state.edit.PAGE", 1)
     shown.put("b", lines(range(25, 30)))
     shown.run()
     before = {path.name: path.stat().st_mtime_ns for path in shown.metadata.glob("*-data.avro")}

@@ -160,15 +160,16 @@ class History:
 
 @pytest.fixture(autouse=True)
 def few_rows_compared() -> Iterator[None]:
-    """Sometimes there are too many rows to be compared."""
-    before = changed.EXACT_ROWS
+    """Sometimes there are too many rows to be compared, or the parts they are in are too large."""
+    before = changed.EXACT_ROWS, changed.HERE, changed.FEW
     yield
-    changed.EXACT_ROWS = before
+    changed.EXACT_ROWS, changed.HERE, changed.FEW = before
 
 
 def lived(folder: Path, seed: int, steps: int) -> None:
     chance = random.Random(seed)
     changed.EXACT_ROWS = chance.choice([0, 4, 2_000_000])
+    changed.HERE, changed.FEW = chance.choice([0, 32 << 20]), chance.choice([0, 2])
     history = History(folder, seed)
     try:
         history.run()

@@ -185,6 +185,7 @@ def test_half_written_files_go(here: World) -> None:
         here.root / f".manifest.db.{hexes}.tmp",
         here.root / "manifest.json.tmp",
         here.root / "bucket=000000" / ".part-12345678-1234-8234-8234-123456789012.parquet.tmp",
+        here.root / "bucket=000000" / ".part-12345678-1234-8234-8234-123456789012.arrow.tmp",
     ]
     mine = [here.root / ".mine.tmp", here.root / "bucket=000000" / ".draft.tmp"]
     for path in (*left, *mine):
@@ -397,3 +398,14 @@ def test_shards_in_the_stores_bucket_are_cleaned_there(here: World, s3_server: S
     shards = [one.name for one in storage.list("shards")]
     assert shards == [f"{metas[1].db_url}/shard.db"]
     assert len(here.store.list_manifests()) == 1
+
+
+def test_a_dead_run_is_given_up_even_when_nothing_else_may_go(world: World) -> None:
+    """It had noted what readers saw, which stays for its sake; found by the simulation."""
+    world.commit(world.begin())
+    dead = world.begin()
+    world.pass_time(days=3)
+    rules = Rules(keep_runs=10, grace=timedelta(days=30), now=world.now)
+    report = clean(world.config, "t", rules, apply=True)
+    assert report.garbage == () and dead.run_id in report.gave_up
+    assert clean(world.config, "t", rules, apply=True).gave_up == ()

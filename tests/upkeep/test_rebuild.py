@@ -6,18 +6,21 @@ import dataclasses
 import json
 import shutil
 import sqlite3
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from support.memory_bucket import MemoryBucket, connect, no_answer
 from support.places import new_place
 
 import lading
 from lading import catalog
 from lading.cli.main import invoke
-from lading.errors import LogCorrupt, ManifestStoreError, NotFound
+from lading.errors import LogCorrupt, ManifestStoreError, NotFound, StorageError
 from lading.ingest.ledger import is_of, make_ledger
+from lading.log.check import check_collection
 from lading.log.table import Table
 from lading.model import Commit, Member, Source
 from lading.parts.fold import Fold, FoldSpec, fold_parts
@@ -25,10 +28,9 @@ from lading.parts.footer import Origin
 from lading.parts.rewrite import rewrite_members
 from lading.parts.write import PartWriter
 from lading.snapshots.manifest import BuildMeta, build_snapshot
-from lading.snapshots.stores.files import LocalStore
+from lading.snapshots.stores.files import FileStore, LocalStore
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.sources.manifest import FileEntry, SourceManifest, load, save
-from lading.state.tables import write_state
 from lading.upkeep.verify import broken_members
 
 SCHEMA = pa.schema([("k", pa.int64()), ("_source", pa.int64())])
@@ -60,7 +62,7 @@ class Built:
     def publish(self, store: ManifestStore | None = None) -> None:
         state = self.table.state
         meta = BuildMeta(run_id=f"run-{self.runs:03}", created_at=datetime.now(UTC))
-        payload = build_snapshot(meta, (), lambda con: write_state(con, state.meta, state.columns()))
+        payload = build_snapshot(meta, (), lambda con: state.settled().write_root(con, state.meta))
         (store or LocalStore(self.folder)).publish(payload, meta.run_id, sequence=state.sequence)
 
     def keys(self) -> list[int]:
@@ -166,7 +168,7 @@ def test_a_damaged_checkpoint_of_a_compacted_log_falls_back_to_the_snapshot_and_
     built.commit(add=(built.part({300: 11}),))
     database = built.folder / "manifest.db"
     with sqlite3.connect(database) as con:
-        con.execute("UPDATE members SET rows = rows + 1 WHERE id = 0")
+        con.execute("UPDATE pages SET rows = rows + 1 WHERE kind = 'members'")
     found = lading.Collection.rebuild(built.folder)
     assert found.found_in == "snapshot"
     assert built.keys() == [2, 5, 100, 300]
@@ -347,7 +349,7 @@ def test_a_rebuilt_log_goes_on_above_snapshots_that_readers_never_saw(built):
         created_at=datetime.now(UTC),
         custom={"table_id": built.table.table_id, "sequence": state.sequence + 20},
     )
-    payload = build_snapshot(meta, (), lambda con: write_state(con, state.meta, state.columns()))
+    payload = build_snapshot(meta, (), lambda con: state.settled().write_root(con, state.meta))
     LocalStore(built.folder).put_manifest(payload, "hidden", None)
     _lose_the_log(built)
     assert lading.Collection.rebuild(built.folder).sequence > state.sequence + 20
@@ -368,3 +370,34 @@ def test_a_source_manifest_of_the_lost_log_is_not_taken_for_up_to_date(built):
     assert loaded is not None and not is_of(loaded, rebuilt)
     ledger = make_ledger(loaded, rebuilt, "manifest/events.json")
     assert ledger.behind and "lost.csv" not in ledger.known
+
+
+def test_a_store_that_does_not_answer_is_not_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A whole log was written anew, without its last commits; found by the simulation."""
+    bucket = MemoryBucket()
+    connect(bucket, monkeypatch)
+    table = Table.create(bucket.url, "t")
+    table.commit(Commit("c", "r", "2030-01-01T00:00:00+00:00", "recipe"))
+    table.checkpoint()
+    before = dict(bucket._objects)
+    for asked in range(1, 12):
+        left = [asked]
+
+        def silent(kind: str, name: str, left: list[int] = left) -> None:
+            left[0] -= 1
+            if left[0] == 0:
+                no_answer()
+
+        bucket.before = silent
+        with suppress(StorageError, ManifestStoreError):
+            assert not lading.Collection.rebuild(bucket.url, store=FileStore(bucket)).written
+        assert bucket._objects == before
+
+
+def test_checking_says_that_there_was_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = MemoryBucket()
+    connect(bucket, monkeypatch)
+    Table.create(bucket.url, "t").close()
+    bucket.before = lambda kind, name: no_answer()
+    with pytest.raises(StorageError):
+        check_collection(bucket.url)

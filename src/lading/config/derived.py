@@ -26,6 +26,10 @@ FILE_KEYS = (
 )  # fmt: skip
 QUERY_KEYS = ("sql", "slots")  # what only a table made of tables has, besides `from`
 
+_QUERIES = ("select", "with", "from", "table", "values")
+_WRITES = re.compile(r"\binsert\s+(?:into|overwrite)\b", re.IGNORECASE)
+_FILES = re.compile(r"\b(csv|json|parquet|orc|text|avro|xml|binaryfile)\s*\.\s*`", re.IGNORECASE)
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -80,7 +84,7 @@ def derived_of(section: Section) -> Derived | None:
     inputs = tuple(_inputs(section))
     if ("sql" in section.lines) == ("transform" in section.lines):
         section.complain("from", "needs one of `sql` and `transform`, which say what is made of the inputs")
-    sql = section.checked("sql", lambda text: None if text.strip() else "is empty; write a query")
+    sql = section.checked("sql", _query_problem)
     _refuse_mixed(section, inputs)
     return Derived(inputs, sql, _slots(section, inputs), section.lines["from"].line)
 
@@ -114,6 +118,19 @@ def _by(section: Section) -> tuple[tuple[str, ...], bool]:
     if text == BUCKET:
         return (), True
     return ((text,) if text else ()), False
+
+
+def _query_problem(text: str) -> str | None:
+    """Why this is no query. Whether Spark understands it shows when it is asked; by then it must do nothing
+    but read, and only what is named in `from`."""
+    plain = _QUOTED.sub(lambda match: " " if match[0].startswith(("--", "/*")) else "''", text)
+    first = re.match(r"[\s(]*(\w*)", plain)
+    if not plain.strip():
+        return "is empty; write a query"
+    if first is None or first[1].lower() not in _QUERIES or _WRITES.search(plain):
+        return "is no query; begin with select or with"
+    files = _FILES.search(text)
+    return f"reads files by {files[1]}.`…`; make them a table, and name it in `from`" if files else None
 
 
 def _path_problem(text: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -31,7 +31,7 @@ class SchemaReport:
     path: Path
     state: Literal["fresh", "stale", "generated", "failed"]
     columns: tuple[Column, ...] = ()
-    because: dict[str, str] | None = None
+    because: Mapping[str, str] | None = None
     looked_at: str = ""
     changes: tuple[str, ...] = ()  # against the file that was there
     error: LadingError | None = None

@@ -21,6 +21,7 @@ OBJECTS = "objects"  # a folder a table
 AT_WORK = "at_work"  # a lock a run and table: see `work_folder`
 VERIFY = "verify"  # a folder a run and table: see `work_folder`
 CHECKPOINT_COPIES = "checkpoints"
+PAGE_COPIES = "pages"
 SHARD_COPIES = "shards"
 SPARK = "spark"
 SPARK_LOG = "spark/spark.log"

@@ -141,6 +141,16 @@ def check_cut(plan: str, by: Mapping[str, tuple[str, ...]], result: Sequence[int
             )
 
 
+def refuse_others(plan: str) -> None:
+    """Raise Broken for a query that reads anything but its inputs: nobody would know when that changes."""
+    for node in tree_of(plan).all():
+        known = (*_LITERAL, "CTERelationRef")
+        if not node.children and node.word not in known:
+            raise Broken(
+                f"it reads {node.text.split(',')[0][:80]}, which is none of its inputs", "name it in `from`"
+            )
+
+
 def refuse_unordered(plan: str) -> None:
     """Raise Broken for an aggregate that gives whatever row comes first."""
     for node in tree_of(plan).all():
@@ -239,10 +249,6 @@ class _Walk:
         return Rows("cut", out, keys, of=name)
 
     def _leaf(self, node: Node) -> Rows:
-        if node.word not in _LITERAL:
-            raise Broken(
-                f"it reads {node.text.split(',')[0][:80]}, which is none of its inputs", "name it in `from`"
-            )
         lists = node.lists()
         return Rows("whole", _ids(lists[-1]) if lists else ())
 

@@ -6,6 +6,7 @@ are wanted. What comes out is given its slot by the task that writes it.
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ from lading.layout.table import SOURCE
 from lading.model import Check, IngestJob
 from lading.parts.buckets import bucket_width
 from lading.spark.arrow_types import arrow_schema
-from lading.spark.cuts import Broken, check_cut, refuse_unordered, used_columns
+from lading.spark.cuts import Broken, check_cut, refuse_others, refuse_unordered, used_columns
 from lading.spark.datasource import spark_schema
 from lading.spark.determinism import nondeterministic, plans_of
 from lading.spark.failures import Py4JError, raise_interrupt, said_first
@@ -35,6 +36,9 @@ from lading.spark.transform import made_of
 
 _ALL_FIELDS = {"spark.sql.debug.maxToStringFields": "100000"}  # of plans, which are read here
 _ODD = re.compile(r"[\[\](),#`\s]")  # what a name may hold that makes a plan hard to read: then it isn't
+_SHUFFLE = "spark.sql.shuffle.partitions"
+_PER_SHUFFLE = 8 << 20  # bytes of input a task behind a shuffle
+_MOST_SHUFFLED = 512 << 20  # beyond which Spark's own number is as good
 _VIEWS = threading.Lock()  # names of temporary views belong to the session: one query at a time
 
 
@@ -81,11 +85,18 @@ def evaluate(
             if failed is not None:
                 rows = rows.withColumn(f"__lading_bits_{uuid4().hex}", failed)
             sourced = _Sourced(question.sources, by, schema.names, write)
-            with reported(spark, tick), held_settings(spark, ingest_settings(job)):
+            with reported(spark, tick), held_settings(spark, _settings(job)):
                 return out, written_by_tasks(spread_rows(spark, job, rows, width), sourced, out)
     except (PySparkException, Py4JError) as error:
         raise_interrupt(error)
         raise explained(error, job) from error
+
+
+def _settings(job: IngestJob) -> dict[str, str]:
+    """As for any job; and few rows are not spread over hundreds of tasks. A user's own settings win."""
+    few = str(max(2, math.ceil(job.input_bytes / _PER_SHUFFLE)))
+    settings = {} if job.input_bytes > _MOST_SHUFFLED else {_SHUFFLE: few}
+    return ingest_settings(job) | {key: value for key, value in settings.items() if key not in job.spark}
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +270,7 @@ def _refuse_uncut(
     analysed: str, rows: DataFrame, question: Question, by: tuple[str, ...], job: IngestJob
 ) -> None:
     try:
+        refuse_others(analysed)
         refuse_unordered(analysed)
         names = [*rows.columns, *(name for one in question.given for name in one.schema.names)]
         if question.is_cut and not any(map(_ODD.search, names)):

@@ -11,7 +11,7 @@ import hashlib
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -76,15 +76,25 @@ def make_dirs(folder: Path) -> None:
 def write_atomic(path: Path, data: bytes | Iterable[bytes], *, temporary: str | None = None) -> None:
     """Replace `path` by `data`: temporary file beside it, flush, fsync, rename, fsync the directory. What is
     long may come in pieces, and is never held whole; if one can't be made, nothing has changed."""
-    make_dirs(path.parent)
     beside = path.with_name(temporary or fresh_temporary(path.name))
     try:
-        _write_synced(beside, (data,) if isinstance(data, bytes) else data)
+        _write_and_rename(beside, path, (data,) if isinstance(data, bytes) else data)
+    except FileNotFoundError:
+        if not isinstance(data, bytes):
+            raise
+        # This process slept for so long that cleaning took what it had half written.
+        _write_and_rename(beside, path, (data,))
+    fsync_dir(path.parent)
+
+
+def _write_and_rename(beside: Path, path: Path, pieces: Iterable[bytes]) -> None:
+    make_dirs(path.parent)
+    try:
+        _write_synced(beside, pieces)
         os.replace(beside, path)
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
-    fsync_dir(path.parent)
 
 
 def write_new(path: Path, data: bytes) -> None:
@@ -98,6 +108,25 @@ def write_new(path: Path, data: bytes) -> None:
         beside.unlink(missing_ok=True)
     fsync_dir(path.parent)
     _sync_made(made)  # last: by now a journal has most of it, and nobody was told of the file yet
+
+
+def write_same(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Files whose names say what they hold, each whole, and one sync of their folder for all. One that
+    has that content gets today's time; one that was damaged is replaced."""
+    make_dirs(folder)
+    for name, data in files.items():
+        path = folder / name
+        if _holds(path, data):
+            os.utime(path)
+            continue
+        beside = path.with_name(fresh_temporary(name))
+        try:
+            _write_synced(beside, (data,))
+            os.replace(beside, path)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
+    fsync_dir(folder)
 
 
 def write_passing(path: Path, data: bytes) -> None:
@@ -149,6 +178,13 @@ def _create_dirs(folder: Path) -> list[Path]:
             wanted = "a file where a folder should be"
             raise NotADirectoryError(errno.ENOTDIR, wanted, str(step)) from None
     return missing
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    try:
+        return path.stat().st_size == len(data) and path.read_bytes() == data
+    except FileNotFoundError:
+        return False
 
 
 def _sync_made(made: list[Path]) -> None:
@@ -212,6 +248,19 @@ class FolderStorage:
         self, name: str, data: bytes, *, content_type: str | None = None, beside: str | None = None
     ) -> None:
         write_atomic(self.path(name), data, temporary=beside)
+
+    def put_same(self, objects: Mapping[str, bytes]) -> None:
+        by_folder: dict[Path, dict[str, bytes]] = {}
+        for name, data in objects.items():
+            path = self.path(name)
+            by_folder.setdefault(path.parent, {})[path.name] = data
+        for folder, files in by_folder.items():
+            write_same(folder, files)
+
+    def touch(self, names: Iterable[str]) -> None:
+        for name in names:
+            with suppress(FileNotFoundError):
+                os.utime(self.path(name))
 
     def swap(self, name: str, data: bytes, etag: str | None, *, content_type: str | None = None) -> str:
         """Compared under a lock and replaced by a rename: readers take no lock and see the old or the new."""
@@ -298,7 +347,7 @@ class FolderStorage:
             return False
         try:
             now = os.stat(last, dir_fd=folder, follow_symlinks=False)
-            if not stat.S_ISREG(now.st_mode) or (_identity(now), now.st_size) != (found.etag, found.size):
+            if not stat.S_ISREG(now.st_mode) or _named(found.name, now) != found:
                 return False
             os.unlink(last, dir_fd=folder)
         except FileNotFoundError:

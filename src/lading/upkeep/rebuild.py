@@ -10,25 +10,29 @@ since every part and every snapshot names it.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from lading import clock, ids
-from lading.errors import LadingError, NotFound
+from lading.errors import LadingError, NotFound, StorageError
 from lading.layout.table import BUCKET, CHECKPOINT, LOG
 from lading.log.checkpoint import write_checkpoint
 from lading.log.file import LogFile
 from lading.log.objects import replace_header
 from lading.log.state import TableState
 from lading.log.table import Table, log_of
-from lading.log.table_manifest import load_manifest, manifest_of, write_manifest
+from lading.log.table_manifest import load_manifest, manifest_of, replace_manifest
 from lading.model import Commit, Place
 from lading.state.log_frames import FORMAT_VERSION, LogHeader
+from lading.state.members import MemberStore
 from lading.state.tables import StateMeta
 from lading.storage.folder import fsync_dir
 from lading.storage.place import Where, folder_of, last_step, place_of, storage_of
+from lading.upkeep.mend import mend_checkpoint
 from lading.upkeep.salvage import PublishedState, header_of, own_pointer, salvaged_state
 from lading.upkeep.walk import parquet_files, walk_files
 from lading.words import count_words
@@ -45,6 +49,7 @@ class Restored:
     undecided: tuple[str, ...]
     written: bool  # False: the log was whole, nothing had to be written
     kept: tuple[str, ...] = ()  # the damaged files, under their new names
+    mended: tuple[str, ...] = ()  # pages of the checkpoint that were written again
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,7 @@ def restore(where: Where, *, key: str | None = None, published: PublishedState |
         raise NotFound(f"there is nothing in {where}", hint="is the URL right?", file=str(where))
     published = published or own_pointer(where)
     with log_of(where).lock():
+        mended = mend_checkpoint(where, _published(published))
         found = recover(where, key=key, published=published)
         state = found.state
         kept: tuple[str, ...] = ()
@@ -97,9 +103,21 @@ def restore(where: Where, *, key: str | None = None, published: PublishedState |
         state.row_count(),
         state.sequence,
         () if found.whole else found.undecided,
-        not found.whole,
+        not found.whole or bool(mended),
         kept,
+        tuple(mended),
     )
+
+
+def _published(published: PublishedState) -> Iterator[MemberStore]:
+    """The snapshot that readers see, if it can be opened."""
+    if published.current is not None:
+        with suppress(LadingError):
+            members = published.members(published.current)
+            try:
+                yield members
+            finally:
+                members.close()
 
 
 def _whole_log(folder: Place) -> Table | None:
@@ -109,6 +127,8 @@ def _whole_log(folder: Place) -> Table | None:
         table = Table.open(folder)
         if table.state.base is not None:
             table.state.base.check()
+    except StorageError:
+        raise  # no answer says nothing about the log
     except LadingError:
         return None
     return table
@@ -181,12 +201,12 @@ def _written_anew(
     if isinstance(log, LogFile):
         kept = _set_aside(folder_of(where), stamp)
         meta = msgspec.structs.replace(meta, log_id=header.log_id, log_offset=len(header.to_bytes()))
-        write_checkpoint(where, meta, found.state.whole())
+        write_checkpoint(where, meta, found.state.settled())
         log.replace(header)
     else:
         # The commits of before stay: their numbers lie below the new beginning.
         meta = msgspec.structs.replace(meta, log_id=header.log_id, log_offset=sequence)
-        write_checkpoint(where, meta, found.state.whole())
+        write_checkpoint(where, meta, found.state.settled())
         kept = replace_header(where, header, f"header.damaged-{stamp}")
     return kept, Table.open(where).state
 
@@ -206,4 +226,4 @@ def _write_manifest(where: Place, state: TableState) -> None:
     meta = state.meta
     manifest = manifest_of(meta.table, state.in_order_added(), created_at=meta.created_at, updated_at=meta.at)
     extra = {"table_id": meta.table_id, "sequence": state.sequence, "order_by": state.order_by}
-    write_manifest(where, manifest, extra)
+    replace_manifest(where, manifest, extra, mending=True)

@@ -13,7 +13,14 @@ from dataclasses import dataclass, field
 
 from lading import clock
 from lading.config.project import Config
-from lading.errors import LadingError, LogCorrupt, ManifestParseError, ManifestStoreError, NotFound
+from lading.errors import (
+    LadingError,
+    LogCorrupt,
+    ManifestParseError,
+    ManifestStoreError,
+    NotFound,
+    StoreUnreachable,
+)
 from lading.ingest.look import look
 from lading.ingest.record import record_sources, write_table_manifest
 from lading.ingest.table_run import new_run_id
@@ -32,6 +39,7 @@ from lading.snapshots.stores.by_url import store_of
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.sources.manifest import forget_file
 from lading.storage.place import storage_of
+from lading.upkeep.mend import mend, mend_checkpoint, snapshots_of
 from lading.upkeep.verify import broken_members
 from lading.watch import Watch
 from lading.words import count_words
@@ -54,7 +62,7 @@ def repair(config: Config, name: str, *, watch: Watch) -> Repaired:
         if _has_parts(where):
             found.left.append(f"its log is gone: lading collection rebuild {where}")
         return found
-    table = _open(where, found)
+    table = _open(where, store_of(config, name), found)
     if table is None:
         return found
     try:
@@ -72,12 +80,22 @@ def _has_parts(where: Place) -> bool:
     return any(name.startswith(BUCKET) for name in storage_of(where).folders())
 
 
-def _open(where: Place, found: Repaired) -> Table | None:
-    """A checkpoint that is damaged while the log is whole is written anew; the old one is kept aside."""
+def _open(where: Place, store: ManifestStore, found: Repaired) -> Table | None:
+    """A checkpoint that is damaged while the log is whole: pages of it are put back, or else all of it is
+    written anew and the old one kept aside."""
     try:
         return _opened(where)
     except LogCorrupt as error:
         damage = error
+    mended = mend_checkpoint(where, snapshots_of(store, where))
+    if mended:
+        try:
+            table = _opened(where)
+        except LogCorrupt as error:
+            damage = error
+        else:
+            found.done += [f"{page} was damaged or missing and was written again" for page in mended]
+            return table
     aside = put_aside(where, f"damaged-{clock.now():%Y%m%dT%H%M%S}")
     if aside is not None:
         try:
@@ -117,7 +135,7 @@ def _table_manifest(table: Table, found: Repaired) -> None:
     parts = sum(len(bucket.parts) for bucket in manifest.partitions.values()) if manifest else -1
     rows = sum(bucket.row_count for bucket in manifest.partitions.values()) if manifest else -1
     if (parts, rows) != (state.count(), sum(member.rows for member in state.candidates(None))):
-        write_table_manifest(table, asked=True)
+        write_table_manifest(table, asked=True, mending=True)
         found.done.append("manifest.json was written again from the log")
 
 
@@ -126,6 +144,7 @@ def _pointer(config: Config, name: str, table: Table, found: Repaired) -> None:
     snapshot that is whole and that the gate let through, else to one made from the log. Should that lack
     something, the next run publishes it."""
     store = store_of(config, name)
+    _mend_snapshot(store, table, found)
     seen, problem = _pointer_problem(store, table)
     if problem is None:
         return
@@ -146,6 +165,24 @@ def _pointer(config: Config, name: str, table: Table, found: Repaired) -> None:
     found.done.append(f"{problem}; readers see the snapshot of run {target.run_id} now{holds}")
 
 
+def _mend_snapshot(store: ManifestStore, table: Table, found: Repaired) -> None:
+    """Put back pages of the snapshot that readers see."""
+    try:
+        current = store.load_current()
+        if current is None:
+            return
+        shown = open_members(store, current.ref, table.place)
+    except LadingError:
+        return  # told as the pointer's problem
+    try:
+        mended = mend(table.place, shown, snapshots_of(store, table.place))
+    except LadingError:
+        mended = []
+    finally:
+        shown.close()
+    found.done += [f"{page} was damaged or missing and was written again" for page in mended]
+
+
 def _pointer_problem(store: ManifestStore, table: Table) -> tuple[SnapshotRef | None, str | None]:
     """The pointer, if it can be read, and what is wrong with it or with what it names."""
     current = None
@@ -155,6 +192,8 @@ def _pointer_problem(store: ManifestStore, table: Table) -> tuple[SnapshotRef | 
             there = table.state.meta.data_sequence > 0 and bool(store.list_manifests(limit=1))
             return None, "the pointer was missing" if there else None
         _check(store, current.ref, table)
+    except StoreUnreachable:
+        raise  # no answer is no damage
     except NotFound:
         return current, None  # another writer's: it has no parts, and nothing is wrong with that
     except (ManifestParseError, ManifestStoreError) as error:
@@ -189,6 +228,8 @@ def _whole(store: ManifestStore, table: Table, *, good: bool = False) -> list[Sn
             if good and gate_failures(custom):
                 continue
             _check(store, one.ref, table)
+        except StoreUnreachable:
+            raise
         except (ManifestParseError, ManifestStoreError, NotFound):
             continue  # it is no candidate; `lading verify` and `lading history` name it
         sequence = custom.get("sequence")

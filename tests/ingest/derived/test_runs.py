@@ -19,6 +19,7 @@ from lading.errors import ConfigError, NotReady
 from lading.ingest.derived import evaluate
 from lading.ingest.derived.lineage import files_in, last_change
 from lading.ingest.look import look
+from lading.ingest.quarantine import list_aside
 from lading.plan import plan_tables
 from lading.run import RunReport, run
 from lading.snapshots.history import Wanted
@@ -239,6 +240,12 @@ def test_a_run_of_one_table_runs_what_it_needs_first_and_only_does_not(shop):
     assert shop.rows("tonnage")[0] == ("hh", "de", 11)
 
 
+def test_what_is_asked_beyond_a_plain_run_is_asked_of_the_selected_tables(shop, asked):
+    shop.done()
+    done = shop.done("tonnage", full=True)
+    assert done["voyages"].verdicts["reread"] == 0 and done["tonnage"].verdicts["reread"] == 256
+
+
 def test_a_table_whose_input_was_never_published_says_so(shop):
     [table] = shop.run("tonnage", only=True).tables
     assert isinstance(table.error, NotReady) and table.error.hint == "lading run voyages"
@@ -299,6 +306,9 @@ def test_rows_that_fail_a_check_are_set_aside_with_their_slot(tmp_path, asked):
         "sa",
         "si",
     ]
+    [aside] = list_aside(shop.config, "tonnage")
+    again = shop.done("tonnage", replay=[aside.file])
+    assert list(again) == ["tonnage"] and again["tonnage"].verdicts["reread"] == 1
     shop.put("v1.csv", "port,day,tonnes\nhh,1,10\nro,11,2\nsi,21,5\n")
     shop.done()
     assert [row[0] for row in shop.rows("tonnage")] == ["hh", "ro", "sa", "si"]

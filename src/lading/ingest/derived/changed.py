@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -25,6 +26,7 @@ from lading.state.members import MemberStore
 
 EXACT_ROWS = 2_000_000  # old and new together, beyond which each counts
 HERE = 32 << 20  # bytes of parts that are read in this process sooner than by tasks
+FEW = 8  # slots that are evaluated sooner than large parts are read to see whether fewer would do
 MOST_OF_A_LOOK = 256 << 20  # bytes of parts that `lading plan` and `lading status` read
 
 # (slot, source) -> rows that went and rows that came
@@ -182,24 +184,23 @@ def changed_slots(
         return Changed(None, why=f"rows of {new.name} that belong to no file may have changed")
     sides = (side_of(old, went, -1), side_of(new, came, 1))
     rows = sum(side.rows for side in sides)
-    exact = rows <= EXACT_ROWS and can_compare(new.schema)
     if not rows:
         return Changed()
-    if cut is not None and cut.width is not None and sum(side.bytes for side in sides) > HERE:
-        moves = _by_members(sides)
-    elif cut is None and not exact:
-        return Changed(
-            None, why=f"{new.name} is given whole, and {rows:,} of its rows were read or retracted"
-        )
-    elif look and sum(side.bytes for side in sides) > MOST_OF_A_LOOK:
+    size = sum(side.bytes for side in sides)
+    can_tell = rows <= EXACT_ROWS and can_compare(new.schema)
+    if look and size > MOST_OF_A_LOOK and (cut is None or cut.width is None):
         return Changed(None, why=f"{new.name} changed: a run works out in which slots")
-    else:
-        found = read(sides, new.schema.names if exact else (cut or Cut()).columns, cut or Cut(), exact)
-        moves = moves_of(net(found) if exact else found)
-    if not moves:
-        return Changed()
     if cut is None:
-        return Changed(None, moves, f"{new.name} is given whole, and changed")
+        if not can_tell:
+            return Changed(None, why=f"{new.name} is given whole, and {rows:,} of its rows were read again")
+        moves = moves_of(net(read(sides, new.schema.names, Cut(), True)))
+        return Changed(None, moves, f"{new.name} is given whole, and changed") if moves else Changed()
+    if size > HERE or not can_tell:  # what is quickly found may be few enough to go by
+        by_column = cut.width is None
+        quick = moves_of(read(sides, cut.columns, cut, False)) if by_column else _by_members(sides)
+        if not can_tell or len({slot for slot, _ in quick}) <= FEW:
+            return Changed(frozenset(slot for slot, _ in quick), quick)
+    moves = moves_of(net(read(sides, new.schema.names, cut, True)))
     return Changed(frozenset(slot for slot, _ in moves), moves)
 
 
@@ -238,6 +239,11 @@ def side_of(one: OpenInput, sources: Collection[int], sign: int) -> Side:
     held = frozenset(sources)
     members = tuple(one.members.members_of(held)) if held else ()
     return Side(one.place, members, one.members.schema, held, sign)
+
+
+def bare(member: Member) -> Member:
+    """All of it that whoever reads its rows has to know."""
+    return msgspec.structs.replace(member, sources=(), zones={})
 
 
 def can_compare(schema: pa.Schema) -> bool:

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from lading.ingest.derived.changed import HERE, Reading, Side, Signed, signed_rows
+from lading.ingest.derived.changed import HERE, Reading, Side, Signed, bare, signed_rows
 from lading.ingest.derived.slots import Cut
 from lading.ingest.table_run import TableRun
 
@@ -25,7 +25,8 @@ def _read(run: TableRun, sides: Sequence[Side], columns: Sequence[str], cut: Cut
         return signed_rows(sides, columns, cut, exact)
     from lading.spark.tasks import spread
 
-    tasks = [one for side in sides for one in _shares(side)]
+    plain = [replace(side, members=tuple(map(bare, side.members))) for side in sides]
+    tasks = [one for side in plain for one in _shares(side)]
     what = f"compare the inputs of {run.name}"
     work = partial(_task, tasks, tuple(columns), cut, exact)
     answers = spread(run.spark(), work, len(tasks), what, table=run.name)

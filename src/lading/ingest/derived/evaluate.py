@@ -17,6 +17,7 @@ from lading.checks.rows import RowChecks
 from lading.checks.tally import CheckSpec
 from lading.errors import TransformError
 from lading.formats.reader import ReadSpec
+from lading.ingest.derived.changed import bare
 from lading.ingest.derived.inputs import OpenInput, opened
 from lading.ingest.derived.slots import Cut
 from lading.ingest.tasks.execute import decoded
@@ -82,7 +83,7 @@ def evaluate(
     refs = {pin.name: pin.ref for pin in run.derived.pins}
     with opened(run.derived.shown, refs) as inputs:
         question, size = asked(run, inputs, slots)
-    job = replace(job, input_bytes=size)
+    job = replace(job, input_bytes=math.ceil(size * _share(run, slots)))
     ingest = _ingest(run, job, wanted, reject)
     checks = partial(_for_spark, job)
     write = partial(_write, ingest)
@@ -91,6 +92,14 @@ def evaluate(
     _refuse_astray(run, job, found, wanted)
     read = {one: FileRead(sha256=_sha256(run, key)) for one, key in wanted.items()}
     return replace(found, files=read)
+
+
+def _share(run: TableRun, slots: frozenset[int] | None) -> float:
+    """How much of what is read belongs to the slots, as far as can be told: of buckets, nothing else is."""
+    assert run.cfg.derived is not None
+    if slots is None or run.cfg.derived.by_bucket:
+        return 1.0
+    return len(slots) / max(1, len(run.found))
 
 
 def through_spark(
@@ -127,7 +136,7 @@ def asked(run: TableRun, inputs: Sequence[OpenInput], slots: frozenset[int] | No
         cut = own or cut
         members = members_in(one, own, slots)
         total += sum(member.bytes for member in members)
-        portions = tuple(_portions(members))
+        portions = tuple(_portions([bare(member) for member in members]))
         reading = Portions(one.place, one.members.schema, portions, own, slots)
         by = own.columns if own is not None and _is_cut(own) else ()
         given.append(Given(one.name, one.schema, len(portions), reading.read, by))

@@ -55,15 +55,16 @@ def clean(config: Config, name: str, rules: Rules, *, apply: bool = False) -> Cl
         store = store_of(config, name)
         around = Around(
             table,
-            Manifests(store),
+            Manifests(store, table.place),
             beside_the_data(config, name),
             rules,
             follow=_follow(config, name, store, rules),
             pinned=pinned_refs(config, name),
         )
-        found = Survey(around).garbage()
-        report = CleanReport(name, tuple(found))
-        if apply and found:
+        survey = Survey(around)
+        report = CleanReport(name, tuple(survey.garbage()))
+        # A dead run keeps what it saw from going: it has to be given up even when nothing else may go yet.
+        if apply and (report.garbage or survey.runs.dead):
             _apply(around, report)
         return report
     except LadingError as error:
@@ -114,8 +115,8 @@ def _apply(around: Around, report: CleanReport) -> None:
     write_table_manifest(table, asked=storage_of(table.place).has(TABLE_MANIFEST))
     if table.state.removed:
         table.checkpoint()  # the one before still names what is about to go
-    elif any(one.kind == "old log" for one in report.garbage):
-        table.state.columns()  # LogCorrupt if the checkpoint that stays isn't whole
+    elif any(one.kind == "old log" for one in report.garbage) and table.state.base is not None:
+        table.state.base.check()  # LogCorrupt if the checkpoint that stays isn't whole
     report.gave_up = _give_up(around, report.garbage)
     refused = {one.path for one in report.garbage if one.file is None and not store.delete_manifest(one.path)}
     report.deleted += [one for one in report.garbage if one.file is None and one.path not in refused]
