@@ -99,9 +99,9 @@ def run(
 ) -> RunReport:
     """Make every selected table what a rebuild from nothing would give, after those that it is made of
     (`only`: without them). `replay` are files of which something was set aside and that are read again, empty
-    for all of them. What is asked for beyond a plain run is asked of the selected tables alone. `near` are files
-    that somebody says have changed, by table: where that can be, only those are looked at, and the people's
-    copies are left to the next run that looks at all."""
+    for all of them. What is asked for beyond a plain run is asked of the selected tables alone. `near` are
+    files that somebody says have changed, by table: where that can be, only those are looked at, and the
+    people's copies are left to the next run that looks at all."""
     asked = selected(config, names)
     anew = frozenset(asked) if full else frozenset[str]()
     order = _Order(config, new_run_id(), anew, allow_vanish, watch, replay, near=near or {})
