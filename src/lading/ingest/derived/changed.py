@@ -11,7 +11,7 @@ Tasks read the parts where those are large, and tell slots, sources and hashes: 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 import numpy as np
@@ -21,11 +21,13 @@ from lading.ingest.derived.inputs import OpenInput
 from lading.ingest.derived.slots import Cut, row_hashes
 from lading.layout.table import SOURCE
 from lading.model import Member, Place, Source
+from lading.parts.intake import in_parallel
 from lading.parts.rows import WantedRows, read_part
 from lading.state.members import MemberStore
 
 EXACT_ROWS = 2_000_000  # old and new together, beyond which each counts
-HERE = 32 << 20  # bytes of parts that are read in this process sooner than by tasks
+HERE = 32 << 20  # bytes of parts that are read whole in this process sooner than by tasks
+HERE_BY_COLUMNS = 128 << 20  # the same if it is only for the columns that rows are cut by
 FEW = 8  # slots that are evaluated sooner than large parts are read to see whether fewer would do
 MOST_OF_A_LOOK = 256 << 20  # bytes of parts that `lading plan` and `lading status` read
 
@@ -63,6 +65,9 @@ class Side:
                 rows = batch if held.all() else batch.filter(pa.array(held))
                 if rows.num_rows:
                     yield rows
+
+    def by_member(self) -> list[Side]:
+        return [replace(self, members=(member,)) for member in self.members]
 
     @property
     def rows(self) -> int:
@@ -144,16 +149,21 @@ Reading = Callable[[Sequence[Side], Sequence[str], Cut, bool], Signed]
 
 def signed_rows(sides: Iterable[Side], columns: Sequence[str], cut: Cut, exact: bool) -> Signed:
     """In this process, or in a task of its own."""
-    found = []
-    for side in sides:
-        for rows in side.batches(columns):
-            counts = np.full(rows.num_rows, side.sign, np.int64)
-            sources = rows.column(SOURCE).to_numpy(zero_copy_only=False)
-            nothing = np.zeros(rows.num_rows, np.uint64)
-            high, low = row_hashes(rows.select(list(columns))) if exact else (nothing, nothing)
-            one = Signed(cut.of(rows), sources, high, low, counts)
-            found.append(one.condensed(("slots", "sources", "high", "low")))
-    return Signed.of(found)
+    pieces = [piece for side in sides for piece in side.by_member()]
+
+    def read(side: Side) -> Signed:
+        return Signed.of([_signed(rows, side.sign, columns, cut, exact) for rows in side.batches(columns)])
+
+    return Signed.of([read(pieces[0])] if len(pieces) == 1 else list(in_parallel(read, pieces)))
+
+
+def _signed(rows: pa.RecordBatch, sign: int, columns: Sequence[str], cut: Cut, exact: bool) -> Signed:
+    counts = np.full(rows.num_rows, sign, np.int64)
+    sources = rows.column(SOURCE).to_numpy(zero_copy_only=False)
+    nothing = np.zeros(rows.num_rows, np.uint64)
+    high, low = row_hashes(rows.select(list(columns))) if exact else (nothing, nothing)
+    one = Signed(cut.of(rows), sources, high, low, counts)
+    return one.condensed(("slots", "sources", "high", "low"))
 
 
 def net(rows: Signed) -> Signed:
