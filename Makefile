@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.lading-installed
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 
-.PHONY: install demo test check acceptance soak bench docs format clean
+.PHONY: install demo test check acceptance soak simulate bench docs format clean
 
 install: $(STAMP)
 
@@ -39,10 +39,20 @@ check: install
 acceptance: install
 	$(BIN)/python scripts/acceptance.py
 
+# Histories of many processes at once, each from a seed, on a clock, disks and buckets with faults:
+#   make simulate MINUTES=10                    as many as fit, on all cores
+#   make simulate STORY=pointing SEED=42        one, told step by step; STEPS=500 stops it there
+#   make simulate MUTANTS=1                     each deliberate defect, and how soon it is found
+#   make simulate REGRESSIONS=1                 each history that ever failed
+simulate: install
+	PYTHONPATH=tests $(BIN)/python -m simulation $(if $(STORY),--story $(STORY)) $(if $(SEED),--seed $(SEED)) \
+		$(if $(STEPS),--steps $(STEPS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(MUTANTS),--mutants) \
+		$(if $(REGRESSIONS),--regressions) $(if $(CASE),--case $(CASE))
+
 # The property test for a long time, and a Spark cluster that loses a worker.
 soak: install
-	$(BIN)/python -m pip install --quiet --group engines
-	LADING_SOAK=1 $(BIN)/python -m pytest tests/properties tests/iceberg tests/cluster -q
+	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target .engines --group engines
+	PYTHONPATH=.engines LADING_SOAK=1 $(BIN)/python -m pytest tests/properties tests/simulation tests/iceberg tests/cluster -q
 
 # Beside the peers, in an environment of its own. `make bench JOB=plan SIZE=100k` runs one job at one size,
 # `QUICK=1` takes small sizes and leaves bench/results.json alone.
@@ -68,5 +78,5 @@ format: install
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf bench/.data demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
+	rm -rf .engines bench/.data demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
 	find src tests scripts bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -378,3 +378,23 @@ def test_nanoseconds_and_years_beyond_python_are_listed(tmp_path):
     [member] = found.members()
     assert str(member.zones["ns"]["min"]).startswith("1970-01-01")
     assert member.zones["far"]["max"]
+
+
+def test_what_add_found_unchanged_is_a_member_when_it_answers(
+    folder: Path, collection: lading.Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody removes it between the look and the commit; found by the simulation."""
+    new = write(folder / "new.parquet", {"id": [900]})
+    old = collection.members()[0].path
+    real, quick = Table.commit, []
+
+    def commit(self: Table, *args: object, **kwargs: object) -> object:
+        if not quick:
+            quick.append(True)
+            lading.Collection(folder).remove(old)
+        return real(self, *args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Table, "commit", commit)
+    done = collection.add(folder / old, new)
+    assert set(done.added) == {old, "new.parquet"} and done.unchanged == ()
+    assert {old, "new.parquet"} <= {one.path for one in lading.Collection(folder).members()}

@@ -120,7 +120,7 @@ class Collection:
             outcome.append(done)
             return commit
 
-        sequence = change(self._table, plan)
+        sequence = change(self._table, plan, relies_on=lambda: outcome[-1].unchanged)
         last = outcome[-1]
         return Added(last.added, last.changed, last.unchanged, sequence)
 

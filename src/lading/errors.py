@@ -129,6 +129,10 @@ class ManifestStoreError(LadingError):
     """A snapshot manifest or the pointer could not be read: check the store."""
 
 
+class StoreUnreachable(ManifestStoreError):
+    """No answer came from the store. Nothing is known of what it holds: it is not damaged for that."""
+
+
 class ManifestGone(ManifestStoreError, NotFound):
     """A snapshot's manifest isn't there, or no longer: it was cleaned away. Pick one that is listed now."""
 

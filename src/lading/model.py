@@ -411,3 +411,5 @@ class SnapshotRef:
     sequence: int = 0
     held: bool = False
     swap_id: str = ""  # names one move of the pointer, so that a compare-and-swap can't mistake another
+    # Of the pointer: manifests that are about to be deleted, so that nobody may point at them any more.
+    retired: tuple[str, ...] = ()

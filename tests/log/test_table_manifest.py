@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,9 +11,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from lading.errors import ManifestParseError, ManifestStoreError
-from lading.log.table_manifest import load_manifest, manifest_of, rebuild_manifest, write_manifest
+from lading.log.table_manifest import (
+    load_manifest,
+    manifest_of,
+    rebuild_manifest,
+    replace_manifest,
+    write_manifest,
+)
 from lading.log.table_manifest_text import new_manifest
 from lading.model import Member
+from lading.storage.folder import FolderStorage
 
 
 def member(path: str, bucket: int) -> Member:
@@ -77,3 +86,40 @@ def test_a_member_from_elsewhere_is_reached_from_its_bucket() -> None:
     ]
     parts = manifest_of("t", members, created_at="x", updated_at="x").partitions["000000"].parts
     assert [part.path for part in parts] == ["../shard0.parquet", "/far/away.parquet", "p.parquet"]
+
+
+def test_one_of_a_later_sequence_stays(tmp_path: Path) -> None:
+    """Of two that write it, the slower one has nothing to add; found by the simulation."""
+    later = manifest_of("t", [member("bucket=000000/b", 0)], created_at="", updated_at="")
+    replace_manifest(tmp_path, later, {"table_id": "x", "sequence": 5, "order_by": None})
+    replace_manifest(tmp_path, new_manifest("t"), {"table_id": "x", "sequence": 4, "order_by": None})
+    assert load_manifest(tmp_path).partitions
+    replace_manifest(
+        tmp_path, new_manifest("t"), {"table_id": "x", "sequence": 4, "order_by": None}, mending=True
+    )
+    assert not load_manifest(tmp_path).partitions
+
+
+def test_one_of_another_table_does_not(tmp_path: Path) -> None:
+    replace_manifest(tmp_path, new_manifest("old"), {"table_id": "x", "sequence": 5, "order_by": None})
+    replace_manifest(tmp_path, new_manifest("new"), {"table_id": "y", "sequence": 1, "order_by": None})
+    assert load_manifest(tmp_path).table == "new"
+
+
+def test_two_that_write_it_at_once_wait_for_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The temporary file has one name only; found by the simulation."""
+    inside: list[int] = []
+
+    def slowly(self: FolderStorage, name: str, data: bytes, **options: object) -> None:
+        inside.append(1)
+        time.sleep(0.02)
+        assert len(inside) == 1
+        inside.pop()
+
+    monkeypatch.setattr(FolderStorage, "put", slowly)
+    extra = {"table_id": "x", "sequence": 1, "order_by": None}
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(replace_manifest, tmp_path, new_manifest("t"), extra) for _ in range(8)]:
+            done.result()

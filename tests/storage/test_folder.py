@@ -60,3 +60,21 @@ def test_a_piece_that_can_not_be_made_leaves_everything_as_it_was(tmp_path: Path
         local.write_atomic(path, pieces())
     assert [entry.name for entry in tmp_path.iterdir()] == ["f"]
     assert path.read_bytes() == b"before"
+
+
+def test_what_cleaning_took_from_a_process_that_slept_is_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by the simulation: a run that slept for more than a day in the midst of writing its record."""
+    rename, slept = os.replace, []
+
+    def replace(beside: Path, path: Path) -> None:
+        if not slept:
+            slept.append(True)
+            os.unlink(beside)
+            os.rmdir(tmp_path / "deep")
+        rename(beside, path)
+
+    monkeypatch.setattr(os, "replace", replace)
+    local.write_atomic(tmp_path / "deep" / "file", b"all of it")
+    assert (tmp_path / "deep" / "file").read_bytes() == b"all of it"

@@ -398,3 +398,14 @@ def test_shards_in_the_stores_bucket_are_cleaned_there(here: World, s3_server: S
     shards = [one.name for one in storage.list("shards")]
     assert shards == [f"{metas[1].db_url}/shard.db"]
     assert len(here.store.list_manifests()) == 1
+
+
+def test_a_dead_run_is_given_up_even_when_nothing_else_may_go(world: World) -> None:
+    """It had noted what readers saw, which stays for its sake; found by the simulation."""
+    world.commit(world.begin())
+    dead = world.begin()
+    world.pass_time(days=3)
+    rules = Rules(keep_runs=10, grace=timedelta(days=30), now=world.now)
+    report = clean(world.config, "t", rules, apply=True)
+    assert report.garbage == () and dead.run_id in report.gave_up
+    assert clean(world.config, "t", rules, apply=True).gave_up == ()

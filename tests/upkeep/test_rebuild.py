@@ -6,18 +6,21 @@ import dataclasses
 import json
 import shutil
 import sqlite3
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from support.memory_bucket import MemoryBucket, connect, no_answer
 from support.places import new_place
 
 import lading
 from lading import catalog
 from lading.cli.main import invoke
-from lading.errors import LogCorrupt, ManifestStoreError, NotFound
+from lading.errors import LogCorrupt, ManifestStoreError, NotFound, StorageError
 from lading.ingest.ledger import is_of, make_ledger
+from lading.log.check import check_collection
 from lading.log.table import Table
 from lading.model import Commit, Member, Source
 from lading.parts.fold import Fold, FoldSpec, fold_parts
@@ -25,7 +28,7 @@ from lading.parts.footer import Origin
 from lading.parts.rewrite import rewrite_members
 from lading.parts.write import PartWriter
 from lading.snapshots.manifest import BuildMeta, build_snapshot
-from lading.snapshots.stores.files import LocalStore
+from lading.snapshots.stores.files import FileStore, LocalStore
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.sources.manifest import FileEntry, SourceManifest, load, save
 from lading.upkeep.verify import broken_members
@@ -367,3 +370,34 @@ def test_a_source_manifest_of_the_lost_log_is_not_taken_for_up_to_date(built):
     assert loaded is not None and not is_of(loaded, rebuilt)
     ledger = make_ledger(loaded, rebuilt, "manifest/events.json")
     assert ledger.behind and "lost.csv" not in ledger.known
+
+
+def test_a_store_that_does_not_answer_is_not_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A whole log was written anew, without its last commits; found by the simulation."""
+    bucket = MemoryBucket()
+    connect(bucket, monkeypatch)
+    table = Table.create(bucket.url, "t")
+    table.commit(Commit("c", "r", "2030-01-01T00:00:00+00:00", "recipe"))
+    table.checkpoint()
+    before = dict(bucket._objects)
+    for asked in range(1, 12):
+        left = [asked]
+
+        def silent(kind: str, name: str, left: list[int] = left) -> None:
+            left[0] -= 1
+            if left[0] == 0:
+                no_answer()
+
+        bucket.before = silent
+        with suppress(StorageError, ManifestStoreError):
+            assert not lading.Collection.rebuild(bucket.url, store=FileStore(bucket)).written
+        assert bucket._objects == before
+
+
+def test_checking_says_that_there_was_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = MemoryBucket()
+    connect(bucket, monkeypatch)
+    Table.create(bucket.url, "t").close()
+    bucket.before = lambda kind, name: no_answer()
+    with pytest.raises(StorageError):
+        check_collection(bucket.url)

@@ -68,7 +68,9 @@ def test_a_wrong_hint_changes_nothing(project):
 def test_one_table_fails_and_the_others_go_on(project):
     ticking = Ticking(project, every=1000.0)
     ticking.until(1)
-    (project.folder / "data" / "bad.csv").write_text("id,note\nnot a number,x\n")
+    bad = project.folder / "data" / "bad.csv"
+    bad.write_text("id,note\nnot a number,x\n")
+    os.utime(bad, (1_500_000_000, 1_500_000_000))
     ticking.hint("bad.csv")
     ticking.until(0.5)
     failed = [one for one in ticking.events if one.kind == "run failed"]

@@ -15,7 +15,7 @@ from lading.ingest.schema import FOUND_HASH, follows, found_hash
 from lading.ingest.table_run import TableRun, now_text
 from lading.layout.project import schema_file, source_manifest
 from lading.log.table import Table
-from lading.log.table_manifest import manifest_of, write_manifest
+from lading.log.table_manifest import manifest_of, replace_manifest
 from lading.model import Source
 from lading.sources.found import find, rows_of
 from lading.sources.manifest import FileEntry, SourceManifest, save
@@ -26,7 +26,7 @@ from lading.sources.since import Recorded, append_since
 SMALL = 10_000  # parts of a table whose manifest.json is written by every run
 
 
-def write_table_manifest(table: Table, *, asked: bool = False) -> bool:
+def write_table_manifest(table: Table, *, asked: bool = False, mending: bool = False) -> bool:
     """manifest.json, for people and for the seed's readers; never the source of truth. Of a table with many
     parts only if it was `asked` for: what the last one names is there until somebody cleans, who writes it
     first. Whether it was written."""
@@ -37,7 +37,7 @@ def write_table_manifest(table: Table, *, asked: bool = False) -> bool:
         state.meta.table, state.in_order_added(), created_at=table.created_at, updated_at=state.meta.at
     )
     extra = {"table_id": table.table_id, "sequence": state.sequence, "order_by": state.order_by}
-    write_manifest(table.place, manifest, extra)
+    replace_manifest(table.place, manifest, extra, mending=mending)
     return True
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,10 +35,12 @@ def change(
     *,
     attempts: int = ATTEMPTS,
     of_tables_too: bool = False,
+    relies_on: Callable[[], Collection[str]] = tuple,
 ) -> int:
     """Plan and commit, again from the new state when somebody was quicker; the sequence. What `plan` finds
     done already needs no commit, so it never goes by what this handle remembers: the log is caught up with
-    first."""
+    first. `relies_on` are the members that the last plan found as they should be, and that its answer names:
+    they have to be so still when its commit is made."""
     for attempt in range(attempts):
         table.catch_up()
         if table.state.meta.recipe and not of_tables_too:
@@ -50,7 +52,7 @@ def change(
         commit = plan(table)
         try:
             if commit is not None:
-                table.commit(commit)
+                table.commit(commit, relies_on=relies_on())
             break
         except Conflict:
             if attempt == attempts - 1:

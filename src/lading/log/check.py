@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lading.errors import LadingError
+from lading.errors import LadingError, StorageError
 from lading.log.table import Table
 from lading.model import Member
 from lading.parts.intake import footer_of, in_parallel
@@ -29,6 +29,8 @@ def check_collection(where: Where) -> tuple[int, list[Damage]]:
             members = table.state.candidates(None)
         finally:
             table.close()
+    except StorageError:
+        raise  # no answer is no damage
     except LadingError as error:
         return 0, [Damage(error.file or str(where), f"{error.message} ({error.hint})")]
     found = in_parallel(lambda member: _problem(where, member), members)
@@ -40,6 +42,8 @@ def _problem(where: Where, member: Member) -> Damage | None:
         footer = footer_of(where, member.path)
     except FileNotFoundError:
         return Damage(member.path, f"{shown_path(where, member.path)} is not there")
+    except StorageError:
+        raise
     except LadingError as error:
         return Damage(member.path, error.message)
     if footer.bytes != member.bytes:

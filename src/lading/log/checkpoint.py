@@ -170,19 +170,18 @@ def connect_each(place: Place, *, whole: bool = False) -> Iterator[tuple[sqlite3
             connection = _connected(place, one, shown)
         except FileNotFoundError:
             continue
-        except LadingError:
+        except (LogCorrupt, ManifestParseError):
             if whole:
                 raise
             continue
         yield connection, shown
 
 
-def checkpoint_from(place: Place, sequence: int) -> bool:
-    """Whether there is a checkpoint of `sequence` or a later one."""
+def checkpoints_from(place: Place, sequence: int) -> list[Named]:
+    """The checkpoints of `sequence` and later ones."""
     after = checkpoint_object(sequence - 1) if sequence else None
-    return any(
-        number_of(one.name) is not None for one in storage_of(place).list(CHECKPOINT_FOLDER, after=after)
-    )
+    listed = storage_of(place).list(CHECKPOINT_FOLDER, after=after)
+    return [one for one in listed if number_of(one.name) is not None]
 
 
 def newest_checkpoint(place: Place) -> str | None:

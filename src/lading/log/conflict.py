@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from lading.errors import Conflict
 from lading.model import Commit
 
 
-def refuse_conflicts(commit: Commit, since: Iterable[Commit], recipe: str) -> None:
-    """Raise Conflict if a commit made since touched what `commit` touches; `recipe` is its base's."""
+def refuse_conflicts(
+    commit: Commit, since: Iterable[Commit], recipe: str, relies_on: Collection[str] = ()
+) -> None:
+    """Raise Conflict if a commit made since touched what `commit` touches, or a member that whoever planned
+    it found as it should be and `relies_on`; `recipe` is its base's."""
     sources = _sources(commit)
-    paths = _paths(commit)
+    paths = _paths(commit).union(relies_on)
     for other in since:
         if commit.run_id in other.expire:
             raise expired(commit.run_id, other.sequence)

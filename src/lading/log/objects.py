@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 
 import msgspec
 
 from lading import clock
 from lading.errors import CommitUnknown, Conflict, LogCorrupt, NotFound, StorageError
 from lading.layout.table import LOG_FOLDER, log_object, number_of
-from lading.log.checkpoint import checkpoint_from
+from lading.log.checkpoint import checkpoints_from
 from lading.log.file import LogTail, OpenedLog
 from lading.model import Commit, Place
 from lading.state.log_frames import Frames, LogHeader, Salvage, decode_frames, decode_header
@@ -31,6 +32,7 @@ from lading.storage.protocol import SwapLost
 _THREADS = 16  # frames fetched at a time
 _PROBES = 16  # numbers that a listing left out and that are asked for one by one
 _ATTEMPTS = 8  # to create one object, when the store keeps saying neither yes nor no
+_CLOCKS = timedelta(minutes=1)  # that a store's machines may differ by
 _PAUSE = 0.05  # seconds, doubled each time
 
 
@@ -111,10 +113,10 @@ class ObjectLog:
 
     def _made(self, number: int) -> int:
         """`number`, unless it had been given before and cleaned away: what was created now then lies where no
-        reader looks, and there is a checkpoint at or behind it. Should that be of this very commit, planning
-        again finds it made."""
+        reader looks. CommitUnknown, and never Conflict, where the store's clock can't tell: after a Conflict
+        files of the commit are deleted."""
         try:
-            passed = checkpoint_from(self._place, number)
+            passed = self._was_given(number)
         except StorageError as error:
             raise self._unknown(log_object(number), error) from error
         if passed:
@@ -123,6 +125,19 @@ class ObjectLog:
                 hint="run again: it will plan from the new state",
             )
         return number
+
+    def _was_given(self, number: int) -> bool:
+        """Whether `number`, which was created just now, had been given before. Then cleaning has left a later
+        commit and a checkpoint at or behind it, which is older than what was created now; a younger one has
+        taken it in."""
+        checkpoints = checkpoints_from(self._place, number)
+        if not checkpoints or not any(self._names_after(number)):
+            return False
+        mine = self._storage.head(log_object(number)).modified
+        oldest = min(one.modified for one in checkpoints)
+        if mine - _CLOCKS < oldest <= mine:
+            raise StorageError(f"a checkpoint is from the same moment as sequence {number}", hint="run again")
+        return oldest <= mine
 
     def _looked_up(self, name: str, doubt: StorageError | None) -> bytes | None:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from datetime import datetime
 from itertools import pairwise
@@ -116,13 +116,14 @@ class Table:
         self.state, self._header, self._end = fresh.state, fresh._header, fresh._end
         self._trail, self._loose = fresh._trail, fresh._loose
 
-    def commit(self, commit: Commit) -> Commit:
+    def commit(self, commit: Commit, *, relies_on: Collection[str] = ()) -> Commit:
         """Append one frame, planned from `state`. Disjoint commits that others made since are rebased
-        over, anything else raises Conflict. Returns the commit with its sequence."""
+        over, anything else raises Conflict: also what touches members that the plan found in order and
+        `relies_on`. Returns the commit with its sequence."""
         recipe = self.state.meta.recipe
         while True:
             with self._log.lock():
-                refuse_conflicts(commit, self._catch_up(), recipe)
+                refuse_conflicts(commit, self._catch_up(), recipe, relies_on)
                 self._refuse_impossible(commit)
                 commit = msgspec.structs.replace(commit, sequence=self.state.sequence + 1)
                 frame = encode_commit(commit)

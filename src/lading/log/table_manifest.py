@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,10 +56,37 @@ def load_manifest(place: Where) -> TableManifest | None:
 def write_manifest(place: Where, manifest: TableManifest, extra: Mapping[str, Any] | None = None) -> None:
     """Replace manifest.json, creating the table's directory if need be; OSError when it can't be.
 
-    The temporary file has one fixed name, as the layout prescribes: one writer a table at a time.
+    The temporary file has one fixed name, as the layout prescribes: one writer a table at a time, see
+    `replace_manifest`.
     """
     data = encode_manifest(manifest, extra)
     storage_of(place).put(TABLE_MANIFEST, data, beside=TABLE_MANIFEST_TEMPORARY)
+
+
+def replace_manifest(
+    place: Where, manifest: TableManifest, extra: Mapping[str, Any], *, mending: bool = False
+) -> None:
+    """As `write_manifest`, while others that write it wait. One of a later sequence stays, unless it is the
+    very thing to be mended: whoever was slower has nothing to add."""
+    with storage_of(place).lock(TABLE_MANIFEST):
+        there = _last_words(place)
+        if mending or there is None or there[0] != extra["table_id"] or there[1] <= extra["sequence"]:
+            write_manifest(place, manifest, extra)
+
+
+_LAST_WORDS = re.compile(rb'"table_id": "([^"]*)",\s*"sequence": (\d+)')
+
+
+def _last_words(place: Where) -> tuple[str, int] | None:
+    """Whose manifest.json it is and of which sequence, without reading all of it; None if it doesn't say."""
+    storage = storage_of(place)
+    try:
+        size = storage.head(TABLE_MANIFEST).size
+        end = storage.get_range(TABLE_MANIFEST, max(0, size - 1024), min(size, 1024)) if size else b""
+    except FileNotFoundError:
+        return None
+    found = _LAST_WORDS.search(end)
+    return None if found is None else (found[1].decode(), int(found[2]))
 
 
 def manifest_of(table: str, members: Iterable[Member], *, created_at: str, updated_at: str) -> TableManifest:

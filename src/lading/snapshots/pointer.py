@@ -40,6 +40,7 @@ class Pointer(msgspec.Struct, frozen=True, kw_only=True):
     sequence: Annotated[int, msgspec.Meta(ge=0)] = 0
     held: bool = False
     swap_id: str = ""
+    retired: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET  # written only where there are any
 
     def snapshot(self) -> SnapshotRef:
         return SnapshotRef(
@@ -49,6 +50,7 @@ class Pointer(msgspec.Struct, frozen=True, kw_only=True):
             sequence=self.sequence,
             held=self.held,
             swap_id=self.swap_id,
+            retired=self.retired or (),
         )
 
 
@@ -62,6 +64,7 @@ def encode_pointer(to: SnapshotRef) -> bytes:
         sequence=to.sequence,
         held=to.held,
         swap_id=to.swap_id,
+        retired=to.retired or msgspec.UNSET,
     )
     return msgspec.json.encode(pointer)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from lading import clock
-from lading.errors import Conflict, LadingError, PublishCurrentError, PublishManifestError
+from lading.errors import Conflict, LadingError, ManifestGone, PublishCurrentError, PublishManifestError
 from lading.layout.table import is_run_id
 from lading.model import SnapshotRef
 from lading.snapshots.manifest import BuildMeta, ShardMeta, build_snapshot
@@ -175,8 +175,19 @@ def successor(current: SnapshotRef | None, to: SnapshotRef) -> SnapshotRef:
     """`to` as the next move of the pointer: later than the one before, under a name of its own."""
     before = current.published_at if current is not None else None
     return replace(
-        to, published_at=later(to.published_at, before), held=False, swap_id=to.swap_id or new_swap_id()
+        to,
+        published_at=later(to.published_at, before),
+        held=False,
+        swap_id=to.swap_id or new_swap_id(),
+        retired=current.retired if current is not None else (),
     )
+
+
+def refuse_retired(current: SnapshotRef | None, ref: str) -> None:
+    """Raise ManifestGone if somebody is deleting the manifest: a publisher may have slept since it wrote it,
+    and been given up."""
+    if current is not None and ref in current.retired:
+        raise ManifestGone(f"{ref} is being deleted", hint="run again", file=ref)
 
 
 def _move(shelf: Shelf, to: SnapshotRef, expected: SnapshotRef | None) -> Published:
@@ -186,13 +197,14 @@ def _move(shelf: Shelf, to: SnapshotRef, expected: SnapshotRef | None) -> Publis
         outcome = outcome_of(current, to.sequence, raced)
         if current is not None and outcome != "current":
             return Published(to.ref, outcome, current)
+        refuse_retired(current, to.ref)
         new = successor(current, to)
         if shelf.swap_current(current, new):
             return Published(to.ref, "current", new)
         raced = True
         current = shelf.load_current()
-        if same_pointer(current, new):  # it did move: only the answer was lost
-            return Published(to.ref, "current", new)
+        if current is not None and current.ref == to.ref and not current.held:
+            return Published(to.ref, "current", current)  # it did move: only the answer was lost
     raise PublishCurrentError(
         f"the pointer moved {_ATTEMPTS} times while {to.ref} was being published",
         hint="the snapshot is kept; run again when fewer publishers are active",

@@ -76,15 +76,25 @@ def make_dirs(folder: Path) -> None:
 def write_atomic(path: Path, data: bytes | Iterable[bytes], *, temporary: str | None = None) -> None:
     """Replace `path` by `data`: temporary file beside it, flush, fsync, rename, fsync the directory. What is
     long may come in pieces, and is never held whole; if one can't be made, nothing has changed."""
-    make_dirs(path.parent)
     beside = path.with_name(temporary or fresh_temporary(path.name))
     try:
-        _write_synced(beside, (data,) if isinstance(data, bytes) else data)
+        _write_and_rename(beside, path, (data,) if isinstance(data, bytes) else data)
+    except FileNotFoundError:
+        if not isinstance(data, bytes):
+            raise
+        # This process slept for so long that cleaning took what it had half written.
+        _write_and_rename(beside, path, (data,))
+    fsync_dir(path.parent)
+
+
+def _write_and_rename(beside: Path, path: Path, pieces: Iterable[bytes]) -> None:
+    make_dirs(path.parent)
+    try:
+        _write_synced(beside, pieces)
         os.replace(beside, path)
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
-    fsync_dir(path.parent)
 
 
 def write_new(path: Path, data: bytes) -> None:

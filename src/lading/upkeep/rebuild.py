@@ -18,14 +18,14 @@ from pathlib import Path
 import msgspec
 
 from lading import clock, ids
-from lading.errors import LadingError, NotFound
+from lading.errors import LadingError, NotFound, StorageError
 from lading.layout.table import BUCKET, CHECKPOINT, LOG
 from lading.log.checkpoint import write_checkpoint
 from lading.log.file import LogFile
 from lading.log.objects import replace_header
 from lading.log.state import TableState
 from lading.log.table import Table, log_of
-from lading.log.table_manifest import load_manifest, manifest_of, write_manifest
+from lading.log.table_manifest import load_manifest, manifest_of, replace_manifest
 from lading.model import Commit, Place
 from lading.state.log_frames import FORMAT_VERSION, LogHeader
 from lading.state.members import MemberStore
@@ -127,6 +127,8 @@ def _whole_log(folder: Place) -> Table | None:
         table = Table.open(folder)
         if table.state.base is not None:
             table.state.base.check()
+    except StorageError:
+        raise  # no answer says nothing about the log
     except LadingError:
         return None
     return table
@@ -224,4 +226,4 @@ def _write_manifest(where: Place, state: TableState) -> None:
     meta = state.meta
     manifest = manifest_of(meta.table, state.in_order_added(), created_at=meta.created_at, updated_at=meta.at)
     extra = {"table_id": meta.table_id, "sequence": state.sequence, "order_by": state.order_by}
-    write_manifest(where, manifest, extra)
+    replace_manifest(where, manifest, extra, mending=True)

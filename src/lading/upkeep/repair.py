@@ -13,7 +13,14 @@ from dataclasses import dataclass, field
 
 from lading import clock
 from lading.config.project import Config
-from lading.errors import LadingError, LogCorrupt, ManifestParseError, ManifestStoreError, NotFound
+from lading.errors import (
+    LadingError,
+    LogCorrupt,
+    ManifestParseError,
+    ManifestStoreError,
+    NotFound,
+    StoreUnreachable,
+)
 from lading.ingest.look import look
 from lading.ingest.record import record_sources, write_table_manifest
 from lading.ingest.table_run import new_run_id
@@ -128,7 +135,7 @@ def _table_manifest(table: Table, found: Repaired) -> None:
     parts = sum(len(bucket.parts) for bucket in manifest.partitions.values()) if manifest else -1
     rows = sum(bucket.row_count for bucket in manifest.partitions.values()) if manifest else -1
     if (parts, rows) != (state.count(), sum(member.rows for member in state.candidates(None))):
-        write_table_manifest(table, asked=True)
+        write_table_manifest(table, asked=True, mending=True)
         found.done.append("manifest.json was written again from the log")
 
 
@@ -185,6 +192,8 @@ def _pointer_problem(store: ManifestStore, table: Table) -> tuple[SnapshotRef | 
             there = table.state.meta.data_sequence > 0 and bool(store.list_manifests(limit=1))
             return None, "the pointer was missing" if there else None
         _check(store, current.ref, table)
+    except StoreUnreachable:
+        raise  # no answer is no damage
     except NotFound:
         return current, None  # another writer's: it has no parts, and nothing is wrong with that
     except (ManifestParseError, ManifestStoreError) as error:
@@ -219,6 +228,8 @@ def _whole(store: ManifestStore, table: Table, *, good: bool = False) -> list[Sn
             if good and gate_failures(custom):
                 continue
             _check(store, one.ref, table)
+        except StoreUnreachable:
+            raise
         except (ManifestParseError, ManifestStoreError, NotFound):
             continue  # it is no candidate; `lading verify` and `lading history` name it
         sequence = custom.get("sequence")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from lading.errors import LadingError, ManifestParseError
+from lading.errors import LadingError, ManifestParseError, StorageError, StoreUnreachable
 from lading.layout.table import POINTER
 from lading.log.checkpoint import each_checkpoint
 from lading.log.state import TableState
@@ -103,6 +103,8 @@ def _snapshot(where: Place, published: PublishedState) -> tuple[str, TableState]
         return None
     try:
         store = published.members(published.current)
+    except (StorageError, StoreUnreachable):
+        raise  # no answer says nothing about the snapshot
     except LadingError:
         return None
     return _whole("snapshot", where, store)

@@ -23,6 +23,7 @@ from lading.errors import (
     ManifestStoreError,
     PublishCurrentError,
     StorageError,
+    StoreUnreachable,
 )
 from lading.layout.table import (
     MANIFEST,
@@ -43,7 +44,13 @@ from lading.snapshots.pointer import (
     new_swap_id,
     parse_pointer,
 )
-from lading.snapshots.publish import publish_in_two_phases, refuse_moved, same_pointer
+from lading.snapshots.publish import (
+    publish_in_two_phases,
+    refuse_moved,
+    refuse_retired,
+    same_pointer,
+    successor,
+)
 from lading.snapshots.stores.protocol import Published, later
 from lading.state.sqlite import ELSEWHERE, HINT, SNAPSHOT_LIMIT
 from lading.storage.bucket import ObjectStorage
@@ -95,16 +102,18 @@ class FileStore:
             return f"{self.storage.prefix}{name}", at
 
     def swap_current(self, expected: SnapshotRef | None, to: SnapshotRef) -> bool:
-        """Move the pointer if it is still `expected`."""
-        etag = None
-        if expected is not None:
-            seen = self._seen
-            if seen is None or not same_pointer(seen[0], expected):
-                seen = self._load()
-            if seen is None or not same_pointer(seen[0], expected):
-                return False
-            etag = seen[1]
-        return self._swap(to, etag)
+        """Move the pointer if it is still `expected`, to a manifest that is still there."""
+        with self.storage.lock(POINTER):
+            etag = None
+            if expected is not None:
+                seen = self._seen
+                if seen is None or not same_pointer(seen[0], expected):
+                    seen = self._load()
+                if seen is None or not same_pointer(seen[0], expected):
+                    return False
+                etag = seen[1]
+            self._require(to.ref, self.name_of(to.ref))  # after the pointer was read: see delete_manifest
+            return self._swap(to, etag)
 
     def load_current(self) -> SnapshotRef | None:
         self._seen = seen = self._load()
@@ -153,9 +162,10 @@ class FileStore:
                 for _ in range(_ATTEMPTS):
                     current, etag = self._readable_current()
                     refuse_moved(current, expected)
+                    refuse_retired(current, ref)
                     self._require(ref, name)  # again, after the pointer was read: see delete_manifest
-                    at = later(now, current.published_at if current is not None else None)
-                    to = SnapshotRef(ref, run_id, at, sequence, held=hold, swap_id=new_swap_id())
+                    to = SnapshotRef(ref, run_id, later(now, None), sequence, swap_id=new_swap_id())
+                    to = replace(successor(current, to), held=hold)
                     if self._swap(to, etag) or same_pointer(self.load_current(), to):
                         return to
         except (OSError, StorageError, ManifestStoreError) as error:
@@ -171,28 +181,21 @@ class FileStore:
 
     def delete_manifest(self, ref: str) -> bool:
         """Under the pointer's lock, so that nobody rolls back to it meanwhile. Where there is none, the
-        pointer is renewed after the deletion: whoever looked for the manifest before it loses the swap and
-        looks again; whoever was quicker gets the manifest back."""
+        pointer itself says first that the manifest is retired: whoever read it before loses the swap, and
+        whoever reads it from then on may not point there. However late the deletion arrives, and whoever is
+        killed before it, there is never a pointer to what is gone."""
         name = self.name_of(ref)
         self.manifest_path(ref)
         try:
             with self.storage.lock(POINTER) as held:
-                seen = self._load()
-                if self._names(seen, name):
+                if not self._retire(name, marked=not held):
                     return False
-                payload = b"" if held else self.storage.get(name, limit=SNAPSHOT_LIMIT)
                 self.storage.delete(name)
                 self.storage.drop_empty(name.rpartition("/")[0])
-                while not held and seen is not None and not self._swap(_renewed(seen[0]), seen[1]):
-                    seen = self._load()
-                    if self._names(seen, name):
-                        self.storage.put_new(name, payload, content_type=CONTENT_TYPE)
-                        return False
-        except FileNotFoundError:
-            return True
+                if not held:
+                    self._forget(name)
         except (OSError, StorageError) as error:
-            said = "it was written again meanwhile" if isinstance(error, FileExistsError) else _said(error)
-            message = f"{ref} could not be deleted: {said}"
+            message = f"{ref} could not be deleted: {_said(error)}"
             raise ManifestStoreError(message, hint="try again", file=ref) from error
         return True
 
@@ -229,8 +232,26 @@ class FileStore:
         """The manifests, newest first; names sort as text, so by time."""
         return self.in_folders(self.storage.newest(MANIFESTS, self.manifest_name, after=after))
 
-    def _names(self, seen: tuple[SnapshotRef, str] | None, name: str) -> bool:
-        return seen is not None and seen[0].ref == f"{self.storage.prefix}{name}"
+    def _retire(self, name: str, *, marked: bool) -> bool:
+        """Whether the pointer doesn't name the manifest; and with `marked`, never will. Where there is no
+        pointer yet, any manifest may become what it names, so none is retired."""
+        ref = f"{self.storage.prefix}{name}"
+        while (seen := self._load()) is not None:
+            if seen[0].ref == ref:
+                return False
+            if not marked or ref in seen[0].retired:
+                return True
+            if self._swap(_renewed(seen[0], (*seen[0].retired, ref)), seen[1]):
+                return True
+        return not marked
+
+    def _forget(self, name: str) -> None:
+        """The manifest is gone: nothing needs to be said of it any more, nor of others that went before."""
+        ref = f"{self.storage.prefix}{name}"
+        while (seen := self._load()) is not None and ref in seen[0].retired:
+            left = tuple(one for one in seen[0].retired if one != ref and self.storage.has(self.name_of(one)))
+            if self._swap(_renewed(seen[0], left), seen[1]):
+                return
 
     def _require(self, ref: str, name: str) -> None:
         self.manifest_path(ref)
@@ -320,11 +341,12 @@ def _parsed(name: str) -> tuple[datetime, str]:
     return parsed
 
 
-def _renewed(pointer: SnapshotRef) -> SnapshotRef:
+def _renewed(pointer: SnapshotRef, retired: tuple[str, ...]) -> SnapshotRef:
     """The same as another object. Somebody else's stays theirs: it has no swap_id."""
     if pointer.swap_id:
-        return replace(pointer, swap_id=new_swap_id())
-    return replace(pointer, published_at=later(pointer.published_at, pointer.published_at))
+        return replace(pointer, swap_id=new_swap_id(), retired=retired)
+    at = later(pointer.published_at, pointer.published_at)
+    return replace(pointer, published_at=at, retired=retired)
 
 
 def unreadable(what: str, error: OSError | StorageError, hint: str = HINT) -> LadingError:
@@ -332,7 +354,7 @@ def unreadable(what: str, error: OSError | StorageError, hint: str = HINT) -> La
     if isinstance(error, TooLarge):
         return ManifestParseError(error.message, hint=hint, file=what)
     if isinstance(error, StorageError):
-        return ManifestStoreError(f"{what} can't be read: {error.message}", hint=error.hint, file=what)
+        return StoreUnreachable(f"{what} can't be read: {error.message}", hint=error.hint, file=what)
     if isinstance(error, FileNotFoundError):
         return ManifestGone(f"there is no {what}", hint=ELSEWHERE, file=what)
     return ManifestStoreError(

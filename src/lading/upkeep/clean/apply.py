@@ -61,9 +61,10 @@ def clean(config: Config, name: str, rules: Rules, *, apply: bool = False) -> Cl
             follow=_follow(config, name, store, rules),
             pinned=pinned_refs(config, name),
         )
-        found = Survey(around).garbage()
-        report = CleanReport(name, tuple(found))
-        if apply and found:
+        survey = Survey(around)
+        report = CleanReport(name, tuple(survey.garbage()))
+        # A dead run keeps what it saw from going: it has to be given up even when nothing else may go yet.
+        if apply and (report.garbage or survey.runs.dead):
             _apply(around, report)
         return report
     except LadingError as error:

@@ -20,9 +20,9 @@ from lading.config.stores import PostgresNames
 from lading.errors import (
     ManifestGone,
     ManifestParseError,
-    ManifestStoreError,
     PublishCurrentError,
     PublishManifestError,
+    StoreUnreachable,
 )
 from lading.layout.table import is_run_id
 from lading.model import SnapshotRef
@@ -262,7 +262,7 @@ class PostgresStore:
             return absent
         except psycopg.Error as error:
             reason = self._connections.reason(error)
-        raise ManifestStoreError(f"{self.url} can't be read: {reason}", hint=_HINT)
+        raise StoreUnreachable(f"{self.url} can't be read: {reason}", hint=_HINT)
 
     def _absent(self, ref: str) -> ManifestGone:
         return ManifestGone(

@@ -1,0 +1,279 @@
+"""Puts a world under lading: its clock, its ids, its threads, and all that reaches a disk or a bucket.
+
+Real code runs on top; nothing in it knows. Installed once a process; `running` says which world it is.
+"""
+
+from __future__ import annotations
+
+import builtins
+import concurrent.futures
+import copy
+import fcntl
+import io
+import os
+import sqlite3
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+
+import lading.storage.bucket
+import lading.storage.place
+from lading import clock, ids
+from lading.storage.bucket import ObjectStorage
+from lading.storage.folder import FolderStorage
+from simulation import disk
+from simulation.kernel import Process, World, current_task
+from simulation.objects import Bucket, Obstore, Prefix
+
+_world: World | None = None
+_bucket: Bucket | None = None
+_here = threading.get_ident()
+
+
+class Inline:
+    """A pool whose work is done when it is asked for, in the order in which it came."""
+
+    def __init__(self, *_: Any, **__: Any) -> None: ...
+
+    def __enter__(self) -> Inline:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def map(self, work: Callable[..., Any], *items: Iterable[Any], **_: Any) -> Iterator[Any]:
+        return iter([work(*one) for one in zip(*items, strict=False)])
+
+    def submit(self, work: Callable[..., Any], *args: Any, **kwargs: Any) -> concurrent.futures.Future[Any]:
+        done: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        try:
+            done.set_result(work(*args, **kwargs))
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+    def shutdown(self, *_: Any, **__: Any) -> None: ...
+
+
+class Thread:
+    """Of the process that starts it: killed with it, frozen with it."""
+
+    def __init__(self, target: Callable[[], None], name: str = "thread", daemon: bool = False) -> None:
+        self._target, self._name = target, name
+        self._done = False
+
+    def start(self) -> None:
+        task = current_task()
+        if task is None or _world is None:
+            self._done = True
+            return
+        _world.spawn(task.process, f"{task.name}'", self._run)
+
+    def join(self) -> None:
+        if _world is not None and not self._done:
+            _world.wait(lambda: self._done)
+
+    def _run(self) -> None:
+        self._target()
+        self._done = True
+
+
+class Event:
+    def __init__(self) -> None:
+        self._set = False
+
+    def set(self) -> None:
+        self._set = True
+
+    def is_set(self) -> bool:
+        return self._set
+
+    def wait(self, timeout: float | None = None) -> bool:
+        return _world.wait(self.is_set, timeout) if _world is not None else self._set
+
+
+class Lock:
+    """Between the tasks of one process."""
+
+    def __init__(self) -> None:
+        self._owner: object = None
+        self._depth = 0
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        me = current_task() or _here
+        if self._owner is not None and self._owner is not me and _world is not None:
+            if not blocking:
+                return False
+            while self._owner is not None:
+                _world.wait(lambda: self._owner is None)
+        self._owner, self._depth = me, self._depth + 1
+        return True
+
+    def release(self) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self._owner = None
+
+    def locked(self) -> bool:
+        return self._owner is not None
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+class Local:
+    """`threading.local`, by task."""
+
+    def __getattribute__(self, name: str) -> Any:
+        task = current_task()
+        owner: dict[Any, Any] = task.__dict__ if task is not None else _outside
+        mine = owner.setdefault(("local", id(self)), {})
+        if name == "__dict__":
+            return mine
+        try:
+            return mine[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.__dict__[name] = value
+
+
+_outside: dict[Any, Any] = {}
+
+
+class Threading:
+    """The module `threading`, as modules of lading see it in a simulation."""
+
+    Thread, Event, Lock, RLock, local = Thread, Event, Lock, Lock, Local
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(threading, name)
+
+
+class ParquetFile(pq.ParquetFile):  # type: ignore[misc]
+    """Opening a part is an effect."""
+
+    def __init__(self, source: Any, *args: Any, **kwargs: Any) -> None:
+        if disk.DISK is not None and (mine := disk.DISK.mine(source)) is not None:
+            disk.DISK.world.effect("part", mine.removeprefix(disk.DISK.root))
+        super().__init__(source, *args, **kwargs)
+
+
+def _connect(scheme: str, bucket: str, prefix: str, options: dict[str, str]) -> tuple[Any, Any]:
+    assert _bucket is not None
+    return Obstore(), Prefix(_bucket, prefix)
+
+
+_storages: dict[Any, Any] = {}
+
+
+def _connected(url: str, options: tuple[tuple[str, str], ...]) -> Any:
+    """As `storage.place`, once a process of the world."""
+    task = current_task()
+    known = task.process.local if task is not None else _storages
+    if (url, options) not in known:
+        known[url, options] = ObjectStorage(url, dict(options)) if "://" in url else FolderStorage(url)
+    return known[url, options]
+
+
+def _sqlite(database: Any, *args: Any, **kwargs: Any) -> sqlite3.Connection:
+    if disk.DISK is not None and isinstance(database, str) and disk.DISK.root in database:
+        disk.DISK.world.effect("sqlite", database.partition(disk.DISK.root)[2].partition("?")[0])
+    return _sqlite_connect(database, *args, **kwargs)
+
+
+_sqlite_connect = sqlite3.connect
+_MODULES = (
+    "snapshots.runs",
+    "storage.folder",
+    "snapshots.stores.by_url",
+    "storage.memory",
+    "read.view",
+    "api",
+)
+
+
+def install() -> None:
+    """Once, before the first world."""
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    for name, call in disk.CALLS.items():
+        setattr(os, name, call)
+    builtins.open = disk.opened  # type: ignore[assignment]
+    io.open = disk.opened  # type: ignore[assignment]
+    fcntl.flock = disk.flocked
+    sqlite3.connect = _sqlite  # type: ignore[assignment]
+    pq.ParquetFile = ParquetFile
+    concurrent.futures.ThreadPoolExecutor = Inline  # type: ignore[assignment, misc]
+    lading.storage.bucket._connect = _connect
+    lading.storage.place._connected = _connected  # type: ignore[assignment]
+    clock.now = lambda: _world.time() if _world is not None else datetime.now(UTC)
+    clock.wall_ns = lambda: _world.now if _world is not None else 0
+    clock.monotonic = lambda: _world.now / 1e9 if _world is not None else 0.0
+    clock.sleep = lambda seconds: _world.sleep(seconds) if _world is not None else None
+    ids.random_bytes = lambda count: _world.random_bytes(count) if _world is not None else os.urandom(count)
+    yaml.load = _yaml
+    _replace_threads()
+
+
+_parsed: dict[Any, Any] = {}
+
+
+def _yaml(data: Any, Loader: Any) -> Any:  # noqa: N803, its name
+    """Parsing the same records again and again is a third of a history's time."""
+    if not isinstance(data, (str, bytes)):
+        return _yaml_load(data, Loader)
+    if (data, Loader) not in _parsed:
+        if len(_parsed) > 5_000:
+            _parsed.clear()
+        _parsed[data, Loader] = _yaml_load(data, Loader)
+    return copy.deepcopy(_parsed[data, Loader])
+
+
+_yaml_load = yaml.load
+
+
+def _replace_threads() -> None:
+    import importlib
+
+    for name in _MODULES:
+        importlib.import_module(f"lading.{name}").threading = Threading()  # type: ignore[attr-defined]
+    for name, module in list(sys.modules.items()):
+        if name.startswith("lading.") and hasattr(module, "ThreadPoolExecutor"):
+            module.ThreadPoolExecutor = Inline  # type: ignore[attr-defined]
+
+
+@contextmanager
+def running(world: World, *, root: Any = None, bucket: Bucket | None = None) -> Iterator[None]:
+    """`world` is what lading sees meanwhile."""
+    global _world, _bucket
+    _world, _bucket = world, bucket
+    _storages.clear()
+    _outside.clear()
+    if root is not None:
+        made = disk.Disk(world, root)
+        world.power_cut = made.power_cut
+        disk.use(made)
+    try:
+        yield
+    finally:
+        for process in {id(one.process): one.process for one in world.tasks}.values():
+            _end(world, process)
+        disk.use(None)
+        _world = _bucket = None
+
+
+def _end(world: World, process: Process) -> None:
+    """Greenlets that are left would run on when they are collected."""
+    with suppress(BaseException):
+        world.kill(process)

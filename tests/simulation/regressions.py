@@ -1,0 +1,70 @@
+"""Histories that failed once, made smaller, with what they found. Each holds now, and fails again with the
+defect put back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import msgspec
+
+from simulation.case import Case, play, smaller
+from simulation.mutants import MUTANTS, Mutant, hunt, mutated
+from simulation.stories import story_case
+
+FOLDER = Path(__file__).parent / "regressions"
+
+
+class Regression(msgspec.Struct):
+    found: str  # what was wrong with the product
+    defect: str  # the mutant that puts it back
+    kind: str  # the promise that was broken
+    case: msgspec.Raw
+
+
+def regressions() -> Iterator[tuple[Path, Regression, Case]]:
+    for file in sorted(FOLDER.glob("*.json")):
+        told = msgspec.json.decode(file.read_bytes(), type=Regression)
+        importing(msgspec.json.decode(told.case)["story"])
+        yield file, told, Case.of_json(bytes(told.case))
+
+
+def importing(story: str) -> None:
+    """A story is known once its module is loaded."""
+    story_case(story, 0)
+
+
+def defect(name: str) -> Mutant:
+    return next(one for one in MUTANTS if one.name == name)
+
+
+def hold_all() -> int:
+    """Plays each with and without its defect; 1 if one isn't as it should be."""
+    wrong = 0
+    for file, told, case in regressions():
+        now = play(case).wrong
+        with mutated(defect(told.defect)):
+            then = play(case).wrong
+        good = now is None and then is not None
+        wrong += not good
+        print(f"{file.stem:<44} {'holds' if good else f'now: {now}; with the defect: {then}'}", flush=True)
+    return 1 if wrong else 0
+
+
+def record(name: str, found: str) -> int:
+    """Looks for a history that the defect breaks, makes it smaller and writes it down."""
+    mutant = defect(name)
+    caught = hunt(mutant, 300)
+    if not caught.kind:
+        return 1
+    case = story_case(caught.story, caught.seed)
+    with mutated(mutant):
+        case = smaller(case, caught.kind, budget=150)
+    told = Regression(found, name, caught.kind, msgspec.Raw(msgspec.json.encode(asdict(case))))
+    FOLDER.mkdir(exist_ok=True)
+    file = FOLDER / f"{name.replace(' ', '_')}.json"
+    file.write_bytes(msgspec.json.format(msgspec.json.encode(told), indent=1) + b"\n")
+    print(f"{file.name}: {case}")
+    return 0

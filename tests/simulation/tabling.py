@@ -1,0 +1,380 @@
+"""The story of one table and all that is done to it: source files come, change and vanish while runs read
+them; merge, clean, rollback, release, compact and repair go on beside; readers hold what they opened.
+
+What holds: a reader sees each file in one of its versions, whole; what it opened it can read for the grace
+period; when the faults end, one run makes the table what its files say, the next one changes nothing,
+`verify` finds nothing, and after some days cleaning has left nothing that nobody needs.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from contextlib import suppress
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import lading
+from lading.config.file import load as load_config
+from lading.errors import (
+    Conflict,
+    LadingError,
+    ManifestGone,
+    ManifestStoreError,
+    NotFound,
+    PublishCurrentError,
+    PublishManifestError,
+    SourceError,
+    StorageError,
+)
+from lading.log import table as log_table
+from lading.log.table import Table
+from lading.run import run
+from lading.snapshots.history import Wanted
+from lading.snapshots.opening import references
+from lading.snapshots.stores.by_url import store_of
+from lading.storage.place import storage_of
+from lading.upkeep.clean.apply import clean
+from lading.upkeep.clean.files import files_of
+from lading.upkeep.clean.survey import Rules
+from lading.upkeep.merge import merge_table
+from lading.upkeep.repair import repair
+from lading.upkeep.rollback import release_hold, roll_back
+from lading.upkeep.verify import verify
+from lading.watch import Watch
+from simulation.case import STORIES, Actor, Case, Op, Wrong, in_process
+from simulation.faults import some_faults
+from simulation.kernel import World
+from simulation.linear import Operation
+
+KEYS = 4
+GRACE = timedelta(hours=24)
+CONFIG = """\
+warehouse: {warehouse}
+spark: {{in_process_below: 1GB}}
+tables:
+  t:
+    root: data
+    path: "*.csv"
+    format: csv
+    order_by: id
+    bucket_size: {bucket_size}
+    replace: {replace}
+"""
+SCHEMA = """\
+columns:
+  - {name: id, type: bigint}
+  - {name: note, type: string}
+"""
+SILENT = Watch()
+
+
+class Tabling:
+    def __init__(self, world: World, case: Case, place: str) -> None:
+        self.world, self.case = world, case
+        self.warehouse = place if "://" in place else f"{place}/warehouse"
+        self.folder = Path(case.setting["folder"]) / "project"
+        # What each file has been, None when it was not there; the last is what it is.
+        self.versions: dict[str, list[tuple[str, ...] | None]] = {f"f{n}.csv": [None] for n in range(KEYS)}
+        log_table.CHECKPOINT_EVERY = case.setting.get("checkpoint", 1000)
+        log_table.OVERLAY_EVERY = case.setting.get("overlay", 64)
+
+    def prepare(self) -> None:
+        data = self.folder / "data"
+        data.mkdir(parents=True)
+        (self.folder / "schema").mkdir()
+        (self.folder / "schema" / "t.yaml").write_text(SCHEMA)
+        text = CONFIG.format(
+            warehouse=self.warehouse,
+            bucket_size=self.case.setting.get("bucket_size", 100),
+            replace=self.case.setting.get("replace", "auto"),
+        )
+        (self.folder / "lading.yaml").write_text(text)
+        self.config = load_config(self.folder)
+        self.table = f"{self.warehouse}/t"
+        for number in range(2):
+            self._edit(number, 3)
+        self.world.now += 3600 * 10**9
+        _done(run(self.config))
+
+    def do(self, actor: Actor, op: Op, note: Operation) -> Any:
+        kind, *asked = op
+        if kind == "edit":
+            return self._edit(*asked)
+        if kind == "run":
+            return _done(run(self.config, allow_vanish=True))
+        if kind == "full":
+            return _done(run(self.config, allow_vanish=True, full=True))
+        if kind == "merge":
+            return ("merged", merge_table(self.config, "t").parts_removed)
+        if kind == "clean":
+            gone = clean(self.config, "t", Rules(asked[0], GRACE), apply=True).deleted
+            return ("cleaned", len(gone))
+        if kind == "rollback":
+            return ("moved", roll_back(self.config, "t", Wanted(offset=asked[0])).now.sequence)
+        if kind == "release":
+            return ("moved", release_hold(self.config, "t").now.sequence)
+        if kind == "compact":
+            table = Table.open(self.config.place("t"))
+            table.compact()
+            table.close()
+            return ("compacted",)
+        if kind == "repair":
+            done = repair(self.config, "t", watch=SILENT)
+            if done.left:
+                raise Wrong("beyond repair", f"{done.left}")
+            return ("repaired", tuple(done.done))
+        if kind == "reset":
+            (self.folder / "manifest" / "t.json").unlink(missing_ok=True)
+            return ("reset",)
+        if kind == "read":
+            return self._read(*asked)
+        raise AssertionError(kind)
+
+    def _edit(self, number: int, rows: int) -> Any:
+        """As a careful program does: beside, and renamed. Nothing is synced: it isn't lading's file."""
+        key = f"f{number}.csv"
+        path = self.folder / "data" / key
+        version = len(self.versions[key])
+        if rows == 0:
+            self.versions[key].append(None)
+            path.unlink(missing_ok=True)
+            return ("removed",)
+        notes = tuple(f"{number}.{version}.{row}" for row in range(rows))
+        self.versions[key].append(notes)
+        beside = path.with_name(f"{key}.{version}.new")
+        lines = "".join(f"{number * 7 + row * 50},{note}\n" for row, note in enumerate(notes))
+        beside.write_text(f"id,note\n{lines}")
+        at = self.world.now - 60 * 10**9 * (version % 3)
+        os.replace(beside, path)
+        os.utime(path, ns=(at, at))
+        return ("written",)
+
+    def _read(self, hours: float, offset: int | None = None) -> Any:
+        began = self.world.now
+        with lading.open(self.table, offset=offset or None) as reader:
+            rows = reader.rows
+            if hours:
+                self.world.sleep(hours * 3600)
+            if self.world.now - began > GRACE.total_seconds() * 1e9 * 0.95:
+                return ("too late",)
+            try:
+                seen = self._seen(reader)
+            except (LadingError, OSError) as error:
+                if self.world.now - began > GRACE.total_seconds() * 1e9 * 0.95 or self._shaky(error):
+                    return ("too late",)
+                raise Wrong("a hole", f"{type(error).__name__}: {error}") from error
+        if sum(seen.values()) != rows:
+            raise Wrong("half seen", f"{rows} rows were promised: {dict(seen)}")
+        for number in range(KEYS):
+            mine = tuple(sorted(note for note in seen.elements() if note.startswith(f"{number}.")))
+            known = {tuple(sorted(one)) for one in self.versions[f"f{number}.csv"] if one is not None}
+            if mine and mine not in known:
+                raise Wrong("half seen", f"f{number}.csv was never {mine}; it was {known}")
+        return ("seen", rows)
+
+    @staticmethod
+    def _seen(reader: lading.Reader) -> Counter[str]:
+        return Counter(reader.scan(columns=["note"]).to_table().column(0).to_pylist())
+
+    def _shaky(self, error: Exception) -> bool:
+        faults = self.case.faults
+        if not (faults.disk or faults.refused or faults.lost or faults.late or faults.doubled):
+            return False
+        return isinstance(
+            error, (StorageError, ManifestStoreError, PublishManifestError, PublishCurrentError)
+        ) or (isinstance(error, OSError) and not isinstance(error, FileNotFoundError))
+
+    def answer_to(self, error: Exception) -> Any:
+        if isinstance(error, Wrong):
+            raise error
+        if isinstance(error, Conflict):
+            return ("conflict",)
+        if isinstance(error, (ManifestGone, NotFound)):
+            return ("not found",)
+        gone = (ManifestGone, FileNotFoundError)  # taken by cleaning from one that slept for more than a day
+        if isinstance(error, (PublishManifestError, PublishCurrentError)) and isinstance(
+            error.__cause__, gone
+        ):
+            return ("conflict",)
+        if isinstance(error, SourceError) or self._shaky(error):
+            return None
+        if isinstance(error, FileNotFoundError) and "/data/" in str(error):
+            return None
+        if isinstance(error, StorageError) and isinstance(error.__cause__, FileNotFoundError):
+            return None
+        if isinstance(error, Exception):
+            raise Wrong("unexpected error", f"{type(error).__name__}: {error}") from error
+        raise error
+
+    # The end.
+
+    def truth(self) -> Counter[str]:
+        """What the files hold: a power cut may have brought an older version back."""
+        found: Counter[str] = Counter()
+        for path in sorted((self.folder / "data").glob("*.csv")):
+            lines = path.read_text().splitlines()[1:]
+            found.update(line.partition(",")[2] for line in lines)
+        return found
+
+    def check(self, history: list[Operation]) -> None:
+        try:
+            in_process(self.world, self._converges)
+            in_process(self.world, self._is_whole)
+            if self.case.setting.get("held"):
+                in_process(self.world, self._holds)
+            in_process(self.world, self._keeps_nothing)
+        except (LadingError, OSError) as error:
+            raise Wrong("does not converge", f"{type(error).__name__}: {error}") from error
+
+    def _converges(self) -> None:
+        self.world.sleep(60)
+        for path in sorted((self.folder / "data").glob("*.csv")):
+            if not path.read_bytes().startswith(b"id,note\n") or not path.read_bytes().endswith(b"\n"):
+                path.unlink()  # torn by a power cut: not lading's to mend
+        with suppress(Conflict, NotFound):
+            release_hold(self.config, "t")
+        first = run(self.config, allow_vanish=True)
+        if first.error is not None:
+            raise Wrong("does not converge", f"{first.error}")
+        if (seen := self._now()) != (truth := self.truth()):
+            raise Wrong("not what the files say", f"more: {seen - truth}; less: {truth - seen}")
+        before = store_of(self.config, "t").load_current()
+        self.world.sleep(60)
+        second = run(self.config, allow_vanish=True)
+        if second.error is not None or second.tables[0].sequence != first.tables[0].sequence:
+            self.world.sleep(60)
+            third = run(self.config, allow_vanish=True)  # a file that was racy is compared once
+            if third.error is not None or third.tables[0].sequence != second.tables[0].sequence:
+                raise Wrong("never rests", f"{first.tables}\n{second.tables}\n{third.tables}")
+        after = store_of(self.config, "t").load_current()
+        if before is None or after is None or before.ref != after.ref:
+            raise Wrong("never rests", f"{before} {after}")
+
+    def _now(self) -> Counter[str]:
+        with lading.open(self.table) as reader:
+            return self._seen(reader)
+
+    def _is_whole(self) -> None:
+        found, _ = verify(self.config, "t", watch=SILENT)
+        wrong = [one for one in found.findings if one.level == "error"]
+        if wrong:
+            raise Wrong("verify", f"{wrong}")
+        store = store_of(self.config, "t")
+        current = store.load_current()
+        for one in store.list_manifests():
+            if current is not None and one.ref != current.ref and one.published_at < self._long_ago():
+                continue
+            with lading.open(self.table, ref=one.ref) as reader:
+                if sum(self._seen(reader).values()) != reader.rows:
+                    raise Wrong("half kept", one.ref)
+
+    def _long_ago(self) -> Any:
+        return self.world.time() - GRACE
+
+    def _holds(self) -> None:
+        """A rollback holds for days while runs commit and cleaning goes on: neither the snapshot that is
+        shown nor what was committed since loses anything."""
+        store = store_of(self.config, "t")
+        self._edit(0, 2)
+        self.world.sleep(60)
+        _done(run(self.config, allow_vanish=True))
+        shown = roll_back(self.config, "t", Wanted(offset=1)).now
+        before = self._now()
+        self._edit(1, 4)
+        self.world.sleep(60)
+        _done(run(self.config, allow_vanish=True))
+        for _ in range(2):
+            self.world.sleep(3 * 24 * 3600)
+            clean(self.config, "t", Rules(1, GRACE), apply=True)
+        current = store.load_current()
+        if current is None or current.ref != shown.ref or not current.held:
+            raise Wrong("a rollback that does not hold", f"{shown} -> {current}")
+        if self._now() != before:
+            raise Wrong("cleaned away", f"{before - self._now()}")
+        release_hold(self.config, "t")
+        _done(run(self.config, allow_vanish=True))
+        if (seen := self._now()) != (truth := self.truth()):
+            raise Wrong("not what the files say", f"more: {seen - truth}; less: {truth - seen}")
+
+    def _keeps_nothing(self) -> None:
+        truth = self.truth()
+        for _ in range(3):
+            self.world.sleep(10 * 24 * 3600)
+            clean(self.config, "t", Rules(1, GRACE), apply=True)
+        if self._now() != truth:
+            raise Wrong("cleaned away", f"{truth - self._now()}")
+        store = store_of(self.config, "t")
+        table = Table.open(self.config.place("t"))
+        needed = {member.path for member in table.state.candidates(None)}
+        kept = store.list_manifests()
+        for one in kept:
+            needed |= references(store, one.ref).members
+        files = list(files_of(self.config.place("t")))
+        left = [one.path for one in files if one.kind == "part" and one.path not in needed]
+        left += [one.path for one in files if one.kind == "temporary"]
+        if left:
+            raise Wrong("kept for ever", f"{left}")
+        if len(kept) > 2:
+            raise Wrong("kept for ever", f"{[one.ref for one in kept]}")
+        storage = storage_of(self.config.place("t"))
+        missing = [path for path in needed if not storage.has(path)]
+        if missing:
+            raise Wrong("cleaned away", f"{missing}")
+
+
+def _done(report: Any) -> Any:
+    if report.error is not None:
+        raise report.error
+    return ("ran", report.tables[0].sequence, report.tables[0].published)
+
+
+STORIES["tabling"] = Tabling
+
+
+def make(seed: int) -> Case:
+    chance = random.Random(seed)
+    storage = chance.choice(("folder", "bucket"))
+    faults = some_faults(chance, storage, less=0.25, also=("jump", "freeze"))
+    actors = []
+    for _ in range(chance.randint(2, 4)):
+        actors.append(tuple(_op(chance) for _ in range(chance.randint(2, 4))))
+    if chance.random() < 0.3:  # one that falls asleep at its work, and one that cleans meanwhile
+        sleepy = chance.choice((["run"], ["run"], ["merge"], ["rollback", 1]))
+        actors[0] = (["edit", 2, 3], ["doze", chance.randint(5, 200)], sleepy, ["read", 0, 0])
+        actors[1] = (["wait", 26 * 3600], ["clean", 1], *actors[1][:2])
+    setting = {
+        "checkpoint": chance.choice((1000, 2, 3)),
+        "overlay": chance.choice((64, 1)),
+        "bucket_size": chance.choice((100, 1000)),
+        "held": chance.random() < 0.3,
+        "replace": chance.choice(("auto", "rewrite", "minus")),
+    }
+    return Case("tabling", storage, chance.getrandbits(48), tuple(actors), faults, setting)
+
+
+@cache
+def _kinds() -> tuple[tuple[str, ...], tuple[float, ...]]:
+    rates = {
+        "edit": 8, "run": 8, "merge": 2, "clean": 3, "rollback": 1.5, "release": 1.5, "read": 4,
+        "compact": 1, "repair": 0.7, "reset": 0.4, "full": 0.3, "wait": 2,
+    }  # fmt: skip
+    return tuple(rates), tuple(rates.values())
+
+
+def _op(chance: random.Random) -> Op:
+    kind = chance.choices(*_kinds())[0]
+    if kind == "edit":
+        return [kind, chance.randrange(KEYS), chance.choice((0, 1, 2, 3, 5))]
+    if kind == "clean":
+        return [kind, chance.choice((1, 1, 2))]
+    if kind == "rollback":
+        return [kind, chance.choice((1, 1, 2))]
+    if kind == "read":
+        return [kind, chance.choice((0, 0, 1, 20)), chance.choice((0, 0, 1))]
+    if kind == "wait":
+        return [kind, chance.choice((1, 600, 30 * 3600))]
+    return [kind]
