@@ -34,7 +34,7 @@ from lading.log import table as log_table
 from lading.log.table import Table
 from lading.run import run
 from lading.snapshots.history import Wanted
-from lading.snapshots.opening import references
+from lading.snapshots.opening import Mentioned, references
 from lading.snapshots.stores.by_url import store_of
 from lading.storage.place import storage_of
 from lading.upkeep.clean.apply import clean
@@ -311,8 +311,10 @@ class Tabling:
         table = Table.open(self.config.place("t"))
         needed = {member.path for member in table.state.candidates(None)}
         kept = store.list_manifests()
+        mentioned: dict[str, Mentioned] = {}
         for one in kept:
-            needed |= references(store, one.ref).members
+            references(store, one.ref, table.place, mentioned)
+        needed |= {path for page in mentioned.values() for path in page.members}
         files = list(files_of(self.config.place("t")))
         left = [one.path for one in files if one.kind == "part" and one.path not in needed]
         left += [one.path for one in files if one.kind == "temporary"]

@@ -145,7 +145,7 @@ class _Following:
         connection = open_manifest(self.store, current.ref)
         try:
             members = members_in(connection, self.place)
-            if members is None:
+            if members is None or not members.schema:  # nothing was ever committed
                 return None
             shown = None if anew else next((one for one in known if one.ref == current.ref), None)
             shown = shown or self._twin(current.ref, load_build_meta(connection), members, anew=anew)
