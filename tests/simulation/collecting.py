@@ -137,9 +137,15 @@ class Collections:
         except LadingError as error:
             raise Wrong("unreadable", f"{type(error).__name__}: {error}") from error
         told = [*history, Operation("check", "read", [], at, at + 1, answer, known=True)]
-        told = without_dirty(told, self.world.cuts, _changes)
+        told = without_dirty(told, self._undone(told), _changes)
         if not explained(told, self.first, lambda state, op: self._step(state, op, told)):
             raise Wrong("not linearizable", "\n".join(map(str, told)))
+
+    def _undone(self, told: list[Operation]) -> list[int]:
+        """When something that readers without a lock may have seen was taken back: by a cut, or after a
+        write or a sync that failed."""
+        failed = self.case.storage == "folder" and self.case.faults.disk
+        return self.world.cuts + [one.answered for one in told if failed and not one.known]
 
     def _step(self, state: frozenset[tuple[str, int]], op: Operation, told: list[Operation]) -> Iterable[Any]:
         live = dict(state)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,8 @@ Hook = Callable[[str, str], None]  # of a request's kind and its object
 class MemoryBucket(MemoryStorage):
     """`before` and `after` are called around each request; what they raise is the answer."""
 
-    def __init__(self, url: str = "s3://memory/t") -> None:
+    def __init__(self) -> None:
+        url = f"s3://memory/{uuid.uuid4().hex}"  # copies in caches outlive a test
         super().__init__(url)
         self.prefix = f"{url}/"
         self.before: Hook = lambda kind, name: None

@@ -37,6 +37,7 @@ def test_a_second_watcher_is_refused_and_told_who_has_it(tmp_path):
         ("elsewhere", 2**22 + 1, 60, True),
         ("elsewhere", 1, -1, False),
     ],
+    ids=["no such process", "this one", "lapsed", "elsewhere", "lapsed elsewhere"],
 )
 def test_a_watcher_that_died_is_followed_by_another(tmp_path: Path, host, pid, lasts, is_taken):
     until = (datetime.now(UTC) + timedelta(seconds=lasts)).isoformat()

@@ -27,7 +27,7 @@ from lading.sources.recipe import hashed
 from lading.words import count_words
 
 MEMORY_SETTING = "spark.lading.task.memory"  # bytes of rows a task holds before it sorts on disk
-_MEMORY = 256 << 20
+_MEMORY = 160 << 20  # bytes of rows that a task sorts at once: it holds some of them several times
 
 
 @dataclass(frozen=True, slots=True)

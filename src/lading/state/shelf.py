@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,19 +26,43 @@ from lading.storage.place import storage_of
 _IN_MEMORY = 256 << 20  # bytes of pages of a bucket without a cache
 _IN_CACHE = 2 << 30  # bytes of copies of one table's pages
 _AT_ONCE = 16  # pages that are fetched at the same time
+_OPEN = threading.BoundedSemaphore(128)  # files of pages that stay open
 
 
-def read_file(path: str) -> Read:
-    """A file, opened for each time that something is read: nobody has to close it."""
+class _File:
+    """A file that is read in pieces. The first ones stay open as long as somebody may ask, others are opened
+    for each time: a table may have more pages than a process may have files."""
 
-    def read(wanted: Sequence[tuple[int, int]]) -> list[bytes]:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._fd: int | None = None
+        self._lock = threading.Lock()
+
+    def __call__(self, wanted: Sequence[tuple[int, int]]) -> list[bytes]:
+        fd = self._fd if self._fd is not None else self._open()
         try:
             return [os.pread(fd, length, start) for start, length in wanted]
         finally:
-            os.close(fd)
+            if fd != self._fd:
+                os.close(fd)
 
-    return read
+    def _open(self) -> int:
+        with self._lock:
+            if self._fd is None:
+                fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+                if not _OPEN.acquire(blocking=False):
+                    return fd
+                self._fd = fd
+            return self._fd
+
+    def __del__(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            _OPEN.release()
+
+
+def read_file(path: str) -> Read:
+    return _File(path)
 
 
 def read_bytes(content: bytes) -> Read:
@@ -66,7 +91,7 @@ class PageShelf:
         """The page itself, whatever copies there are: for who checks it."""
         storage = storage_of(self._place)
         if storage.folder is not None:
-            return self.reader(ref)
+            return read_file(f"{storage.folder}/{page_path(ref.name)}")
         return lambda wanted: read_bytes(storage.get(page_path(ref.name)))(wanted)
 
     def forget(self, ref: PageRef) -> None:

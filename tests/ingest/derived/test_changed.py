@@ -22,6 +22,9 @@ class Given:
     given: Rows
     sign: int
 
+    def by_member(self) -> list[Given]:
+        return [self]
+
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         table = {
             "port": pa.array([row[0] for row in self.given], pa.string()),

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from lading.ingest.derived.changed import HERE, Reading, Side, Signed, bare, signed_rows
+from lading.ingest.derived.changed import HERE, HERE_BY_COLUMNS, Reading, Side, Signed, bare, signed_rows
 from lading.ingest.derived.slots import Cut
 from lading.ingest.table_run import TableRun
 
@@ -21,7 +21,7 @@ def reading(run: TableRun) -> Reading:
 
 
 def _read(run: TableRun, sides: Sequence[Side], columns: Sequence[str], cut: Cut, exact: bool) -> Signed:
-    if run.start_spark is None or sum(side.bytes for side in sides) <= HERE:
+    if run.start_spark is None or sum(side.bytes for side in sides) <= (HERE if exact else HERE_BY_COLUMNS):
         return signed_rows(sides, columns, cut, exact)
     from lading.spark.tasks import spread
 
