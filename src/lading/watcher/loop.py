@@ -225,7 +225,7 @@ class Watcher:
 
     def _warm_up(self) -> None:
         """After the first runs, start Spark unless they did: the first file to come should not wait for it.
-        Who reads small files without Spark may never need it."""
+        Those who read small files without Spark may never need it."""
         if self._warm or self.config.spark.in_process_below:
             return
         self._warm = True
