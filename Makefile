@@ -26,7 +26,7 @@ demo: install
 # Two processes, each with a Spark of its own; `make test WORKERS=0` for one, with a debugger.
 WORKERS ?= 2
 test: install
-	$(BIN)/python -m pytest tests --numprocesses $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest tests --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 check: install
 	$(BIN)/ruff format --check .
@@ -51,8 +51,8 @@ simulate: install
 
 # The property test for a long time, and a Spark cluster that loses a worker.
 soak: install
-	$(BIN)/python -m pip install --quiet --group engines
-	LADING_SOAK=1 $(BIN)/python -m pytest tests/properties tests/simulation tests/iceberg tests/cluster -q
+	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target .engines --group engines
+	PYTHONPATH=.engines LADING_SOAK=1 $(BIN)/python -m pytest tests/properties tests/simulation tests/iceberg tests/cluster -q
 
 # Beside the peers, in an environment of its own. `make bench JOB=plan SIZE=100k` runs one job at one size,
 # `QUICK=1` takes small sizes and leaves bench/results.json alone.
@@ -78,5 +78,5 @@ format: install
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf bench/.data demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
+	rm -rf .engines bench/.data demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
 	find src tests scripts bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bench.case import Job
 from bench.jobs import (
+    chain,
     change,
     commit,
     driver,
@@ -20,6 +21,7 @@ from bench.jobs import (
     record,
     shard_build,
     spread,
+    watch,
 )
 
 JOBS: dict[str, Job] = {
@@ -27,6 +29,6 @@ JOBS: dict[str, Job] = {
     for job in (
         plan.JOB, key_to_file.JOB, commit.JOB, lookup.JOB, get.GET, get.MULTI_GET, shard_build.JOB,
         noop.JOB, record.JOB, ingest.JOB, formats.JOB, driver.JOB, spread.JOB, change.JOB, evolve.JOB,
-        publish.JOB, memory.JOB,
+        chain.JOB, publish.JOB, memory.JOB, watch.JOB,
     )
 }  # fmt: skip

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +18,24 @@ if TYPE_CHECKING:
 # How long an example takes says more about what else the machine does than about the code.
 settings.register_profile("lading", deadline=None)
 settings.load_profile("lading")
+
+
+# A cache a test would mean an archive of 150 MB a test.
+os.environ.setdefault("LADING_JAVA_ARCHIVE", "off")
+
+# Folders with files that take minutes, the longest first. Whatever begins last is waited for by one process
+# alone; with these at the end, that was a third of the time (Makefile: `--no-loadscope-reorder`).
+_LONG = ("cluster", "crash", "properties", "s3", "bench", "spark", "acceptance", "upkeep")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+
+    def rank(item: pytest.Item) -> int:
+        folder = item.path.relative_to(here).parts[0]
+        return _LONG.index(folder) if folder in _LONG else len(_LONG)
+
+    items.sort(key=rank)
 
 
 @pytest.fixture(scope="session")

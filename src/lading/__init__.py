@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lading.api import Reader, open
+    from lading.api import Reader, open, open_all
     from lading.asynchronous import AsyncReader, open_async
     from lading.collection import Collection
     from lading.errors import LadingError
 
-__all__ = ["AsyncReader", "Collection", "LadingError", "Reader", "open", "open_async"]
+__all__ = ["AsyncReader", "Collection", "LadingError", "Reader", "open", "open_all", "open_async"]
 
 _ROOMS = {
     "AsyncReader": "asynchronous",
@@ -16,6 +16,7 @@ _ROOMS = {
     "LadingError": "errors",
     "Reader": "api",
     "open": "api",
+    "open_all": "api",
     "open_async": "asynchronous",
 }
 

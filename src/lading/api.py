@@ -279,6 +279,23 @@ def open(
     )  # fmt: skip
 
 
+def open_all(
+    warehouse: str | os.PathLike[str],
+    tables: Sequence[str],
+    store: str | None = None,
+    *,
+    cache: str | os.PathLike[str] | None = None,
+    s3: Mapping[str, str] | None = None,
+) -> dict[str, Reader]:
+    """Open several tables of a warehouse at snapshots that belong together: where one is made of another, it
+    was made from the very snapshot that is opened. `NotReady` says that there are none right now."""
+    from lading.read.together import Warehouse, belonging
+
+    there = Warehouse(os.fspath(warehouse), store, s3)
+    refs = belonging(list(tables), there.current, there.at, there.same)
+    return {name: Reader(there.path(name), store, ref=ref, cache=cache, s3=s3) for name, ref in refs.items()}
+
+
 def _wanted(ref: str | None, offset: int | None, as_of: datetime | str | None) -> Wanted:
     from lading.snapshots.history import Wanted, parse_time
 

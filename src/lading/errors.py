@@ -94,6 +94,11 @@ class VanishGuard(SourceError):
     """More than half of a table's sources are gone: check the root, or pass --allow-vanish."""
 
 
+class NotReady(LadingError):
+    """A table that this one is made of failed, was refused by its gate, or was never published: mend it, then
+    run again."""
+
+
 class TransformError(LadingError):
     """A transform that can't be loaded, isn't deterministic, drops `_source`, or raised."""
 

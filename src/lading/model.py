@@ -172,6 +172,17 @@ class Looked(msgspec.Struct, frozen=True, array_like=True, gc=False):
     evidence: bytes
 
 
+class Pin(msgspec.Struct, frozen=True):
+    """The snapshot of an input that a table made of tables was made from."""
+
+    name: str  # as the query calls it
+    table_id: str
+    sequence: int
+    ref: str  # its manifest
+    run_id: str
+    schema: str  # a hash of its columns
+
+
 class Commit(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One atomic frame of the log. `sequence` is set by the log when it is appended."""
 
@@ -191,6 +202,7 @@ class Commit(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     expire: tuple[str, ...] = ()  # runs given up for dead: what they planned before this may not be committed
     facts: bytes | None = None  # what `recipe` is the hash of (sources/recipe.py), when it changes
     evidence: tuple[Looked, ...] = ()
+    inputs: bytes | None = None  # JSON of the `Pin`s that a table made of tables is at now, when they change
 
     @property
     def changes_rows(self) -> bool:

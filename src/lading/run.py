@@ -9,14 +9,24 @@ what was not is planned again. Tables stand alone: one that fails does not stop 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lading import clock
 from lading.checks.table import as_object
-from lading.config.project import Config
-from lading.errors import BadRows, CommitUnknown, Conflict, LadingError, SourceError, Unexpected
+from lading.config.derived import in_order
+from lading.config.project import Config, TableConfig
+from lading.errors import (
+    BadRows,
+    CommitUnknown,
+    Conflict,
+    GateFailed,
+    LadingError,
+    NotReady,
+    SourceError,
+    Unexpected,
+)
 from lading.ingest.commit import commit_notes, commit_rows
 from lading.ingest.look import look
 from lading.ingest.plan import guard_vanished
@@ -29,8 +39,8 @@ from lading.ingest.schema import extend_evidence, repin
 from lading.ingest.table_run import TableRun, at_work, new_run_id, now_text
 from lading.log.table import Table
 from lading.model import CheckResult, Commit, FoundFile
+from lading.plan import graph_of, selected
 from lading.plan import plan_tables as plan_tables
-from lading.plan import selected
 from lading.serve.shard import output_of, refuse_unservable
 from lading.snapshots.runs import RunHandle
 from lading.snapshots.runs import start as start_record
@@ -84,12 +94,54 @@ def run(
     allow_vanish: bool = False,
     watch: Watch = SILENT,
     replay: Collection[str] | None = None,
+    only: bool = False,
+    near: Mapping[str, Collection[str]] | None = None,
 ) -> RunReport:
-    """Make every selected table what a rebuild from nothing would give. `replay` are files of which
-    something was set aside and that are read again, empty for all of them."""
-    order = _Order(config, new_run_id(), full, allow_vanish, watch, replay)
-    reports = tuple(_run_table(order, name) for name in selected(config, names))
-    return RunReport(order.run_id, order.spark_started, reports)
+    """Make every selected table what a rebuild from nothing would give, after those that it is made of
+    (`only`: without them). `replay` are files of which something was set aside and that are read again, empty
+    for all of them. What is asked for beyond a plain run is asked of the selected tables alone. `near` are
+    files that somebody says have changed, by table: where that can be, only those are looked at, and the
+    people's copies are left to the next run that looks at all."""
+    asked = selected(config, names)
+    anew = frozenset(asked) if full else frozenset[str]()
+    order = _Order(config, new_run_id(), anew, allow_vanish, watch, replay, near=near or {})
+    wanted = in_order(graph_of(config), asked, only=only or replay is not None)
+    _check_columns(config, wanted)
+    reports: dict[str, TableReport] = {}
+    for name in wanted:
+        stopped = _stopped(config.table(name), reports)
+        reports[name] = _run_table(order, name) if stopped is None else TableReport(name, {}, error=stopped)
+    return RunReport(order.run_id, order.spark_started, tuple(reports.values()))
+
+
+def _check_columns(config: Config, names: Sequence[str]) -> None:
+    """ConfigError for inputs that can't be cut as they are told to be, before anything runs."""
+    derived = [config.table(name) for name in names if config.table(name).derived is not None]
+    if derived:
+        from lading.ingest.derived.columns import check_known_columns  # late: few projects have any
+
+        for table in derived:
+            check_known_columns(config, table)
+
+
+def _stopped(table: TableConfig, reports: Mapping[str, TableReport]) -> NotReady | None:
+    """Why a table can't be made now: one that it is made of is not what it should be."""
+    for name in table.derived.tables if table.derived is not None else ():
+        error = reports[name].error if name in reports else None
+        if error is not None:
+            return NotReady(
+                f"{table.name} was not run: {name}, which it is made of, {_what_went_wrong(error)}",
+                hint=f"mend {name}, then run again; or make it of what readers see of {name} now: "
+                f"lading run {table.name} --only",
+                table=table.name,
+            )
+    return None
+
+
+def _what_went_wrong(error: LadingError) -> str:
+    if isinstance(error, GateFailed):
+        return "was refused by its gate"
+    return "was not run" if isinstance(error, NotReady) else "failed"
 
 
 @dataclass(slots=True)
@@ -98,12 +150,13 @@ class _Order:
 
     config: Config
     run_id: str
-    full: bool
+    full: frozenset[str]  # tables of which everything is read again
     allow_vanish: bool
     watch: Watch
     replay: Collection[str] | None = None
     spark_started: bool = False
     kept: dict[str, set[str]] = field(default_factory=dict)  # by table: see TableRun.kept
+    near: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def session(self) -> Any:
         self.spark_started = True
@@ -118,14 +171,17 @@ def _run_table(order: _Order, name: str) -> TableReport:
             run = look(
                 order.config,
                 name,
-                full=order.full,
+                full=name in order.full,
                 watch=order.watch,
                 start_spark=order.session,
                 replay=order.replay,
                 run_id=order.run_id,
+                near=order.near.get(name),
             )
             verdicts = run.plan.verdicts
-            guard_vanished(run.plan, allow=order.allow_vanish)
+            if not run.near:
+                # Rows that leave an input were asked about there.
+                guard_vanished(run.plan, allow=order.allow_vanish or run.derived is not None)
             return _carry_out(replace(run, kept=order.kept.setdefault(name, set())), started)
         except Conflict as error:
             if attempt == _ATTEMPTS - 1:
@@ -157,7 +213,7 @@ def _nothing_there(run: TableRun, started: float) -> TableReport:
         seconds=clock.monotonic() - started,
         error=released.refused,
         checks=released.checks,
-        notes=(f"no file matches {run.cfg.path!r}",),
+        notes=("its inputs have no rows" if run.derived else f"no file matches {run.cfg.path!r}",),
     )
 
 
@@ -208,7 +264,8 @@ def _read_and_commit(run: TableRun) -> tuple[Commit, FilesRead, tuple[FoundFile,
         with at_work(run):
             run.watch.phase(run.name, "prepare")
             prepared = prepare(run, run.plan.read)
-            refuse_unservable(run.cfg, prepared.columns)
+            if run.derived is None:
+                refuse_unservable(run.cfg, prepared.columns)
             run.watch.phase(run.name, "ingest")
             read = read_files(run, prepared)
             read = replace(read, notes=drift_notes(run, prepared, read.ingested))
@@ -225,6 +282,8 @@ def _read_and_commit(run: TableRun) -> tuple[Commit, FilesRead, tuple[FoundFile,
 
 
 def _record_all(run: TableRun, moved: Sequence[FoundFile]) -> None:
+    if run.near:
+        return  # it knows of some files only
     if not moved:
         _extend_evidence(run)
     _record(run, {file.key: "it changed while it was being read" for file in moved})
@@ -250,8 +309,8 @@ def _record(run: TableRun, failures: dict[str, str]) -> None:
 def _record_failure(run: TableRun, error: LadingError) -> None:
     """A file that could not be read is shown as failed, and tried again by the next run. So is whatever
     the manifest asked to be read again: writing it anew must not lose that."""
-    if run.ledger.reset is not None:
-        return  # the missing file is the request
+    if run.ledger.reset is not None or run.near:
+        return  # the missing file is the request; who looked at some files knows nothing of the others
     asked = {key: known.again for key, known in run.known.items() if known.again is not None}
     bad = [file.key for file in run.plan.read if error.file in (file.key, file.path)]
     if asked or bad or run.made:
@@ -291,11 +350,14 @@ def _settle(run: TableRun) -> _Done:
 def _is_news(run: TableRun) -> bool:
     """Whether the log lacks evidence of a file, or a recipe that is another and gives the same rows."""
     looked = run.followed is not None and bool(run.followed.fresh)
-    return looked or (run.recipe is not None and run.recipe != run.table.state.meta.recipe)
+    followed = run.derived is not None and run.derived.advanced
+    return looked or followed or (run.recipe is not None and run.recipe != run.table.state.meta.recipe)
 
 
 def _record_notes(run: TableRun) -> None:
     """Bring manifests that a kill left behind, or that lack what was noted, up to the log."""
+    if run.near:
+        return
     fresh = (run.plan.note or run.stale) and _extend_evidence(run)
     preprocessed = run.preprocessing != (run.manifest.preprocessing if run.manifest is not None else {})
     if fresh or run.plan.note or run.ledger.behind or preprocessed:

@@ -38,7 +38,6 @@ from lading.snapshots.stores.by_url import store_of
 from lading.snapshots.stores.files import BucketStore
 from lading.snapshots.stores.postgres.store import PostgresStore
 from lading.snapshots.stores.protocol import ManifestStore
-from lading.state.tables import write_state
 from lading.storage import bucket as objects
 from lading.storage.bucket import ObjectStorage
 
@@ -290,7 +289,7 @@ def test_a_writer_gets_its_store_from_the_config_and_a_reader_is_handed_one(
         assert written.tables.builds == "abc_voyages_builds"
     state = Table.create(tmp_path / "voyages", "voyages").state
     meta = BuildMeta(run_id="r1", created_at=NOW)
-    payload = build_snapshot(meta, (), lambda con: write_state(con, state.meta, state.columns()))
+    payload = build_snapshot(meta, (), lambda con: state.settled().write_root(con, state.meta))
     handed = place.open()
     handed.publish(payload, "r1", sequence=1)
     with lading.open(tmp_path / "voyages", store=handed) as reader:

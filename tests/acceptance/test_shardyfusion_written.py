@@ -21,6 +21,7 @@ from lading.snapshots.history import history
 from lading.snapshots.opening import references
 from lading.snapshots.stores.files import BucketStore, LocalStore
 from lading.storage.bucket import ObjectStorage
+from lading.storage.place import place_of
 
 VALUES = {key: b"value %d" % key for key in range(0, 400, 2)}
 TOKENS = {
@@ -172,8 +173,8 @@ def test_cleaning_leaves_alone_what_a_manifest_of_shardyfusion_refers_to(tmp_pat
     build = Writer("s3://b/t", into_folder(tmp_path)).publish(VALUES)
     store = LocalStore(tmp_path)
     [listed] = store.list_manifests()
-    told = references(store, listed.ref)
-    assert told.members == frozenset()
+    told = references(store, listed.ref, place_of(tmp_path), {})
+    assert told.pages == frozenset()
     assert {one["db_url"].removeprefix("s3://b/t/") for one in build.shards} <= told.shards
 
 

@@ -12,8 +12,10 @@ from bench.harness import Measured
 from bench.registry import JOBS
 
 WITHOUT_SPARK = ("plan", "key_to_file", "commit", "lookup", "noop", "record", "publish")
-WITH_SPARK = ("get", "multi_get", "shard_build", "ingest", "formats", "driver", "spread", "change", "evolve")
-WITHOUT_FLOOR = ("ingest", "formats", "spread", "change", "evolve")
+WITH_SPARK = (
+    "get", "multi_get", "shard_build", "ingest", "formats", "driver", "spread", "change", "evolve", "chain",
+)  # fmt: skip
+WITHOUT_FLOOR = ("ingest", "formats", "spread", "change", "evolve", "chain")
 
 
 @pytest.fixture(scope="module")

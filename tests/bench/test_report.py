@@ -147,7 +147,8 @@ def test_sizes_are_chosen_by_label_or_number(tmp_path: Path) -> None:
 def test_every_job_of_the_table_is_there() -> None:
     assert list(JOBS) == [
         "plan", "key_to_file", "commit", "lookup", "get", "multi_get", "shard_build",
-        "noop", "record", "ingest", "formats", "driver", "spread", "change", "evolve", "publish", "memory",
+        "noop", "record", "ingest", "formats", "driver", "spread", "change", "evolve", "chain", "publish",
+        "memory",
     ]  # fmt: skip
     for name, one in JOBS.items():
         assert one.name == name and one.about.strip() and "\n\n" in one.about

@@ -20,7 +20,6 @@ from lading.model import Check, Member
 from lading.parts.footer import Origin
 from lading.parts.write import PartWriter
 from lading.state.members import MemberStore
-from lading.state.tables import write_state
 
 
 class State:
@@ -46,7 +45,7 @@ class State:
             state.added[member.path] = (number, member)
         meta = msgspec.structs.replace(state.meta, schema=SCHEMA.serialize().to_pybytes())
         con = sqlite3.connect(":memory:", isolation_level=None)
-        write_state(con, meta, state.columns())
+        state.settled().write_root(con, meta)
         table.close()
         return MemberStore(con, str(self.world.root))
 

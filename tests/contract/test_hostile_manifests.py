@@ -19,7 +19,6 @@ from lading.snapshots.manifest import BuildMeta, ShardMeta, build_snapshot
 from lading.snapshots.stores import files
 from lading.snapshots.stores.postgres import store as postgres
 from lading.state import sqlite as snapshot_file
-from lading.state.tables import write_state
 
 NOW = datetime(2026, 4, 20, tzinfo=UTC)
 
@@ -33,7 +32,7 @@ def whole(tmp_path: Path) -> bytes:
         for n in (0, 1)
     ]
     meta = BuildMeta(run_id="r1", created_at=NOW, num_dbs=2)
-    return build_snapshot(meta, shards, lambda con: write_state(con, state.meta, state.columns()))
+    return build_snapshot(meta, shards, lambda con: state.settled().write_root(con, state.meta))
 
 
 def tampered(payload: bytes, script: str) -> bytes:
@@ -52,7 +51,7 @@ SCRIPTS = {
     "too many shards": "UPDATE build_meta SET num_dbs = 1",
     "huge blob": "UPDATE build_meta SET custom = zeroblob(20000000)",
     "view as shards": "DROP TABLE shards; CREATE VIEW shards AS SELECT 1 AS db_id",
-    "view as members": "DROP TABLE members; CREATE VIEW members AS SELECT 1 AS id",
+    "view as pages": "DROP TABLE pages; CREATE VIEW pages AS SELECT 1 AS number",
     "trigger": "CREATE TRIGGER t AFTER INSERT ON build_meta BEGIN DELETE FROM shards; END",
     "view beside": "CREATE VIEW harmless AS SELECT * FROM shards",
     "endless view": (

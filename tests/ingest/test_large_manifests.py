@@ -320,6 +320,22 @@ def test_without_what_was_recorded_since_the_log_says_it(large: Large, damage: s
     assert large.rows() == [0, 1, 2, 5, 6, 7, 34, 44]
 
 
+def test_a_kill_between_the_large_file_and_what_lies_beside_it_is_harmless(large: Large) -> None:
+    large.put("f3.csv", 33)
+    (large.folder / "data" / "f5.csv").unlink()
+    large.run()
+    left = large.since.read_bytes()
+    large.put("f3.csv", 333)
+    large.put("f5.csv", 5)
+    large.run()
+    write_manifests(load_config(large.folder), "t", Watch())
+    large.since.write_bytes(left)  # it was to go, and didn't
+    assert large.shown() == large.logged() and large.verdicts == {}
+    large.put("f3.csv", 3333)
+    large.run()
+    assert large.shown() == large.logged() and large.verdicts == {}
+
+
 def _killed(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 

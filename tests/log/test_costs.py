@@ -15,8 +15,10 @@ from lading.log.table import Table
 from lading.model import Commit, Member, Source, Zone
 from lading.parts.footer_zones import Footers
 from lading.read.scan import table_schema
-from lading.state import blocks
-from lading.state.members import MemberStore
+from lading.state import edit, tables
+from lading.state import page as page_module
+from lading.state.loaded import MemberPage
+from lading.state.page import Page
 from lading.state.sealed import Sealed
 from lading.where.bind import bind, parse
 
@@ -122,17 +124,14 @@ def test_opening_pruning_and_committing_decode_no_list_of_members(tmp_path, monk
         new = Member(f"n{number}", 1, 1, 0, 0, 0, 9000, 9000, "2024", {"k": Zone(9000, 9000, 0)})
         table.commit(Commit(f"c{number}", "r", "2024", "", add=(new,)))
     fetched: list[int] = []
-    real = MemberStore._row
+    real = MemberPage.rows
 
-    def fetching(self, number):
-        fetched.append(number)
-        return real(self, number)
+    def fetching(self, wanted=None):
+        assert wanted is not None, "the whole list was decoded"
+        fetched.extend(wanted)
+        return real(self, wanted)
 
-    def refuse(self):
-        raise AssertionError("the whole list was decoded")
-
-    monkeypatch.setattr(MemberStore, "_row", fetching)
-    monkeypatch.setattr(MemberStore, "member_rows", refuse)
+    monkeypatch.setattr(MemberPage, "rows", fetching)
     again = Table.open(tmp_path / "t")
     where = bind(parse("k = 1234"), schema)
     assert [m.path for m in again.state.candidates(where)] == ["m1234"]
@@ -146,38 +145,41 @@ def test_opening_pruning_and_committing_decode_no_list_of_members(tmp_path, monk
     assert set(fetched) <= {1234, 77, 5, 7, 8}
 
 
-BLOCK = 1024
+SIZE = 1024
 
 
 @pytest.fixture
-def small_blocks(monkeypatch):
-    """So that few members make many blocks."""
-    monkeypatch.setattr(blocks, "BLOCK", BLOCK)
+def small_pages(monkeypatch):
+    """So that few members make many pages."""
+    monkeypatch.setattr(edit, "PAGE", SIZE)
+    monkeypatch.setattr(tables, "INLINE", 4096)
+    monkeypatch.setattr(page_module, "HEAD", 1024)
 
 
 class Reads:
-    """What is read of a checkpoint: statements, members and bytes of vectors."""
+    """What is read of a checkpoint: statements to its root, members, and bytes of pages."""
 
     def __init__(self, monkeypatch) -> None:
         self.statements = self.members = self.bytes = 0
-        query, row, vectors = Sealed.query, MemberStore._member, Sealed.vectors
+        query, rows, pieces = Sealed.query, MemberPage.rows, Page._pieces
 
         def asking(store, *args):
             self.statements += 1
             return query(store, *args)
 
         def decoding(store, *args, **options):
-            self.members += 1
-            return row(store, *args, **options)
+            found = rows(store, *args, **options)
+            self.members += len(found)
+            return found
 
         def reading(store, *args, **options):
-            found = vectors(store, *args, **options)
+            found = pieces(store, *args, **options)
             self.bytes += sum(map(len, found))
             return found
 
         monkeypatch.setattr(Sealed, "query", asking)
-        monkeypatch.setattr(MemberStore, "_member", decoding)
-        monkeypatch.setattr(Sealed, "vectors", reading)
+        monkeypatch.setattr(MemberPage, "rows", decoding)
+        monkeypatch.setattr(Page, "_pieces", reading)
 
     def taken(self) -> tuple[int, int, int]:
         found = self.statements, self.members, self.bytes
@@ -205,11 +207,11 @@ def large_table(folder: Path, members: int, frames: int = 0) -> Path:
 
 
 def test_opening_and_planning_read_as_much_of_a_large_table_as_of_a_small_one(
-    tmp_path, monkeypatch, small_blocks
+    tmp_path, monkeypatch, small_pages
 ):
     reads = Reads(monkeypatch)
     costs = []
-    for members in (2 * BLOCK, 12 * BLOCK):
+    for members in (3 * SIZE, 12 * SIZE):
         folder = large_table(tmp_path / str(members), members, frames=5)
         reads.taken()
         table = Table.open(folder)
@@ -219,16 +221,15 @@ def test_opening_and_planning_read_as_much_of_a_large_table_as_of_a_small_one(
         costs.append(reads.taken())
     (statements, decoded, size), (of_large, decoded_of_large, size_of_large) = costs
     assert statements == of_large <= 10 and decoded == decoded_of_large == 1
-    # One block of each vector, and an entry more in their summaries for each block.
-    assert size_of_large - size <= 10 * 100 and size_of_large < 8 * BLOCK
+    assert size_of_large == size < 20 * SIZE, "one page: its directory, a few vectors and one member"
 
 
 def test_a_predicate_that_no_summary_rules_out_reads_few_bytes_of_a_member_and_few_statements(
-    tmp_path, monkeypatch, small_blocks
+    tmp_path, monkeypatch, small_pages
 ):
     reads = Reads(monkeypatch)
     costs = []
-    for members in (2 * BLOCK, 12 * BLOCK):
+    for members in (3 * SIZE, 12 * SIZE):
         table = Table.open(large_table(tmp_path / str(members), members))
         where = bind(parse("key < 1000000 and status = 500"), table_schema(table.state))
         reads.taken()
@@ -237,45 +238,49 @@ def test_a_predicate_that_no_summary_rules_out_reads_few_bytes_of_a_member_and_f
         assert len(table.state.candidates(where)) == members
         costs.append(reads.taken())
     (statements, _, size), (of_large, _, size_of_large) = costs
-    rows = (12 - 2) * BLOCK // 500 + 1  # statements for what was found
-    assert of_large - statements <= rows
-    assert size_of_large - size <= 10 * BLOCK * 5  # of two zones: 2 bytes for each end of the key, no more
+    assert of_large == statements, "the root is asked no more often"
+    # Of each page its head; of two zones 2 bytes for each end of the key; and every member that was found.
+    assert size_of_large - size <= 10 * (2 * 1024 + SIZE * (5 + 100))
 
 
-def test_a_key_is_found_by_reading_one_block_and_one_row(tmp_path, monkeypatch, small_blocks):
+def test_a_key_is_found_by_reading_one_page_and_one_member(tmp_path, monkeypatch, small_pages):
     reads = Reads(monkeypatch)
-    for members in (2 * BLOCK, 12 * BLOCK):
+    for members in (3 * SIZE, 12 * SIZE):
         folder = large_table(tmp_path / str(members), members, frames=50)
         table = Table.open(folder)
         reads.taken()
         assert [member.path for member in table.state.holding(12345)] == ["m1234"]
         statements, decoded, size = reads.taken()
-        assert statements == 3 and decoded == 1 and size < 5 * BLOCK
+        assert statements == 2 and decoded == 1 and size < 24 * SIZE
         assert [member.path for member in table.state.holding(12355)] == ["m1235"]
-        assert reads.taken() == (1, 1, 0), "warm: one row by its number"
+        statements, decoded, size = reads.taken()
+        assert (statements, decoded) == (0, 1) and size < 200, "warm: one member by its place"
 
 
-def test_a_commit_reads_one_block_of_paths_however_many_members_there_are(
-    tmp_path, monkeypatch, small_blocks
-):
+def test_a_commit_reads_the_hashes_of_the_paths_once_and_no_member(tmp_path, monkeypatch, small_pages):
     reads = Reads(monkeypatch)
-    for members in (2 * BLOCK, 12 * BLOCK):
+    for members in (3 * SIZE, 12 * SIZE):
         folder = large_table(tmp_path / str(members), members)
         table = Table.open(folder)
         reads.taken()
-        new = Member("new", 1, 1, 0, 0, 0, None, None, "2024", {})
-        table.commit(Commit("d", "r", "2024", "", add=(new,)))
-        statements, decoded, size = reads.taken()
-        assert statements == 2 and decoded == 0 and size <= 2 * 8 * BLOCK + 12 * 8
+        for number in range(2):
+            new = Member(f"new{number}", 1, 1, 0, 0, 0, None, None, "2024", {})
+            table.commit(Commit("d", "r", "2024", "", add=(new,)))
+            statements, decoded, size = reads.taken()
+            assert decoded == 0
+            if number == 0:
+                assert statements == 1 and size <= members * (8 + 2) + 2 * 1024 * members // SIZE
+            else:
+                assert (statements, size) == (0, 0), "they are kept"
 
 
-def test_a_member_is_named_without_listing_the_others(tmp_path, monkeypatch, small_blocks):
-    folder = large_table(tmp_path / "t", 2 * BLOCK)
+def test_a_member_is_named_without_listing_the_others(tmp_path, monkeypatch, small_pages):
+    folder = large_table(tmp_path / "t", 2 * SIZE)
     reads = Reads(monkeypatch)
     collection = lading.Collection(folder)
     collection.tier("m77", 2)
     collection.remove("m78")
-    assert reads.taken()[1] <= 4
+    assert reads.taken()[1] <= 10
 
 
 def test_a_footer_is_parsed_once_and_again_when_its_file_was_replaced(collection, tmp_path, monkeypatch):

@@ -15,7 +15,6 @@ from lading.log import table as log
 from lading.log.table import Table
 from lading.model import Zone
 from lading.state.members import MemberStore
-from lading.state.tables import write_state
 from lading.where.bind import bind, parse
 
 DAY = 86_400_000_000
@@ -55,7 +54,7 @@ def test_every_zone_is_in_terms_of_the_columns_of_now(table: Aging, by: str) -> 
     state = table.opened().state if by == "whoever opens it" else table.table.state
     if by == "a snapshot":
         con = sqlite3.connect(":memory:", isolation_level=None)
-        write_state(con, state.meta, state.columns())
+        state.settled().write_root(con, state.meta)
         store = MemberStore(con, state.root)
         store.check()
         found = dict(_found(state, store.by_path))

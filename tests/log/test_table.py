@@ -290,9 +290,9 @@ def _killed(*_args, **_kwargs):
 
 def _dump(table: Table):
     con = sqlite3.connect(table.folder / "manifest.db")
-    members = con.execute("SELECT id, path, rows, key_min, key_max FROM members ORDER BY id").fetchall()
-    zones = con.execute("SELECT * FROM zones").fetchall()
-    return members, zones, con.execute("SELECT * FROM vectors").fetchall()
+    base = table.state.base
+    vectors = con.execute("SELECT * FROM summaries").fetchall()
+    return [base.members_in(page) for page in base.pages()], vectors
 
 
 EDIT = st.tuples(

@@ -14,9 +14,11 @@ import uuid
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import patch
 
 import msgspec
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from support.machines import run_machine
@@ -26,13 +28,21 @@ from support.world import SCHEMA, BucketWorld, InFlight, World
 from lading.errors import Conflict, NotFound
 from lading.snapshots.history import Wanted
 from lading.snapshots.manifest import read_snapshot
-from lading.snapshots.opening import open_manifest, references
+from lading.snapshots.opening import Mentioned, open_manifest, references
+from lading.state import edit, tables
 from lading.storage.bucket import ObjectStorage
 from lading.upkeep.clean.apply import clean
-from lading.upkeep.clean.survey import Rules
+from lading.upkeep.clean.survey import Rules, named_pages
 from lading.upkeep.rollback import release_hold, roll_back
 
 GRACE = timedelta(hours=24)
+
+
+@pytest.fixture(autouse=True)
+def many_small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them outside of the roots."""
+    monkeypatch.setattr(edit, "PAGE", 2)
+    monkeypatch.setattr(tables, "INLINE", 0)
 
 
 class Cleaning(RuleBasedStateMachine):
@@ -99,6 +109,7 @@ class Cleaning(RuleBasedStateMachine):
         table = self.world.table()
         table.checkpoint()
         table.close()
+        self.world.date_pages()
 
     @rule(parts=st.integers(0, 2), replace=st.integers(0, 2))
     def a_run_that_the_gate_refuses(self, parts: int, replace: int) -> None:
@@ -181,7 +192,10 @@ class Cleaning(RuleBasedStateMachine):
         member = msgspec.structs.replace(self.world_member(), path=outside)
         state.added[outside] = (10_000, member)
         state.added["/etc/hostname"] = (10_001, msgspec.structs.replace(member, path="/etc/hostname"))
-        payload = self.world.payload(table, "hostile")
+        store = state.settled()
+        store.shelf.put(store.unsaved())
+        with patch.object(self.world, "settled", lambda table: store.saved()):
+            payload = self.world.payload(table, "hostile")
         self.world.store.put_manifest(payload, "hostile", self.world.now)
         table.close()
 
@@ -251,7 +265,11 @@ class Cleaning(RuleBasedStateMachine):
         there = self.world.names()
         table = self.world.table()
         live = {member.path for member in table.state.candidates(None)}
+        self.pages = (
+            {f"pages/{name}" for name in table.state.base.page_names()} if table.state.base else set()
+        )
         table.close()
+        assert self.pages <= there, "the checkpoint"
         assert live == self.world.live, "what was committed is held"
         assert live <= there, "the log"
         for listed in self.world.store.list_manifests():
@@ -265,11 +283,13 @@ class Cleaning(RuleBasedStateMachine):
 
     def files_of(self, ref: str) -> frozenset[str]:
         """What a manifest names below the root."""
-        found = references(self.world.store, ref)
+        mentioned: dict[str, Mentioned] = {}
+        found = references(self.world.store, ref, self.world.where, mentioned)
         shards = {one.partition(f"{self.world.where}/")[2] or one for one in found.shards}
         shards = {one for one in shards if one.split("/")[0] in ("shards", "kv") and "/run_id=" in one}
-        parts = {path for path in found.members if path.startswith("bucket=")}
-        return frozenset(parts | {f"{one}/shard.db" for one in shards})
+        parts = {path for one in mentioned.values() for path in one.members if path.startswith("bucket=")}
+        pages = {f"pages/{name}" for name in found.pages}
+        return frozenset(parts | pages | {f"{one}/shard.db" for one in shards})
 
     @invariant()
     def what_others_own_is_untouched(self) -> None:
@@ -290,10 +310,16 @@ class Cleaning(RuleBasedStateMachine):
         )
         left = {
             path for path in self.world.names()
-            if path.startswith(("bucket=", "shards/", "kv/")) and not self.is_theirs(path)
+            if path.startswith(("bucket=", "shards/", "kv/", "pages/")) and not self.is_theirs(path)
         }  # fmt: skip
-        assert left - reachable == set()
+        assert left - reachable - self.named_by_checkpoints() == set()
         self.nothing_reachable_is_gone()
+
+    def named_by_checkpoints(self) -> set[str]:
+        table = self.world.table()
+        found = {f"pages/{name}" for some in named_pages(table) for name in some}
+        table.close()
+        return found
 
     def is_theirs(self, path: str) -> bool:
         own = self.world.root / path

@@ -12,13 +12,17 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from support.world import World
 
 import lading
 from lading.errors import LadingError, ManifestParseError, PartError
-from lading.state.tables import row_crc, vector_crc
+from lading.state.encoded import Encoded
+from lading.state.page import Page, encode_page
+from lading.state.shelf import read_bytes
+from lading.state.tables import vector_crc
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +64,7 @@ def read_all(root: Path) -> None:
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
 
 
-@pytest.mark.parametrize("table", ["lading", "members", "zones", "vectors", "sources"])
+@pytest.mark.parametrize("table", ["lading", "pages", "summaries", "contents"])
 def test_a_view_in_place_of_a_table_is_refused_before_it_is_run(hostile: Any, table: str) -> None:
     def plant(connection: sqlite3.Connection) -> None:
         connection.execute(f"DROP TABLE {table}")
@@ -73,7 +77,7 @@ def test_a_view_in_place_of_a_table_is_refused_before_it_is_run(hostile: Any, ta
     assert time.monotonic() - began < 5
 
 
-@pytest.mark.parametrize("table", ["members", "vectors", "sources"])
+@pytest.mark.parametrize("table", ["pages", "summaries", "contents"])
 def test_an_absent_table_and_a_computed_column_are_refused(hostile: Any, table: str) -> None:
     with pytest.raises(ManifestParseError, match="there is no table"):
         read_all(hostile(lambda con: con.execute(f"DROP TABLE {table}")))
@@ -91,7 +95,7 @@ def test_planted_triggers_are_refused_and_strange_tables_do_nothing(hostile: Any
     def plant(connection: sqlite3.Connection) -> None:
         connection.execute("CREATE TABLE evil(x)")
         connection.execute(
-            "CREATE TRIGGER t AFTER INSERT ON members BEGIN INSERT INTO evil VALUES (randomblob(1e9)); END"
+            "CREATE TRIGGER t AFTER INSERT ON pages BEGIN INSERT INTO evil VALUES (randomblob(1e9)); END"
         )
 
     with pytest.raises(ManifestParseError, match="trigger"):
@@ -100,7 +104,7 @@ def test_planted_triggers_are_refused_and_strange_tables_do_nothing(hostile: Any
 
 def test_a_huge_blob_is_an_error_and_costs_little(hostile: Any) -> None:
     def plant(connection: sqlite3.Connection) -> None:
-        connection.execute("UPDATE vectors SET vector = zeroblob(64000000) WHERE name = 'rows'")
+        connection.execute("UPDATE contents SET content = zeroblob(64000000)")
 
     began = time.monotonic()
     with pytest.raises(ManifestParseError):
@@ -108,15 +112,34 @@ def test_a_huge_blob_is_an_error_and_costs_little(hostile: Any) -> None:
     assert time.monotonic() - began < 10
 
 
+Sections = dict[str, bytes]
+
+
+def forge(connection: sqlite3.Connection, kind: str, change: Callable[[Sections], Sections]) -> None:
+    """Change what a page holds and make its checksums right again: malice, not damage."""
+    [(name, entries)] = connection.execute("SELECT name, entries FROM pages WHERE kind = ?", (kind,))
+    [(content,)] = connection.execute("SELECT content FROM contents WHERE name = ?", (name,))
+    page = Page(name, kind, entries, read_bytes(content), AssertionError)  # type: ignore[arg-type]
+    sections = change({section: page.section(section) for section in page.directory})
+    forged = encode_page(kind, entries, sections)  # type: ignore[arg-type]
+    connection.execute("UPDATE contents SET content = ? WHERE name = ?", (forged, name))
+
+
 def reseal(connection: sqlite3.Connection, **fields: object) -> None:
-    """Change a member and make its checksum right again: malice, not damage."""
-    rows = connection.execute("SELECT * FROM members WHERE id = 0").fetchall()
-    names = [one[1] for one in connection.execute("PRAGMA table_info(members)")]
-    row = dict(zip(names, rows[0], strict=True)) | fields
-    content = tuple(row[name] for name in names[:-1])
-    marks = ", ".join("?" * len(names))
-    connection.execute("DELETE FROM members WHERE id = 0")
-    connection.execute(f"INSERT INTO members VALUES ({marks})", (*content, row_crc(content)))
+    """Change the first member."""
+    names = [
+        "serial", "path", "rows", "bytes", "bucket", "tick_min", "tick_max", "key_min", "key_max",
+        "created_at", "tier", "minus",
+    ]  # fmt: skip
+
+    def edit(sections: Sections) -> Sections:
+        page = Page("", "members", 2, read_bytes(encode_page("members", 2, sections)), AssertionError)
+        first, *others = Encoded.read(page).all()
+        row = dict(zip(names, msgspec.msgpack.decode(first), strict=True)) | fields
+        forged = msgspec.msgpack.encode(list(row.values()))
+        return sections | Encoded.of([forged, *others]).sections()
+
+    forge(connection, "members", edit)
 
 
 @pytest.mark.parametrize(
@@ -149,22 +172,60 @@ VECTORS = {
 }
 
 
-@pytest.mark.parametrize("how", VECTORS)
-@pytest.mark.parametrize("name", ["rows", "live_rows", "source_lists", "keys", "paths", "sources", "columns"])
-@pytest.mark.parametrize("block", [0, -1])
-def test_forged_vectors_are_refused_or_harmless(hostile: Any, name: str, block: int, how: str) -> None:
-    def forge(connection: sqlite3.Connection) -> None:
-        which = (name, block)
-        for (vector,) in connection.execute("SELECT vector FROM vectors WHERE name = ? AND block = ?", which):
-            forged = VECTORS[how](vector)
-            connection.execute(
-                "UPDATE vectors SET vector = ?, crc = ? WHERE name = ? AND block = ?",
-                (forged, vector_crc(*which, forged), *which),
-            )
+SECTIONS = {
+    "members": [
+        "rows",
+        "live_rows",
+        "buckets",
+        "keys",
+        "source_lists",
+        "paths",
+        "offsets",
+        "entries",
+        "zone:id",
+    ],
+    "sources": ["ids", "offsets", "entries"],
+}
 
-    root = hostile(forge)
+
+@pytest.mark.parametrize("how", VECTORS)
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, some in SECTIONS.items() for name in some])
+def test_forged_sections_are_refused_or_harmless(hostile: Any, kind: str, name: str, how: str) -> None:
+    root = hostile(lambda con: forge(con, kind, lambda old: old | {name: VECTORS[how](old[name])}))
     try:
         read_all(root)  # numbers that nothing asks for do no harm
+    except LadingError as error:
+        assert error.hint
+
+
+@pytest.mark.parametrize("kind", SECTIONS)
+def test_a_page_that_lacks_a_section_is_refused_or_harmless(hostile: Any, kind: str) -> None:
+    for name in SECTIONS[kind]:
+        root = hostile(
+            lambda con, name=name: forge(
+                con, kind, lambda old: {one: data for one, data in old.items() if one != name}
+            )
+        )
+        try:
+            read_all(root)
+        except LadingError as error:
+            assert error.hint and "section" in error.message
+
+
+@pytest.mark.parametrize("how", VECTORS)
+@pytest.mark.parametrize("name", ["keys", "zone:id"])
+def test_forged_summaries_are_refused_or_harmless(hostile: Any, name: str, how: str) -> None:
+    def change(connection: sqlite3.Connection) -> None:
+        [(vector,)] = connection.execute("SELECT vector FROM summaries WHERE name = ?", (name,))
+        forged = VECTORS[how](vector)
+        connection.execute(
+            "UPDATE summaries SET vector = ?, crc = ? WHERE name = ?",
+            (forged, vector_crc(name, forged), name),
+        )
+
+    root = hostile(change)
+    try:
+        read_all(root)
     except LadingError as error:
         assert error.hint
 

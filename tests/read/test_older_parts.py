@@ -25,10 +25,9 @@ from lading.formats.arrow_types import arrow_type
 from lading.log import table as log
 from lading.parts.schema import lossless
 from lading.read.scan import scan
-from lading.state import blocks
+from lading.state import edit
 from lading.state.members import MemberStore
 from lading.state.memberset import MemberSet
-from lading.state.tables import write_state
 
 # Texts by kind; those of a pair's second list are not as lading writes such a value.
 POOLS: dict[str, tuple[list[str], list[str]]] = {
@@ -237,15 +236,15 @@ def check(model: Model, members: MemberSet, some: int = 0) -> None:
 def snapshot_of(model: Model) -> MemberStore:
     con = sqlite3.connect(":memory:", isolation_level=None)
     state = model.table.table.state
-    write_state(con, state.meta, state.columns())
+    state.settled().write_root(con, state.meta)
     return MemberStore(con, state.root)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def small() -> Iterator[None]:
-    """Several blocks of members, and an overlay after a few commits."""
+    """Several pages of members, and an overlay after a few commits."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "BLOCK", 2)
+        patch.setattr(edit, "PAGE", 2)
         patch.setattr(log, "OVERLAY_EVERY", 3)
         yield
 

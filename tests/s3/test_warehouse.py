@@ -48,7 +48,7 @@ def test_a_run_puts_everything_into_the_bucket(project: BucketProject) -> None:
     parts = [name for name in names if name.startswith("bucket=")]
     assert len(parts) == Table.open(project.place).state.count() == 4
     assert {name.split("/")[0].split("=")[0] for name in names} == {
-        "bucket", "log", "manifest.json", "manifests", "runs", "_CURRENT",
+        "bucket", "log", "manifest.json", "manifests", "metadata", "runs", "_CURRENT",
     }  # fmt: skip
     here = {path.name for path in project.folder.iterdir()}
     assert here == {"data", "schema", "manifest", "transform.py", "lading.yaml", ".lading_cache"}

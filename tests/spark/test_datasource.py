@@ -23,7 +23,6 @@ from lading.read import spark_source as lading_spark
 from lading.spark.datasource import spark_schema
 from lading.spark.whole_table import whole_table
 from lading.state.members import MemberStore
-from lading.state.tables import write_state
 from lading.where.tree import Compare, In, IsNull, Like, Not
 
 
@@ -268,5 +267,5 @@ def test_a_gate_asks_spark_about_values_of_today(spark: SparkSession, tmp_path: 
 def _members(table: Aging) -> MemberStore:
     con = sqlite3.connect(":memory:", isolation_level=None)
     state = table.table.state
-    write_state(con, state.meta, state.columns())
+    state.settled().write_root(con, state.meta)
     return MemberStore(con, state.root)

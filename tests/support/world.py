@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
+import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ from lading.snapshots.runs import RunHandle, start
 from lading.snapshots.stores.by_url import store_of
 from lading.snapshots.stores.files import LocalStore
 from lading.snapshots.stores.protocol import ManifestStore, Published
-from lading.state.tables import write_state
+from lading.state.members import MemberStore
 from lading.storage.place import folder_of, place, storage_of
 
 SHARD = shard_bytes({(1).to_bytes(8, "big"): b"v"})
@@ -112,6 +113,12 @@ class World:
         """A file that was written just now is as old as the clock says."""
         self.age(self.root / path)
 
+    def date_pages(self) -> None:
+        """Pages that were written or touched just now, too."""
+        for path in self.root.glob("pages/*"):
+            if abs(path.stat().st_mtime - time.time()) < 60:
+                self.age(path)
+
     def names(self) -> set[str]:
         """All files, relative to the root."""
         return {str(path.relative_to(self.root)) for path in self.root.rglob("*") if path.is_file()}
@@ -158,15 +165,21 @@ class World:
             checkpoint_id=digest, db_bytes=len(SHARD),
         )  # fmt: skip
 
+    def settled(self, table: Table) -> MemberStore:
+        """What a snapshot shows."""
+        return table.settle()
+
     def payload(
         self, table: Table, run_id: str, *, shards: Sequence[ShardMeta] = (), gate: Any = None, **more: Any
     ) -> bytes:
+        store = self.settled(table)
+        self.date_pages()
         state = table.state
         custom = {"table": "t", "table_id": table.table_id, "sequence": state.sequence}
         custom |= {"rows": state.row_count(), "parts": state.count()}
         custom |= more | ({"gate": gate} if gate is not None else {})
         meta = BuildMeta(run_id=run_id, created_at=self.now, num_dbs=len(shards) or 1, custom=custom)
-        return build_snapshot(meta, shards, lambda con: write_state(con, state.meta, state.columns()))
+        return build_snapshot(meta, shards, lambda con: store.write_root(con, state.meta))
 
     def publish(self, run: InFlight, **more: Any) -> Published:
         current = self.store.load_current()
@@ -221,6 +234,9 @@ class BucketWorld(World):
 
     def dated(self, path: str) -> None:
         pass  # by the server
+
+    def date_pages(self) -> None:
+        pass
 
     def names(self) -> set[str]:
         return {one.name for one in self.storage.list()}

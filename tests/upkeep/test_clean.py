@@ -185,6 +185,7 @@ def test_half_written_files_go(here: World) -> None:
         here.root / f".manifest.db.{hexes}.tmp",
         here.root / "manifest.json.tmp",
         here.root / "bucket=000000" / ".part-12345678-1234-8234-8234-123456789012.parquet.tmp",
+        here.root / "bucket=000000" / ".part-12345678-1234-8234-8234-123456789012.arrow.tmp",
     ]
     mine = [here.root / ".mine.tmp", here.root / "bucket=000000" / ".draft.tmp"]
     for path in (*left, *mine):

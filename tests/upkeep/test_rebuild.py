@@ -31,7 +31,6 @@ from lading.snapshots.manifest import BuildMeta, build_snapshot
 from lading.snapshots.stores.files import FileStore, LocalStore
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.sources.manifest import FileEntry, SourceManifest, load, save
-from lading.state.tables import write_state
 from lading.upkeep.verify import broken_members
 
 SCHEMA = pa.schema([("k", pa.int64()), ("_source", pa.int64())])
@@ -63,7 +62,7 @@ class Built:
     def publish(self, store: ManifestStore | None = None) -> None:
         state = self.table.state
         meta = BuildMeta(run_id=f"run-{self.runs:03}", created_at=datetime.now(UTC))
-        payload = build_snapshot(meta, (), lambda con: write_state(con, state.meta, state.columns()))
+        payload = build_snapshot(meta, (), lambda con: state.settled().write_root(con, state.meta))
         (store or LocalStore(self.folder)).publish(payload, meta.run_id, sequence=state.sequence)
 
     def keys(self) -> list[int]:
@@ -169,7 +168,7 @@ def test_a_damaged_checkpoint_of_a_compacted_log_falls_back_to_the_snapshot_and_
     built.commit(add=(built.part({300: 11}),))
     database = built.folder / "manifest.db"
     with sqlite3.connect(database) as con:
-        con.execute("UPDATE members SET rows = rows + 1 WHERE id = 0")
+        con.execute("UPDATE pages SET rows = rows + 1 WHERE kind = 'members'")
     found = lading.Collection.rebuild(built.folder)
     assert found.found_in == "snapshot"
     assert built.keys() == [2, 5, 100, 300]
@@ -350,7 +349,7 @@ def test_a_rebuilt_log_goes_on_above_snapshots_that_readers_never_saw(built):
         created_at=datetime.now(UTC),
         custom={"table_id": built.table.table_id, "sequence": state.sequence + 20},
     )
-    payload = build_snapshot(meta, (), lambda con: write_state(con, state.meta, state.columns()))
+    payload = build_snapshot(meta, (), lambda con: state.settled().write_root(con, state.meta))
     LocalStore(built.folder).put_manifest(payload, "hidden", None)
     _lose_the_log(built)
     assert lading.Collection.rebuild(built.folder).sequence > state.sequence + 20

@@ -86,6 +86,8 @@ def _show(found: Diff, between: list[HistoryEntry]) -> None:
         f"{parts.removed:,} removed ({byte_words(parts.bytes_removed)}), "
         f"{parts.lessened:,} with fewer rows, {parts.kept:,} unchanged"
     )
+    for name, old, new in found.inputs:
+        say(f"input {name}: sequence {old} -> {new}")
     for one in found.columns:
         say(f"column {one.name}: {one.before or 'none'} -> {one.after or 'none'}")
     for entry in between:

@@ -17,7 +17,12 @@ from lading.words import count_words
 if TYPE_CHECKING:
     from lading.ingest.plan import TablePlan
 
-File = Annotated[str, Argument(metavar="FILE", help="A path, or a key from `lading plan`.")]
+File = Annotated[
+    str, Argument(metavar="FILE", help="A path, or a key from `lading plan`; a table, if a SLOT follows.")
+]
+Slot = Annotated[
+    str | None, Argument(metavar="[SLOT]", help="A slot of a table made of tables: slot=00017, or 17.")
+]
 
 _CONSEQUENCE = {
     "new": "The next run reads it.",
@@ -40,15 +45,23 @@ class _Answer:
     recorded: dict[str, Any] | None = None  # from its entry in manifest/<table>.json
 
 
-def explain(ctx: Context, file: File, json: Json = False) -> None:
-    """Explain why a file is read, or why not.
+def explain(ctx: Context, file: File, slot: Slot = None, json: Json = False) -> None:
+    """Explain why a file is read, or why not; or which rows moved a slot.
+
+    Of a slot of a table made of tables, it says which rows of which files of its inputs came and went.
 
     \b
     Example:
       lading explain data/voyages/rotterdam_20240301.csv
+      lading explain tonnage slot=00017
     """
     from lading.cli.terminal.screen import print_json
 
+    if slot is not None:
+        from lading.cli.slots import explain_slot
+
+        explain_slot(config_of(ctx, [file]), file, slot, json=json)
+        return
     answers = _answers(config_of(ctx), file)
     if json:
         print_json({"file": file, "tables": [_answer_object(answer) for answer in answers]})
@@ -63,7 +76,8 @@ def _answers(config: Config, file: str) -> list[_Answer]:
             f"the name {os.fsencode(file)!r} is not valid UTF-8, so no table can read this file",
             hint="rename the file",
         )
-    keys = {table.name: _keys(config, table, file) for table in config.tables.values()}
+    of_files = [table for table in config.tables.values() if table.derived is None]
+    keys = {table.name: _keys(config, table, file) for table in of_files}
     there = {name: [key for key in keys[name] if (config.table(name).root / key).exists()] for name in keys}
     # A file that is there concerns the tables whose root it lies in; one that is gone may be any table's.
     meant = {name: found for name, found in (there if any(there.values()) else keys).items() if found}

@@ -57,6 +57,9 @@ def history(ctx: Context, table: Table, limit: Limit = _SHOWN, json: Json = Fals
         right=("rows", "change", "parts"),
     )
     for one in found:
+        if one.inputs:
+            made_of = ", ".join(f"{name} at sequence {sequence}" for name, sequence in one.inputs)
+            say(f"{one.run_id}: made of {made_of}")
         for text in one.column_words:
             say(f"{one.run_id}: {text}")
     for one in found:
@@ -83,4 +86,5 @@ def _entry_object(one: HistoryEntry) -> dict[str, Any]:
         "columns": [{"name": c.name, "before": c.before, "after": c.after} for c in one.columns],
         "schema_changes": list(one.column_words),
         "manifest_ref": one.ref,
+        "inputs": dict(one.inputs),
     }

@@ -23,6 +23,7 @@ _COMMANDS: dict[str, str | Commands] = {
     "discover-schema": "lading.cli.discover_schema:discover_schema",
     "plan": "lading.cli.plan:plan",
     "run": "lading.cli.run:run",
+    "watch": "lading.cli.watch:watch",
     "status": "lading.cli.status:status",
     "explain": "lading.cli.explain:explain",
     "scan": "lading.cli.scan:scan",

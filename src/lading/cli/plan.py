@@ -18,7 +18,8 @@ WORK_EXIT = 2
 def plan(ctx: Context, tables: Tables = None, json: Json = False) -> None:
     """Show what a run would do, and why.
 
-    Gives a verdict and a reason for each file. Changes nothing.
+    Gives a verdict and a reason for each file, and for each slot of tables made of tables, after the tables
+    that they are made of. Changes nothing.
     Exits with 0 if there is nothing to do, 2 if there is.
 
     \b
@@ -37,7 +38,7 @@ def plan(ctx: Context, tables: Tables = None, json: Json = False) -> None:
         print_json({"tables": [_plan_object(one) for one in plans]})
     else:
         for one in plans:
-            _show(one)
+            _show(one, of_slots=config.table(one.table).derived is not None)
     if not all(one.idle for one in plans):
         raise Exit(WORK_EXIT)
 
@@ -60,7 +61,7 @@ def _plan_object(plan: TablePlan) -> dict[str, Any]:
     }
 
 
-def _show(plan: TablePlan) -> None:
+def _show(plan: TablePlan, *, of_slots: bool) -> None:
     from lading.cli.terminal.screen import byte_words, note, say, show_table, verdict_words
 
     for text in plan.notes:
@@ -73,7 +74,7 @@ def _show(plan: TablePlan) -> None:
         say(f"  {text}")
     if plan.again is not None:
         what = "everything" if plan.replaces_all else count_words(plan.verdicts["reread"], "file")
-        say(f"  reads {what} again: {plan.again.why}")
+        say(f"  {'evaluates' if of_slots else 'reads'} {what} again: {plan.again.why}")
     if plan.publish:
         say(f"  {plan.publish}")
     if plan.parts_to_rewrite:
@@ -89,6 +90,7 @@ def _show(plan: TablePlan) -> None:
         if file.verdict != "unchanged" and not (file.verdict == "reread" and file.reason == told)
     ]
     if work:
-        show_table(("  verdict", "file", "why"), ((f"  {f.verdict}", f.key, f.reason) for f in work[:_SHOWN]))
+        what = "slot" if of_slots else "file"
+        show_table(("  verdict", what, "why"), ((f"  {f.verdict}", f.key, f.reason) for f in work[:_SHOWN]))
     if len(work) > _SHOWN:
         say(f"  … and {len(work) - _SHOWN:,} more; --json lists them all")

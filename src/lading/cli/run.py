@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from lading.cli.terminal.command import Context, Exit, Option
@@ -18,9 +19,15 @@ Full = Annotated[bool, Option("--full", help="Read every file again and replace 
 AllowVanish = Annotated[
     bool, Option("--allow-vanish", help="Retract rows even if more than half the files are gone.")
 ]
+Only = Annotated[bool, Option("--only", help="Run just these tables, not those that they are made of.")]
 SparkMaster = Annotated[
     str | None,
     Option("--spark-master", metavar="URL", help="Use this Spark master instead of the configured one."),
+]
+
+MetricsFile = Annotated[
+    Path | None,
+    Option("--metrics-file", metavar="FILE", help="Write metrics there, for Prometheus' textfile collector."),
 ]
 
 
@@ -29,23 +36,34 @@ def run(
     tables: Tables = None,
     full: Full = False,
     allow_vanish: AllowVanish = False,
+    only: Only = False,
     json: Json = False,
     spark_master: SparkMaster = None,
+    metrics_file: MetricsFile = None,
 ) -> None:
     """Bring tables up to date with their files.
 
-    Reads new and changed files, retracts the rows of vanished ones, and publishes. Starts Spark only if a
-    file has to be read. If a run is interrupted, the next one completes it.
+    Reads new and changed files, retracts the rows of vanished ones, and publishes. Then evaluates what
+    changed in tables made of other tables, after those that they are made of. Starts Spark only if a file has
+    to be read or a slot evaluated. If a run is interrupted, the next one completes it.
 
     \b
     Example:
       lading run
       lading run voyages --json
+      lading run tonnage --only
       lading run --spark-master spark://host:7077
     """
     config = config_of(ctx, tables)
     run_and_report(
-        config, tables or [], json=json, spark_master=spark_master, full=full, allow_vanish=allow_vanish
+        config,
+        tables or [],
+        json=json,
+        spark_master=spark_master,
+        full=full,
+        allow_vanish=allow_vanish,
+        only=only,
+        metrics_file=metrics_file,
     )
 
 
@@ -71,14 +89,17 @@ def run_and_report(
 
 def _logged_run(config: Config, tables: list[str], options: dict[str, Any]) -> RunReport:
     from lading.cli.terminal.failures import say_where
+    from lading.cli.terminal.screen import note
     from lading.cli.terminal.watching import JsonLog, LogWatch, Watches, terminal_watch
     from lading.run import run as run_tables
+    from lading.signals.after import Signals
 
     log = JsonLog(config.project)
+    signals = Signals(config, lambda text: note(f"warning: {text}"), options.pop("metrics_file", None))
     log.write("run started", tables=tables or list(config.tables), **options)
     try:
         with terminal_watch() as screen:
-            watch = Watches(screen, LogWatch(log))
+            watch = Watches(screen, LogWatch(log), signals.phases)
             report = run_tables(config, tables, watch=watch, **options)
     except LadingError as error:
         log.write("run failed", level="error", kind=error.kind, message=error.message, table=error.table)
@@ -90,6 +111,7 @@ def _logged_run(config: Config, tables: list[str], options: dict[str, Any]) -> R
         if isinstance(table.error, Unexpected):
             say_where(table.error, config.project)
     log.write("run finished", **_report_object(report))
+    signals.finished(config, report)
     return report
 
 
@@ -97,11 +119,11 @@ def _report_object(report: RunReport) -> dict[str, Any]:
     return {
         "run_id": report.run_id,
         "spark_started": report.spark_started,
-        "tables": [_table_object(table) for table in report.tables],
+        "tables": [table_object(table) for table in report.tables],
     }
 
 
-def _table_object(table: TableReport) -> dict[str, Any]:
+def table_object(table: TableReport) -> dict[str, Any]:
     from lading.checks.table import as_object
     from lading.cli.terminal.failures import error_object
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from lading.cli.terminal.command import Context
+from typing import Annotated
+
+from lading.cli.terminal.command import Context, Option
 from lading.cli.terminal.invocation import AsOf, Json, Offset, Ref, Table, config_of, open_published
+
+Slot = Annotated[
+    str | None, Option("--slot", metavar="SLOT", help="Of a table made of tables: files in this slot.")
+]
 
 
 def sources(
@@ -13,21 +19,30 @@ def sources(
     ref: Ref = None,
     offset: Offset = None,
     as_of: AsOf = None,
+    slot: Slot = None,
 ) -> None:
     """List the files that rows came from.
 
-    The `source` column matches `_source` in the rows.
+    The `source` column matches `_source` in the rows. Of a table made of tables the sources are its slots;
+    with --slot it lists the files whose rows are in one.
 
     \b
     Example:
       lading sources voyages
       lading sources voyages --json
       lading sources voyages --offset 1
+      lading sources tonnage --slot 17
     """
     from lading.cli.terminal.screen import print_json, show_table
 
-    with open_published(config_of(ctx), table, ref=ref, offset=offset, as_of=as_of) as reader:
+    config = config_of(ctx)
+    with open_published(config, table, ref=ref, offset=offset, as_of=as_of) as reader:
         found = reader.sources()
+        if slot is not None:
+            from lading.cli.slots import slot_files
+
+            slot_files(config, table, slot, reader.info(), json=json)
+            return
     if json:
         rows = [
             {

@@ -56,6 +56,10 @@ def _status_object(one: TableStatus) -> dict[str, Any]:
         "checks": list(one.checks),
         "rows_rejected": one.rows_rejected,
         "files_rejected": one.files_rejected,
+        "inputs": [
+            {"name": of.name, "sequence": of.sequence, "current": of.current, "behind": of.behind}
+            for of in one.inputs
+        ],
         "manifest_sequence": one.manifest_sequence,
     }
 
@@ -88,6 +92,10 @@ def _notes(one: TableStatus) -> str:
     failed = [str(check.get("name")) for check in one.checks if not check.get("passed")]
     notes = [one.note] if one.note else []
     notes += [f"failed checks: {', '.join(failed)}"] if failed and not one.refused else []
+    behind = [
+        f"{of.name} (at {of.sequence or 0}, readers see {of.current})" for of in one.inputs if of.behind
+    ]
+    notes += [f"behind {', '.join(behind)}"] if behind else []
     if one.rows_rejected or one.files_rejected:
         rows, files = count_words(one.rows_rejected, "row"), count_words(one.files_rejected, "file")
         notes.append(f"set aside: {rows}, {files}")

@@ -13,15 +13,20 @@ from pathlib import Path
 from lading.config.archives import archive_limits
 from lading.config.checks import checks_of
 from lading.config.clean import keep_of
+from lading.config.derived import check_graph
 from lading.config.project import Config, SparkConfig, TableConfig
 from lading.config.section import Section
+from lading.config.signals import metrics_file, openlineage_of
 from lading.config.stores import postgres_names, s3_options, store_url, warehouse
 from lading.config.table import TABLE_KEYS, table_config
 from lading.config.yaml import Problem, read_lines
 from lading.errors import ConfigError
 from lading.layout.project import CACHE, CONFIG
 
-PROJECT_KEYS = ("warehouse", "store", "s3", "postgres", "archives", "checks", "clean", "spark", "tables")
+PROJECT_KEYS = (
+    "warehouse", "store", "s3", "postgres", "archives", "checks", "clean", "spark", "metrics", "openlineage",
+    "tables",
+)  # fmt: skip
 SPARK_KEYS = ("master", "conf", "in_process_below")
 _TABLE_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _LONGEST_NAME = 100  # it is part of the names of folders, of files beside others, and of tables in PostgreSQL
@@ -96,6 +101,8 @@ def _config(project: Path, file: Path, section: Section) -> Config:
         postgres=postgres_names(section, len(tables)),
         archives=archive_limits(section),
         clean=keep_of(section),
+        metrics_file=metrics_file(project, section),
+        openlineage=openlineage_of(project, section),
     )
 
 
@@ -109,6 +116,7 @@ def _tables(project: Path, section: Section) -> dict[str, TableConfig]:
         if problem := name_problem(name):
             tables.complain(name, problem)
         found[name] = table_config(project, name, tables.section(name, TABLE_KEYS), defaults)
+    check_graph({name: table.derived for name, table in found.items()}, tables)
     return found
 
 

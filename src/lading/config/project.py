@@ -9,9 +9,11 @@ from typing import Any, Literal
 
 from lading.config.archives import ArchiveLimits, Preprocess
 from lading.config.clean import Keep
+from lading.config.derived import Derived
 from lading.config.gate import Gate
 from lading.config.names import EXACT, Naming
 from lading.config.serve import Serve
+from lading.config.signals import OpenLineage
 from lading.config.stores import PostgresNames
 from lading.errors import NotFound
 from lading.layout.project import schema_file, source_manifest
@@ -57,6 +59,7 @@ class TableConfig:
     max_bad: Threshold | None = None  # beyond it, what is set aside stops the run
     iceberg: bool = True  # whether every snapshot is written as Iceberg metadata too
     spec: str | None = None  # "specs/ships.yaml", relative to the project: where fixed-width columns are
+    derived: Derived | None = None  # how it is made of other tables; None: of files
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,8 @@ class Config:
     postgres: PostgresNames = field(default_factory=PostgresNames)
     archives: ArchiveLimits = field(default_factory=ArchiveLimits)
     clean: Keep = field(default_factory=Keep)
+    metrics_file: Path | None = None  # absolute: for Prometheus' textfile collector
+    openlineage: OpenLineage | None = None
 
     def table(self, name: str) -> TableConfig:
         if name in self.tables:

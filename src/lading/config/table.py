@@ -10,6 +10,7 @@ from typing import Literal, cast
 from lading.config.archives import is_bucket, password_file, preprocess
 from lading.config.checks import checks_of, max_bad_of, on_bad_of, refuse_unplaceable
 from lading.config.columns import columns_of, naming_of
+from lading.config.derived import derived_of
 from lading.config.gate import gate
 from lading.config.options import format_of, read_options, spec_of
 from lading.config.patterns import names_of, re2_of
@@ -24,6 +25,9 @@ from lading.layout.table import SOURCE
 from lading.model import Check, Format
 
 TABLE_KEYS = (
+    "from",
+    "sql",
+    "slots",
     "root",
     "path",
     "inside",
@@ -51,13 +55,15 @@ TABLE_KEYS = (
     "iceberg",
 )
 
+_NO_FILES: Format = "parquet"  # a table made of tables reads no files; its rows have types of their own
 _DURATION = re.compile(r"[1-9][0-9]*[smhd]")
 _TRANSFORM = re.compile(r"(?P<file>[^:]+\.py):(?P<function>[A-Za-z_][A-Za-z0-9_]*)")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def table_config(project: Path, name: str, section: Section, defaults: tuple[Check, ...]) -> TableConfig:
-    fmt = cast(Format, format_of(section))
+    derived = derived_of(section)
+    fmt = cast(Format, format_of(section)) if derived is None else _NO_FILES
     root = section.checked("root", _root_problem) or "."
     bucket = is_bucket(root)
     order_by = section.text("order_by")
@@ -74,7 +80,7 @@ def table_config(project: Path, name: str, section: Section, defaults: tuple[Che
     return TableConfig(
         name=name,
         root=project / CACHE / OBJECTS / name if bucket else _below(project, root),
-        path=section.checked("path", _glob_problem, required=True) or "",
+        path=section.checked("path", _glob_problem, required=derived is None) or "",
         format=fmt,
         spec=spec_of(section, fmt),
         read_options=read_options(section, fmt),
@@ -100,6 +106,7 @@ def table_config(project: Path, name: str, section: Section, defaults: tuple[Che
         gate=gate(section),
         serve=serve(section),
         iceberg=section.flag("iceberg") is not False,
+        derived=derived,
     )
 
 

@@ -21,7 +21,8 @@ def check_columns(key: str, have: Sequence[str] | Mapping[str, str], spec: ReadS
     _refuse_taken(key, have, spec.name_columns)
     wanted = {column.name: column.type for column in spec.columns if column.name not in spec.name_columns}
     defaults = {rule.name for rule in spec.rules if rule.default is not None}
-    missing = [name for name in wanted if name not in have and name not in defaults]
+    there = frozenset(have)
+    missing = [name for name in wanted if name not in there and name not in defaults]
     missing = [] if spec.policy.adds else missing
     new = tuple(name for name in have if name not in wanted)
     if missing or (new and spec.policy.columns != "ignore"):

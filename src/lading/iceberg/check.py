@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from lading.iceberg.follow import where
 from lading.iceberg.manifests import paths_in, read_list
 from lading.iceberg.metadata import Twin, twins_in
-from lading.iceberg.snapshot import location_of, whole
+from lading.iceberg.snapshot import location_of, record_in, whole
 from lading.layout.table import VERSION_HINT, parse_iceberg
 from lading.model import Place, SnapshotRef
+from lading.snapshots.opening import build_meta
+from lading.snapshots.stores.protocol import ManifestStore
 from lading.storage.place import storage_of
 
 
@@ -21,23 +23,28 @@ from lading.storage.place import storage_of
 class Problem:
     file: str
     what: str
+    waits: bool = False  # nothing is damaged: the next run mends it
 
 
-def problems(place: Place, current: SnapshotRef) -> Iterator[Problem]:
-    """All that keeps Iceberg readers from seeing the snapshot `current`."""
+def problems(store: ManifestStore, place: Place, current: SnapshotRef) -> Iterator[Problem]:
+    """All that keeps Iceberg readers from seeing the snapshot `current`, unless none was ever shown."""
     at = where(place)
     if at is None:
-        yield Problem(VERSION_HINT, "is missing: Iceberg readers see nothing")
+        if record_in(build_meta(store, current.ref).custom) is not None:
+            yield Problem(VERSION_HINT, "is missing: Iceberg readers see nothing", waits=True)
         return
     location = location_of(place)
     found = _twins(place, at.path)
     if found is None:
-        yield Problem(at.path, "is missing, damaged, or written by someone else")
+        if _twins(place, at.path, anywhere=True) is not None:
+            yield Problem(at.path, "names the place where the table lay before it was moved", waits=True)
+        else:
+            yield Problem(at.path, "is missing, damaged, or written by someone else")
         return
     twins, shown = found
     main = next((one for one in twins if one.number == shown), None)
     if main is None or main.ref != current.ref:
-        yield Problem(at.path, "shows another snapshot than readers see")
+        yield Problem(at.path, "shows another snapshot than readers see", waits=True)
         return
     name = str(main.snapshot["manifest-list"]).removeprefix(f"{location}/")
     yield from (Problem(file, "is missing or damaged") for file in _damaged(place, name))
@@ -97,8 +104,8 @@ def shown_lists(place: Place, refs: Collection[str]) -> list[str]:
     return [str(one.snapshot["manifest-list"]).removeprefix(f"{location}/") for one in twins]
 
 
-def _twins(place: Place, path: str) -> tuple[list[Twin], int] | None:
+def _twins(place: Place, path: str, *, anywhere: bool = False) -> tuple[list[Twin], int] | None:
     try:
-        return twins_in(storage_of(place).get(path), location_of(place))
+        return twins_in(storage_of(place).get(path), None if anywhere else location_of(place))
     except OSError:
         return None

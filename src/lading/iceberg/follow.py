@@ -11,7 +11,6 @@ has seen where the pointer is.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -27,6 +26,7 @@ from lading.parts.field_ids import of_log
 from lading.snapshots.history import gate_failures
 from lading.snapshots.manifest import BuildMeta, load_build_meta
 from lading.snapshots.opening import build_meta_and_schema, members_in, open_manifest
+from lading.snapshots.publish import same_pointer
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.state.members import MemberStore
 from lading.storage.place import storage_of
@@ -66,6 +66,7 @@ def follow(
                 stop_following(place)  # or they would take another snapshot for what readers see
                 raise
             if data is None:
+                stop_following(place)
                 return None
             try:
                 storage_of(place).put_new(version_path(version), data)
@@ -73,9 +74,12 @@ def follow(
                 continue
             anew = tidy = False
         if hint != version:
-            with suppress(SwapLost):
+            try:
                 storage_of(place).swap(VERSION_HINT, str(version).encode(), etag)
-            continue
+            except SwapLost:
+                continue
+            if not same_pointer(store.load_current(), current):
+                continue
         return At(version, version_path(version))
     raise Conflict(
         f"{VERSION_HINT} moved {_ATTEMPTS} times while it was being brought up to date",

@@ -124,12 +124,12 @@ def metadata_file(shelf: Shelf) -> bytes:
     return _sealed(told)
 
 
-def twins_in(data: bytes, location: str) -> tuple[list[Twin], int] | None:
+def twins_in(data: bytes, location: str | None) -> tuple[list[Twin], int] | None:
     """The snapshots that a version has, and which one readers see; None unless it is whole, ours, and speaks
-    of `location`."""
+    of `location` (None: of any)."""
     try:
         told = json.loads(data)
-        if _sealed(told) != data or told["location"] != location:
+        if _sealed(told) != data or location not in (None, told["location"]):
             return None
         schemas = {one["schema-id"]: one for one in told["schemas"]}
         twins = [Twin(one, schemas[one["schema-id"]]) for one in told["snapshots"]]

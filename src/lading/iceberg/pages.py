@@ -1,24 +1,20 @@
-"""The pages of a state: runs of members in key order, each named by what it holds. Each has a manifest.
+"""The pages of a state's members, as Iceberg's manifests are made of them: one a page, reused with it.
 
-The seam to how a state is kept: whoever has pages of its own gives those.
+The seam to how a state is kept (state/members.py): a page is named by all that it holds, so a manifest under
+the same name says the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
-import msgspec
-import xxhash
-
+from lading.layout.table import page_digest
 from lading.log.state import TableState
 from lading.model import Member
+from lading.state.edit import PageRef
 from lading.state.members import MemberStore
-
-ENTRIES = 8_192
-
-_encode = msgspec.msgpack.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +26,10 @@ class Page:
 
 def pages_of(state: TableState | MemberStore) -> list[Page]:
     """All of them, in key order."""
-    if isinstance(state, MemberStore):
-        state = TableState(state.root, state.meta, state)
-    members = state.with_zones()
-    return [page_of(members[at : at + ENTRIES]) for at in range(0, len(members), ENTRIES)]
+    store = state.settled() if isinstance(state, TableState) else state
+    return [_page(store, ref) for ref in store.pages()]
 
 
-def page_of(members: list[Member]) -> Page:
-    return Page(_name(members), partial(list, members), members.__getitem__)
-
-
-def _name(members: list[Member]) -> str:
-    """By all that a manifest says: a part never changes, so its path stands for the rest."""
-    return xxhash.xxh3_128_hexdigest(_encode([(member.path, member.minus) for member in members]))
+def _page(store: MemberStore, ref: PageRef) -> Page:
+    whole = cache(partial(store.members_in, ref))
+    return Page(page_digest(ref.name), whole, lambda at: whole()[at])

@@ -51,6 +51,7 @@ def commit_rows(run: TableRun, prepared: Prepared, read: FilesRead) -> tuple[Com
         order_by=run.cfg.order_by if schema is not None else None,
         facts=_facts_change(run, prepared.facts),
         evidence=_evidence(run, read, stay),
+        inputs=_inputs_change(run),
     )
     run.commits.append(commit_keeping(run.table, commit, run.kept))
     return run.commits[-1], moved
@@ -66,12 +67,19 @@ def commit_notes(run: TableRun) -> None:
     meta, columns = run.table.state.meta, run.columns
     facts = recipe_facts(run.config, run.cfg, columns) if columns is not None and meta.sequence else None
     told = _facts_change(run, facts) if facts is not None else None
-    sources, evidence = noted(run), _evidence(run, None, set())
-    if not sources and not evidence and told is None:
+    sources, evidence, inputs = noted(run), _evidence(run, None, set()), _inputs_change(run)
+    if not sources and not evidence and told is None and inputs is None:
         return
     recipe = meta.recipe if told is None else hashed(told)
     commit = Commit(
-        run.commit_id, run.run_id, now_text(), recipe, sources=sources, facts=told, evidence=evidence
+        run.commit_id,
+        run.run_id,
+        now_text(),
+        recipe,
+        sources=sources,
+        facts=told,
+        evidence=evidence,
+        inputs=inputs,
     )
     run.commits.append(commit_keeping(run.table, commit, run.kept))
 
@@ -79,6 +87,13 @@ def commit_notes(run: TableRun) -> None:
 def _facts_change(run: TableRun, facts: bytes) -> bytes | None:
     """What the recipe is made of, where the log doesn't have it."""
     return None if facts == run.table.state.meta.facts else facts
+
+
+def _inputs_change(run: TableRun) -> bytes | None:
+    """The snapshots that a table made of tables is at now, where the log names others."""
+    if run.derived is None or run.derived.inputs == run.table.state.meta.inputs:
+        return None
+    return run.derived.inputs
 
 
 def _evidence(run: TableRun, read: FilesRead | None, moved: set[int]) -> tuple[Looked, ...]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from lading.config.project import Config, TableConfig
-from lading.errors import LadingError
+from lading.errors import ConfigError, LadingError
 from lading.ingest.expand import expand
 from lading.ingest.record import schema_section
 from lading.ingest.schema import infer_schema, is_stale, one_column_note, pinned_columns, says_the_same
@@ -31,7 +31,7 @@ class SchemaReport:
     path: Path
     state: Literal["fresh", "stale", "generated", "failed"]
     columns: tuple[Column, ...] = ()
-    because: dict[str, str] | None = None
+    because: Mapping[str, str] | None = None
     looked_at: str = ""
     changes: tuple[str, ...] = ()  # against the file that was there
     error: LadingError | None = None
@@ -49,9 +49,15 @@ def discover_schemas(
 ) -> list[SchemaReport]:
     """Generate the schemas that are missing or stale; with `check` only say which those are."""
     reports = []
-    for name in [config.table(name).name for name in names] or list(config.tables):
+    of_files = [name for name, table in config.tables.items() if table.derived is None]
+    for name in [config.table(name).name for name in names] or of_files:
         cfg = config.table(name)
         try:
+            if cfg.derived is not None:
+                raise ConfigError(
+                    f"{name} is made of other tables: its columns are those of its query's result",
+                    hint="name a table of files",
+                )
             reports.append(_discover(config, cfg, full_scan, watch, None if check else session))
         except LadingError as error:
             error.table = error.table or name

@@ -46,14 +46,27 @@ def look(
     start_spark: StartSpark | None = None,
     replay: Collection[str] | None = None,
     run_id: str | None = None,
+    near: Collection[str] | None = None,
 ) -> TableRun:
     """Discover, compare and plan. Opens only files whose content decides their verdict. A run also lets
     archives be extracted and scripts be run: `start_spark` then gives it Spark, should one want it. `replay`
-    are keys of which something is set aside and that are read again, empty for all of them."""
+    are keys of which something is set aside and that are read again, empty for all of them. `near` are
+    files that changed: where that can be, only those are looked at (ingest/near.py)."""
     cfg = config.table(name)
     try:
+        if cfg.derived is not None:
+            from lading.ingest.derived.look import look_derived  # late: few tables are
+
+            made = TableRun(config, cfg, watch, None, start_spark, replay, run_id or new_run_id())
+            return look_derived(made, full)
         objects = objects_of(config, cfg)
         run = TableRun(config, cfg, watch, objects, start_spark, replay, run_id or new_run_id())
+        if near is not None and not full and replay is None:
+            from lading.ingest.near import look_near  # late: only `lading watch` is told what changed
+
+            planned = look_near(run, near)
+            if planned is not None:
+                return planned
         return _planned(run, full)
     except LadingError as error:
         error.table = error.table or name

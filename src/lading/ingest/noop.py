@@ -63,7 +63,7 @@ def is_quiet(
     cfg: TableConfig, table: Table | None, manifest: SourceManifest | None, found: Sequence[FoundFile]
 ) -> bool:
     """Whether the files are exactly those that the manifest and the log have, with nothing left to do."""
-    if table is None or manifest is None or not _are_plain_files(cfg) or manifest.preprocessing:
+    if table is None or manifest is None or not are_plain_files(cfg) or manifest.preprocessing:
         return False
     seal = manifest.lading.get(SEAL)
     if not isinstance(seal, str) or not is_of(manifest, table.state):
@@ -80,7 +80,7 @@ def _youngest(found: Sequence[FoundFile]) -> FoundFile:
     return max(found, key=lambda file: file.mtime_ns)
 
 
-def _are_plain_files(cfg: TableConfig) -> bool:
+def are_plain_files(cfg: TableConfig) -> bool:
     """Whether files are read as they lie there, and told by time and size. Whatever stands between a file
     and its rows has to be asked too, and it may be new: the recipe doesn't say what is an archive."""
     return cfg.fingerprint == "fast" and cfg.url is None and cfg.inside is None and cfg.preprocess is None

@@ -27,7 +27,7 @@ from lading.sources.recipe import hashed
 from lading.words import count_words
 
 MEMORY_SETTING = "spark.lading.task.memory"  # bytes of rows a task holds before it sorts on disk
-_MEMORY = 256 << 20
+_MEMORY = 160 << 20  # bytes of rows that a task sorts at once: it holds some of them several times
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,10 @@ class Prepared:
 
 
 def prepare(run: TableRun, read: Sequence[FoundFile]) -> Prepared:
-    """Settle the schema, and what the names of the files say."""
+    """Settle the schema, and what the names of the files say. Of a table made of tables, the query has the
+    say, and Spark tells."""
+    if run.derived is not None:
+        return Prepared(read, (), run.derived.facts, {})
     files, names, aside = _named(run, read)
     columns = _settled_columns(run, {one.file.key for one in aside})
     return Prepared(files, columns, recipe_facts(run.config, run.cfg, columns), names, tuple(aside))
@@ -148,7 +151,7 @@ def read_spec(run: TableRun, columns: Sequence[Column]) -> ReadSpec:
 def drift_notes(run: TableRun, prepared: Prepared, ingested: Ingested | None) -> tuple[str, ...]:
     """For people: what the table's `drift` let pass that `strict` would have refused."""
     notes = list(run.followed.changes) if run.followed is not None else []
-    if run.columns is None:  # pinned by this run
+    if run.columns is None and run.derived is None:  # pinned by this run
         notes += one_column_note(run.cfg, prepared.columns)
     if ingested is None:
         return tuple(notes)

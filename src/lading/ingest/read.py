@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -17,6 +17,7 @@ import lading.errors as errors
 from lading.checks.table import broken_by_source, row_results
 from lading.errors import BadRows, LadingError, PipelineError, SourceError
 from lading.formats.advice import advice
+from lading.ingest.derived.evaluate import evaluate
 from lading.ingest.prepare import Prepared, ingest_job, ingest_of, read_spec
 from lading.ingest.quarantine import Aside, Rejected, keep_files, refuse_too_many
 from lading.ingest.table_run import TableRun
@@ -52,7 +53,7 @@ def read_files(run: TableRun, prepared: Prepared) -> FilesRead:
     # A table without a row still has columns, and whoever builds it anew from these files sees the same:
     # so the first time tasks are asked for them, even if there is nothing to read.
     nothing = not any(file.size for file in prepared.files) and not prepared.aside
-    if nothing and run.table.state.schema and run.cfg.per != "table":
+    if nothing and run.table.state.schema and run.cfg.per != "table" and run.derived is None:
         refuse_too_many(run, prepared.aside, {}, 0, 0)
         digests = _digests(run, prepared, Ingested())
         return FilesRead(None, keep_files(run, prepared.aside), digests=digests)
@@ -93,9 +94,14 @@ class _Read:
         return FilesRead(found, rejected, checks, written, digests=digests, moved=frozenset(self._moved))
 
     def _ingested(
-        self, only: Iterable[int] | None = None, reject: Mapping[int, int] | None = None
+        self, only: Collection[int] | None = None, reject: Mapping[int, int] | None = None
     ) -> Ingested:
         run, job = self.run, self.job
+        tick = partial(_tick, run) if run.watch.counts else None
+        if run.derived is not None:
+            found = evaluate(run, job, run.spark, only=only, reject=reject, tick=tick)
+            _refuse_elsewhere(job, _paths(found))
+            return found
         in_process = job.input_bytes < run.config.spark.in_process_below
         started: list[Any] = []
 
@@ -111,10 +117,8 @@ class _Read:
             cores = cores_of(spark)
         wanted = None if only is None else set(only)
         ingest = ingest_of(run, self.prepared, job, cores, only=wanted, reject=reject)
-        tick = partial(_tick, run) if run.watch.counts else None
         found = execute(job, ingest, session, in_process=in_process, tick=tick)
-        kept = (piece.path for pieces in found.aside.values() for piece in pieces)
-        _refuse_elsewhere(job, [*(member.path for member in found.members), *kept])
+        _refuse_elsewhere(job, _paths(found))
         return found
 
     def _without_refused(self, found: Ingested) -> tuple[Ingested, tuple[Aside, ...]]:
@@ -273,6 +277,11 @@ class _Read:
         return self.by_id[source].key if source in self.by_id else "an unknown file"
 
 
+def _paths(found: Ingested) -> list[str]:
+    kept = (piece.path for pieces in found.aside.values() for piece in pieces)
+    return [*(member.path for member in found.members), *kept]
+
+
 def _refuse_elsewhere(job: IngestJob, paths: Iterable[str]) -> None:
     """Parts that a machine wrote to a folder of its own must not be committed: nobody could read them."""
     folder = storage_of(job.table_dir).folder
@@ -293,7 +302,7 @@ def _digests(run: TableRun, prepared: Prepared, found: Ingested) -> dict[str, Di
     digests = dict(run.plan.digests)
     for file in run.plan.read:
         read = found.files.get(source_id(file.key))
-        if not file.size:
+        if not file.size and run.derived is None:
             digests[file.key] = Digest(EMPTY_SHA256, 0)
         elif read is not None and read.sha256 is not None:
             digests[file.key] = Digest(read.sha256, file.size)

@@ -8,7 +8,6 @@ it again.
 from __future__ import annotations
 
 import hashlib
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,8 +32,6 @@ from lading.snapshots.runs import RunHandle
 from lading.snapshots.runs import start as start_record
 from lading.snapshots.stores.by_url import store_of
 from lading.snapshots.stores.protocol import ManifestStore, Published
-from lading.state.members import MemberStore
-from lading.state.tables import write_state
 from lading.watch import Watch
 
 
@@ -240,7 +237,7 @@ class _Attempt:
         if gate is None:
             return None
         self.watch.phase(self.cfg.name, "gate")
-        new = _as_members(self.table)
+        new = self.table.state.settled()
         try:
             seen = None if current is None else open_members(store, current.ref, self.table.place)
         except NotFound:
@@ -249,16 +246,8 @@ class _Attempt:
             known = build_meta(store, current.ref).custom.get("gate") if current is not None else None
             return ask_gate(gate, new, seen, known if isinstance(known, dict) else {}, self.session)
         finally:
-            new.close()
             if seen is not None:
                 seen.close()
-
-
-def _as_members(table: Table) -> MemberStore:
-    """The log's state in the form that a snapshot has, so that both sides are asked the same way."""
-    con = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    write_state(con, table.state.meta, table.state.columns())
-    return MemberStore(con, table.place)
 
 
 def refusal_of(store: ManifestStore, table: str, listed: SnapshotRef) -> GateFailed | None:

@@ -24,6 +24,7 @@ from lading.watch import Watch
 
 if TYPE_CHECKING:
     from lading.formats.source_file import SourceFile
+    from lading.ingest.derived.look import DerivedLook
     from lading.ingest.schema import Followed
     from lading.sources.archives.scratch import Apart
     from lading.sources.objects import Objects
@@ -99,7 +100,9 @@ class TableRun:
     refused: tuple[Refused, ...] = ()  # archives that are set aside
     apart: Mapping[str, Apart] = field(default_factory=dict)  # by the key of the input: what only tasks make
     followed: Followed | None = None  # what the files make of `columns`, which a run then writes down
+    near: bool = False  # whether only some files were looked at, those of `found` and `ledger`
     stale: bool = False  # whether the schema is, though there is nothing to read
+    derived: DerivedLook | None = None  # of a table made of tables: what it is made from
 
     @property
     def name(self) -> str:
@@ -144,8 +147,8 @@ class TableRun:
     def unmoved(self, file: FoundFile) -> bool:
         """Whether a file still is what discovery saw. Members are lading's own copies of what it was, or were
         made of an object whose ETag was the same."""
-        if file.archive in self.apart:
-            return True
+        if file.archive in self.apart or self.cfg.derived is not None:
+            return True  # a slot is made of snapshots, which never change
         if self.objects is not None and file.archive is None:
             return self.objects.unmoved(file)
         return unmoved(file)

@@ -9,6 +9,7 @@ RUN_LOG = "logs/lading.jsonl"
 WAREHOUSE = "warehouse"  # unless the config names another; a folder a table
 GLOBAL_MANIFEST = "manifest/_global.json"
 CACHE = ".lading_cache"
+WATCHER = "_watcher.json"  # below the warehouse: the lease of the process that watches it
 
 # Below the cache.
 ARCHIVES = "archives"  # a folder an archive: see `made_folder`
@@ -20,6 +21,7 @@ OBJECTS = "objects"  # a folder a table
 AT_WORK = "at_work"  # a lock a run and table: see `work_folder`
 VERIFY = "verify"  # a folder a run and table: see `work_folder`
 CHECKPOINT_COPIES = "checkpoints"
+PAGE_COPIES = "pages"
 SHARD_COPIES = "shards"
 SPARK = "spark"
 SPARK_LOG = "spark/spark.log"

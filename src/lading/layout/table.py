@@ -7,6 +7,7 @@ a prefix that no manifest and no config names any more must not hide what lies b
 
 from __future__ import annotations
 
+import hashlib
 import re
 import uuid
 from datetime import UTC, datetime
@@ -29,7 +30,9 @@ POINTER = "_CURRENT"
 POINTER_LOCK = lock_of(POINTER)
 LOG_FOLDER = "log"
 CHECKPOINT_FOLDER = "checkpoint"
+PAGES = "pages"
 BUCKET = "bucket="  # how a folder of parts begins
+SLOT = "slot="  # how the key of a slot begins
 PART_SUFFIX = ".parquet"
 QUARANTINE = "quarantine"
 MANIFESTS = "manifests"
@@ -43,9 +46,20 @@ SHARD_TEMPLATE = "db={db_id:05d}"  # the same
 SHARD = "shard.db"
 SHARD_TEMPORARY = temporary_of(SHARD)
 
-NOT_DATA = (CHECKPOINT_FOLDER, LOG_FOLDER, MANIFESTS, QUARANTINE, RUNS, SHARDS)  # folders without members
+NOT_DATA = (
+    CHECKPOINT_FOLDER,
+    LOG_FOLDER,
+    MANIFESTS,
+    PAGES,
+    QUARANTINE,
+    RUNS,
+    SHARDS,
+)  # folders without members
 
-Cleaned = Literal["part", "shard", "quarantine", "record", "temporary", "log", "checkpoint", "iceberg"]
+PageKind = Literal["members", "sources", "evidence"]
+Cleaned = Literal[
+    "part", "page", "shard", "quarantine", "record", "temporary", "log", "checkpoint", "iceberg"
+]
 Kind = Cleaned | Literal["manifest", "state", "pointer", "lock", "hint"]
 CLEANED = get_args(Cleaned)  # may be deleted by cleaning; a manifest by its store only, the others by nobody
 
@@ -63,6 +77,7 @@ _PASSING = rf"\.{_STEM}\.arrow\.tmp"
 _TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z"
 _OF_RUN = rf"(?P<time>{_TIME})_{_RUN}(?P<run>[^/]+)"
 _RECORD = rf"{RUNS}/{_OF_RUN}_{_HEX}{{32}}"
+_PAGE = rf"(?P<kind>{'|'.join(get_args(PageKind))})-{_HEX}{{32}}"
 _VERSION = r"v(?P<version>[1-9][0-9]*)\.metadata\.json"
 _DATA, _DELETES, _POSITIONS = "data.avro", "deletes.avro", "positions.parquet"
 _NAMED = re.compile(
@@ -78,13 +93,15 @@ def _anonymous(pattern: str) -> str:
 
 
 _NO_SHARDS = (
-    rf"(?:{_anonymous(_BUCKET)}|{QUARANTINE}|{RUNS}|{MANIFESTS}|{METADATA}|{LOG_FOLDER}|{CHECKPOINT_FOLDER})/"
+    rf"(?:{_anonymous(_BUCKET)}|{QUARANTINE}|{RUNS}|{MANIFESTS}|{METADATA}|{LOG_FOLDER}|{CHECKPOINT_FOLDER}"
+    rf"|{PAGES})/"
 )
 _STATE = "|".join(map(re.escape, (LOG, CHECKPOINT, OVERLAY, TABLE_MANIFEST)))
 
 _ANYWHERE: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("part", re.compile(rf"{_BUCKET}/{_PART}")),
     ("quarantine", re.compile(rf"{QUARANTINE}/{_PART}")),
+    ("page", re.compile(rf"{PAGES}/{_PAGE}")),
     ("record", re.compile(rf"{_RECORD}/{re.escape(RECORD)}")),
     (
         "shard",
@@ -107,7 +124,7 @@ _IN_FOLDERS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
             _anonymous(
                 rf"(?:{_BUCKET}|{QUARANTINE})/\.{_PART}\.tmp|{_BUCKET}/{_PASSING}"
                 rf"|{re.escape(TABLE_MANIFEST_TEMPORARY)}|{BESIDE}"
-                rf"|(?:{_RECORD}|{MANIFESTS}/{_OF_RUN}|{METADATA})/{BESIDE}"
+                rf"|(?:{_RECORD}|{MANIFESTS}/{_OF_RUN}|{METADATA}|{PAGES})/{BESIDE}"
             )
         ),
     ),
@@ -123,10 +140,12 @@ _PART_NAMES = (re.compile(rf"\.?{_PART}(\.tmp)?"), re.compile(_PASSING))
 _BUCKET_FOLDER = re.compile(_BUCKET)
 _IN_BUCKET = re.compile(rf"{_BUCKET}/[^/]+")
 _RUN_FOLDER = re.compile(_OF_RUN)
+_PAGE_NAME = re.compile(_PAGE)
 _NUMBER = re.compile(rf"[0-9]{{{_DIGITS}}}")
 # What a table's root holds already, and steps that mean something below its shards.
 _TAKEN = re.compile(
-    rf"{BUCKET}.*|{MANIFESTS}|{METADATA}|{RUNS}|{QUARANTINE}|{LOG_FOLDER}|{CHECKPOINT_FOLDER}|manifest\..*|_.*|\.+"
+    rf"{BUCKET}.*|{MANIFESTS}|{METADATA}|{RUNS}|{QUARANTINE}|{LOG_FOLDER}|{CHECKPOINT_FOLDER}|{PAGES}"
+    r"|manifest\..*|_.*|\.+"
 )
 _SHARD_STEP = re.compile(rf"(?:{_RUN}|{_ATTEMPT}).*")
 
@@ -144,6 +163,17 @@ def kind_of(path: str, *, in_bucket: bool) -> tuple[Kind, str | None] | None:
 def bucket_key(bucket_id: int) -> str:
     """`000123`, `-000123`: at least six digits after the sign, as in the directory `bucket=000123`."""
     return f"-{-bucket_id:06d}" if bucket_id < 0 else f"{bucket_id:06d}"
+
+
+def slot_key(slot: int, *, of_bucket: bool = False) -> str:
+    """`slot=00017`, the key that a slot has as a source; of one that is a bucket, `slot=000123`."""
+    return f"{SLOT}{bucket_key(slot)}" if of_bucket else f"{SLOT}{slot:05d}"
+
+
+def slot_of(key: str) -> int | None:
+    """The number of the slot that has this key, also without `slot=` in front; None if it is none."""
+    match = re.fullmatch(rf"(?:{SLOT})?(-?[0-9]{{1,19}})", key)
+    return int(match[1]) if match else None
 
 
 def bucket_folder(bucket_id: int) -> str:
@@ -216,6 +246,25 @@ def number_of(name: str) -> int | None:
     """Of a log object or a checkpoint; None for a name that is neither's."""
     last = name.rpartition("/")[2]
     return int(last) if _NUMBER.fullmatch(last) else None
+
+
+def page_name(kind: PageKind, content: bytes) -> str:
+    """Of a page of the table's state, by what it holds: SHA-256, its first 128 bits."""
+    return f"{kind}-{hashlib.sha256(content).hexdigest()[:32]}"
+
+
+def page_digest(name: str) -> str:
+    """The hash in a page's name."""
+    return name.rpartition("-")[2]
+
+
+def page_path(name: str) -> str:
+    return f"{PAGES}/{name}"
+
+
+def is_page_name(name: str, kind: PageKind) -> bool:
+    match = _PAGE_NAME.fullmatch(name)
+    return match is not None and match["kind"] == kind
 
 
 def is_run_id(run_id: str) -> bool:

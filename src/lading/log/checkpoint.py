@@ -20,18 +20,28 @@ from lading.layout.project import CHECKPOINT_COPIES
 from lading.layout.table import CHECKPOINT, CHECKPOINT_FOLDER, checkpoint_object, number_of
 from lading.model import Place
 from lading.state.members import MemberStore
-from lading.state.sqlite import MAGIC, require_plain_tables
-from lading.state.tables import StateColumns, StateMeta, write_state
+from lading.state.roots import require_state_tables
+from lading.state.sqlite import MAGIC
+from lading.state.tables import StateMeta
 from lading.storage.folder import make_dirs, write_atomic
 from lading.storage.place import storage_of
 from lading.storage.protocol import Named
 
 
-def write_checkpoint(place: Place, meta: StateMeta, state: StateColumns) -> None:
+def write_checkpoint(
+    place: Place, meta: StateMeta, store: MemberStore, before: MemberStore | None = None
+) -> MemberStore:
+    """Keep a state: its pages first, then the root that names them; gives it as it lies there. Pages that
+    only the checkpoint `before` named count as new from now on, so that cleaning leaves them for a while to
+    whoever has that one open."""
+    store.shelf.put(store.unsaved())
+    if before is not None:
+        store.shelf.touch(before.page_names() - store.page_names())
     con = sqlite3.connect(":memory:", isolation_level=None)
     try:
         con.execute("BEGIN")
-        write_state(con, meta, state)
+        saved = store.saved(meta)
+        saved.write_root(con, meta, evidence=True)
         con.execute("COMMIT")
         payload = con.serialize()
     finally:
@@ -41,6 +51,7 @@ def write_checkpoint(place: Place, meta: StateMeta, state: StateColumns) -> None
         put_checkpoint(place, meta.sequence, payload)
     else:
         write_atomic(folder / CHECKPOINT, payload)
+    return saved
 
 
 def newest_name(place: Place) -> str | None:
@@ -60,7 +71,7 @@ def open_checkpoint(place: Place) -> MemberStore | None:
     if not path.exists():
         return None
     uri = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
-    damaged = _damaged(path)
+    damaged = damaged_checkpoint(path)
     try:
         con = sqlite3.connect(uri, uri=True, check_same_thread=False)
     except sqlite3.Error as error:
@@ -78,26 +89,31 @@ def open_checkpoint(place: Place) -> MemberStore | None:
     return store
 
 
-def each_checkpoint(place: Place) -> Iterator[MemberStore]:
-    """Every checkpoint that can be opened, the newest first."""
+def each_checkpoint(place: Place, *, whole: bool = False) -> Iterator[MemberStore]:
+    """Every checkpoint that can be opened, the newest first; with `whole`, one that can't is an error."""
     if storage_of(place).folder is None:
-        yield from (MemberStore(connection, place) for connection in connect_each(place))
+        for con, shown in connect_each(place, whole=whole):
+            yield MemberStore(con, place, damaged_checkpoint(shown))
         return
-    with suppress(LadingError):
+    try:
         found = open_checkpoint(place)
-        if found is not None:
-            yield found
+    except LadingError:
+        if whole:
+            raise
+        return
+    if found is not None:
+        yield found
 
 
 def _open_object(place: Place) -> MemberStore | None:
     try:
         found = connect_newest(place)
     except ManifestParseError as error:
-        raise _damaged(f"{place}/{CHECKPOINT_FOLDER}")(error.message) from error
+        raise damaged_checkpoint(f"{place}/{CHECKPOINT_FOLDER}")(error.message) from error
     if found is None:
         return None
     con, shown = found
-    store = MemberStore(con, place, _damaged(shown))
+    store = MemberStore(con, place, damaged_checkpoint(shown))
     try:
         _ = store.meta
     except BaseException:
@@ -106,7 +122,9 @@ def _open_object(place: Place) -> MemberStore | None:
     return store
 
 
-def _damaged(path: Path | str) -> Callable[[str], LadingError]:
+def damaged_checkpoint(path: Path | str) -> Callable[[str], LadingError]:
+    """Makes the error for what isn't as it was written."""
+
     def error(what: str) -> LadingError:
         return LogCorrupt(
             f"{path} is not an intact checkpoint: {what}",
@@ -117,7 +135,6 @@ def _damaged(path: Path | str) -> Callable[[str], LadingError]:
     return error
 
 
-_TABLES = ("lading", "members", "zones", "vectors", "sources")
 _ATTEMPTS = 10  # checkpoints that vanish while they are being opened
 
 
@@ -143,13 +160,21 @@ def connect_newest(place: Place) -> tuple[sqlite3.Connection, str] | None:
     )
 
 
-def connect_each(place: Place) -> Iterator[sqlite3.Connection]:
-    """Every checkpoint that can be opened, the newest first."""
+def connect_each(place: Place, *, whole: bool = False) -> Iterator[tuple[sqlite3.Connection, str]]:
+    """Every checkpoint that can be opened, and its name for people, the newest first."""
     for one in reversed(
         [one for one in storage_of(place).list(CHECKPOINT_FOLDER) if number_of(one.name) is not None]
     ):
-        with suppress(FileNotFoundError, LogCorrupt, ManifestParseError):
-            yield _connected(place, one, f"{place.url}/{one.name}")
+        shown = f"{place.url}/{one.name}"
+        try:
+            connection = _connected(place, one, shown)
+        except FileNotFoundError:
+            continue
+        except (LogCorrupt, ManifestParseError):
+            if whole:
+                raise
+            continue
+        yield connection, shown
 
 
 def checkpoints_from(place: Place, sequence: int) -> list[Named]:
@@ -188,7 +213,7 @@ def _connected(place: Place, newest: Named, shown: str) -> sqlite3.Connection:
     try:
         for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "query_only = ON"):
             con.execute(f"PRAGMA {pragma}")
-        require_plain_tables(con, _TABLES)
+        require_state_tables(con)
     except BaseException:
         con.close()
         raise

@@ -30,6 +30,8 @@ def refuse_conflicts(
             raise _conflict(other, "changed the columns, which this one's parts were not written for")
         if recipe and commit.schema is not None and other.add and other.sources:
             raise _conflict(other, "read files that the columns of this one don't follow")
+        if commit.inputs is not None and other.inputs is not None:
+            raise _conflict(other, "followed the same input tables")
         if sources & _sources(other):
             raise _conflict(other, "read or retracted one of the same source files")
         if paths & _paths(other):

@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import msgspec
 
 from lading.errors import LogCorrupt
 from lading.late import np
+from lading.layout.table import CHECKPOINT
+from lading.log.checkpoint import damaged_checkpoint
 from lading.model import Bound, Commit, Looked, Member, Place, Source
+from lading.state.edit import PageRef
 from lading.state.key_index import KeyIndex
 from lading.state.members import MemberStore, zone_loader
 from lading.state.overlay import Added, Covered, Overlay, Read
-from lading.state.source_lists import SourceLists
-from lading.state.tables import StateColumns, StateMeta, row_of
+from lading.state.settle import Changes, settled
+from lading.state.tables import StateMeta
 from lading.where.prune import may_match
 from lading.where.tree import Predicate
-from lading.zones.terms import Terms, in_terms_of, other_terms, rezoned
-from lading.zones.vector import ZoneVector, pack
+from lading.zones.terms import Terms, other_terms, rezoned
 
 
 @dataclass(slots=True)
@@ -43,6 +45,7 @@ class TableState:
     _looked: dict[int, Looked] = field(default_factory=dict)  # since the base
     _by_key: KeyIndex | None = None  # of `added`, from the first question on
     _terms: tuple[bytes, Terms] | None = None  # how the base's zones are turned, under which schema
+    _settled: MemberStore | None = None  # all of it as pages, from the first question on
 
     @staticmethod
     def over(root: Place, base: MemberStore | None, overlay: Overlay) -> TableState:
@@ -83,7 +86,7 @@ class TableState:
 
     def apply(self, commits: Sequence[Commit]) -> None:
         """Lay commits over the state, in their order."""
-        self._by_key = None
+        self._by_key = self._settled = None
         serial = self.meta.next_serial
         for commit in commits:
             if commit.schema is not None:
@@ -164,6 +167,14 @@ class TableState:
             return True
         return path not in self.removed and self.base is not None and self.base.contains(path)
 
+    def contained(self, paths: Sequence[str]) -> set[str]:
+        """Those of the paths that are live members."""
+        found = {path for path in paths if path in self.added}
+        if self.base is not None:
+            asked = [path for path in paths if path not in found and path not in self.removed]
+            found |= self.base.present(asked)
+        return found
+
     def in_order_added(self) -> list[Member]:
         rows = (
             []
@@ -173,28 +184,24 @@ class TableState:
         kept = [(row[0], member) for row, member in rows if member.path not in self.removed]
         return [member for _, member in sorted([*kept, *self.added.values()], key=lambda pair: pair[0])]
 
+    def pages(self) -> tuple[PageRef, ...]:
+        """The pages of live members, in key order: those of the checkpoint where nothing changed since."""
+        return self.settled().pages()
+
+    def members_in(self, page: PageRef) -> list[Member]:
+        """The members of one page in key order, zones included."""
+        return self.settled().members_in(page)
+
     def with_zones(self) -> list[Member]:
         """Every live member in key order, zones included: a whole listing, for people."""
-        found = [member for _, member in self.added.values()]
-        if self.base is not None:
-            vectors = {name: self._old_zones(name, None) for name in self._old_columns()}
-            for number, member in enumerate(self.base.members(None)):
-                if member.path not in self.removed:
-                    zones = {
-                        name: zone
-                        for name, vector in vectors.items()
-                        if (zone := vector.zone(number)) is not None
-                    }
-                    found.append(msgspec.structs.replace(member, zones=zones))
-        return sorted(found, key=_in_key_order)
+        store = self.settled()
+        return [member for page in store.pages() for member in store.members_in(page)]
 
     def row_count(self) -> int:
         """Rows that a reader gets, without opening anything."""
         rows = sum(member.live_rows for _, member in self.added.values())
         if self.base is not None:
-            rows += self.base.row_count() - sum(
-                m.live_rows for m in self.base.members(self._removed_numbers())
-            )
+            rows += self.base.row_count() - self.base.live_rows_at(self.base.places(self.removed))
         return rows
 
     def bucket_count(self) -> int:
@@ -236,36 +243,24 @@ class TableState:
     def source_count(self) -> int:
         if self.base is None:
             return len(self.read)
-        if not self.read and not self.gone:
-            return self.base.source_count()
-        return len(self.sources())
+        over = self.base.identified("sources", self.gone | self.read.keys())
+        return self.base.source_count() - sum(map(len, over.values())) + len(self.read)
 
-    def whole(self) -> StateColumns:
-        """All that a checkpoint has to hold."""
-        return replace(self.columns(), evidence=list(self.evidence().values()))
-
-    def columns(self) -> StateColumns:
-        """The whole state, to be written as a snapshot; vector by vector, not row by row."""
-        members = [member for _, member in self.added.values()]
-        rows = [row_of(member, serial) for serial, member in self.added.values()]
-        names = {name for member in members for name in member.zones}
-        lists = SourceLists.of([member.sources for member in members])
-        if self.base is None:
-            zones = {name: pack([m.zones.get(name) for m in members]) for name in names}
-            return StateColumns(rows, zones, lists, list(self.sources().values()))
-        at = np.delete(np.arange(self.base.count()), self._removed_numbers()) if self.removed else None
-        old, old_lists = self.base.member_rows(), self.base.source_lists
-        return StateColumns(
-            (old if at is None else [old[number] for number in at.tolist()]) + rows,
-            {
-                name: ZoneVector.concat(
-                    [self._old_zones(name, at), pack([m.zones.get(name) for m in members])]
-                )
-                for name in names | set(self._old_columns())
-            },
-            SourceLists.concat(old_lists if at is None else old_lists.take(at), lists),
-            list(self.sources().values()),
-        )
+    def settled(self) -> MemberStore:
+        """All of it as pages: those of the checkpoint where nothing changed, and new ones, in memory until
+        somebody writes them."""
+        if self._settled is None:
+            changes = Changes(
+                self.added.values(),
+                self.removed,
+                self.read.values(),
+                self.gone,
+                self._looked.values(),
+                self._terms_of_base(),
+            )
+            damaged = damaged_checkpoint(f"{self.root}/{CHECKPOINT}")
+            self._settled = settled(self.root, self.meta, self.base, changes, damaged)
+        return self._settled
 
     def _added_count(self) -> int:
         overlay, behind = self._members
@@ -302,26 +297,6 @@ class TableState:
                 hint="restore manifest.log and manifest.db from one backup, or `lading collection rebuild`",
             )
         return found
-
-    def _removed_numbers(self) -> np.ndarray:
-        return np.zeros(0, np.int64) if self.base is None else self.base.numbers(self.removed)
-
-    def _old_zones(self, name: str, at: np.ndarray | None) -> ZoneVector:
-        """Of the members at `at` (all of them for None) of the checkpoint."""
-        assert self.base is not None
-        vector = self.base.zone(name)
-        if vector is None:
-            return pack([None] * (self.base.count() if at is None else len(at)))
-        old, new = self._terms_of_base().get(name, (None, None))
-        if old is not None and new is not None:
-            vector = in_terms_of(new, old, vector, self.base.rows)
-        return vector if at is None else vector.take(at)
-
-    def _old_columns(self) -> list[str]:
-        """The columns of the checkpoint that have zones and are still there."""
-        assert self.base is not None
-        left = {name for name, (_, new) in self._terms_of_base().items() if new is None}
-        return [name for name in self.base.columns_with_zones if name not in left]
 
     def _terms_of_base(self) -> Terms:
         """The columns whose bounds mean something else in the checkpoint than they do now."""
@@ -361,6 +336,7 @@ def _meta_after(meta: StateMeta, commits: Sequence[Commit], next_serial: int) ->
     last = commits[-1]
     changing = next((commit for commit in reversed(commits) if commit.changes_rows), None)
     pinning = next((commit for commit in reversed(commits) if commit.schema is not None), None)
+    inputs = next((commit.inputs for commit in reversed(commits) if commit.inputs is not None), meta.inputs)
     return msgspec.structs.replace(
         meta,
         sequence=last.sequence,
@@ -371,6 +347,7 @@ def _meta_after(meta: StateMeta, commits: Sequence[Commit], next_serial: int) ->
         order_by=meta.order_by if pinning is None else pinning.order_by,
         facts=_facts_after(meta, commits),
         next_serial=next_serial,
+        inputs=inputs,
     )
 
 

@@ -173,6 +173,35 @@ class Table:
             self.refresh()
             self._write_checkpoint(self._header.log_id, self._end)
 
+    def settle(self) -> MemberStore:
+        """The state as pages that lie where everybody finds them, so that a snapshot may name them. If there
+        are any, the checkpoint names them too: then the next one that is asked for costs what changed until
+        then."""
+        store = self.state.settled()
+        if store.is_one_file() or not (self.state.changes() or store.unsaved()):
+            return store
+        with self._log.lock():
+            if self._is_furthest():
+                self._write_checkpoint(self._header.log_id, self._end)
+                assert self.state.base is not None
+                return self.state.base
+            store.shelf.put(store.unsaved())
+        return store.saved()
+
+    def _is_furthest(self) -> bool:
+        """Whether nobody wrote a checkpoint of a later state meanwhile, or started the log over. The caller
+        holds the lock."""
+        if isinstance(self._log, ObjectLog):
+            return True  # each has a name of its own
+        newest = open_checkpoint(self.place)
+        try:
+            known = self._log.read(self._header.log_id, self._end).header
+            reached = newest.meta.sequence if newest is not None else 0
+            return known.log_id == self._header.log_id and reached <= self.state.sequence
+        finally:
+            if newest is not None:
+                newest.close()
+
     def compact(self) -> None:
         """Keep the live set, drop the history: checkpoint first, then an empty log that starts behind it (in
         a bucket the old objects stay until they are cleaned away). Killed in between, the old log's frames
@@ -241,25 +270,26 @@ class Table:
 
     def _refuse_impossible(self, commit: Commit) -> None:
         """What is changed has to be live, and what is added must not be: the log can't say it twice."""
-        for path in (*commit.remove, *(p for p, _ in commit.tier), *(p for p, _ in commit.minus)):
-            if not self.state.contains(path):
+        changed = (*commit.remove, *(p for p, _ in commit.tier), *(p for p, _ in commit.minus))
+        leaving = set(commit.remove)
+        added = [member.path for member in commit.add if member.path not in leaving]
+        live = self.state.contained([*changed, *added])
+        for path in changed:
+            if path not in live:
                 raise LogCorrupt(
                     f"a commit names {path}, which is not a live member of {self.place}",
                     hint="open the table again and retry",
                 )
-        leaving = set(commit.remove)
-        for member in commit.add:
-            if member.path not in leaving and self.state.contains(member.path):
+        for path in added:
+            if path in live:
                 raise LogCorrupt(
-                    f"a commit adds {member.path}, which is a live member of {self.place} already",
+                    f"a commit adds {path}, which is a live member of {self.place} already",
                     hint="open the table again and retry",
                 )
 
     def _write_checkpoint(self, log_id: str, offset: int) -> None:
         meta = msgspec.structs.replace(self.state.meta, log_id=log_id, log_offset=offset)
-        write_checkpoint(self.place, meta, self.state.whole())
-        old, base = self.state.base, open_checkpoint(self.place)
-        assert base is not None
+        old, base = self.state.base, write_checkpoint(self.place, meta, self.state.settled(), self.state.base)
         self.state, self._loose = TableState(self.place, self.state.meta, base), 0
         if isinstance(self._log, LogFile):
             self._trail = Trail(log_id, self.state.sequence, offset)

@@ -89,7 +89,7 @@ def sorted_tables(
         held: list[pa.RecordBatch] = []
         size = rows = 0
         for batch in batches:
-            held.append(pa.RecordBatch.from_arrays(batch.columns, names=schema.names).cast(schema))
+            held.append(_with_schema(batch, schema))
             size += batch.nbytes
             rows += batch.num_rows
             if size >= memory:
@@ -107,6 +107,12 @@ def sorted_tables(
         yield from merged(tables, keys, max(1, memory // 2 // row_bytes), runs.let_go)
     finally:
         runs.close()
+
+
+def _with_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    if batch.schema.equals(schema):
+        return batch
+    return pa.RecordBatch.from_arrays(batch.columns, names=schema.names).cast(schema)
 
 
 def _sorted(batches: list[pa.RecordBatch], keys: list[str]) -> Iterator[pa.Table]:

@@ -22,6 +22,8 @@ def info(view: View) -> dict[str, Any]:
         **(_parts(view.members) if view.has_parts else _no_parts(keys)),
         "served": keys.served,
     }
+    if (made_of := keys.meta.custom.get("inputs")) is not None:
+        found["inputs"] = made_of  # the snapshots that a table made of tables was made from
     if keys.served:
         found["serve"] = {
             "key": list(keys.router.key.columns),

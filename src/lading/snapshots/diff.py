@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from lading.model import Member, Source
+import msgspec
+
+from lading.model import Member, Pin, Source
 from lading.snapshots.columns import ColumnChange, column_changes
 from lading.state.members import MemberStore
 
@@ -43,6 +45,7 @@ class Diff:
     columns: tuple[ColumnChange, ...]
     order_by: tuple[str | None, str | None] | None = None  # when it changed
     recipe_changed: bool = False
+    inputs: tuple[tuple[str, int, int], ...] = ()  # of a table made of tables: their sequences, where others
 
     @property
     def same(self) -> bool:
@@ -67,6 +70,7 @@ class Diff:
             "columns": [{"name": one.name, "before": one.before, "after": one.after} for one in self.columns],
             "order_by": list(self.order_by) if self.order_by else None,
             "recipe_changed": self.recipe_changed,
+            "inputs": [{"name": name, "before": old, "after": new} for name, old, new in self.inputs],
         }
 
 
@@ -81,7 +85,20 @@ def diff(before: MemberStore, after: MemberStore) -> Diff:
         columns=column_changes(before.schema, after.schema),
         order_by=order if order[0] != order[1] else None,
         recipe_changed=before.meta.recipe != after.meta.recipe,
+        inputs=_inputs(before.meta.inputs, after.meta.inputs),
     )
+
+
+def _inputs(before: bytes, after: bytes) -> tuple[tuple[str, int, int], ...]:
+    old, new = ({pin.name: pin.sequence for pin in _pins(told)} for told in (before, after))
+    names = sorted(old.keys() | new.keys())
+    return tuple(
+        (name, old.get(name, 0), new.get(name, 0)) for name in names if old.get(name) != new.get(name)
+    )
+
+
+def _pins(told: bytes) -> list[Pin]:
+    return msgspec.json.decode(told, type=list[Pin]) if told else []
 
 
 def _sources(before: MemberStore, after: MemberStore) -> tuple[SourceChange, ...]:

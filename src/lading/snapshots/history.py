@@ -39,6 +39,7 @@ class HistoryEntry:
     problem: str | None = None  # why the manifest can't be read
     columns: tuple[ColumnChange, ...] = ()  # that differ from the one before
     recorded: tuple[str, ...] = ()  # what its run said of them
+    inputs: tuple[tuple[str, int], ...] = ()  # of a table made of tables: what it was made from, by sequence
 
     @property
     def column_words(self) -> tuple[str, ...]:
@@ -193,6 +194,7 @@ def _entry(store: ManifestStore, listed: SnapshotRef, current: SnapshotRef | Non
         parts=parts if isinstance(parts, int) else None,
         failed=gate_failures(custom),
         recorded=recorded_changes(custom),
+        inputs=_inputs(custom),
     )
     return entry, schema
 
@@ -207,6 +209,12 @@ def _compared(one: _Entry, older: _Entry) -> HistoryEntry:
         return replace(entry, columns=column_changes(old_schema, schema))
     except ManifestParseError:
         return entry  # opening it says what is wrong with it
+
+
+def _inputs(custom: dict[str, Any]) -> tuple[tuple[str, int], ...]:
+    told = custom.get("inputs")
+    pins = [one for one in told if isinstance(one, dict)] if isinstance(told, list) else []
+    return tuple((str(one.get("name")), int(one.get("sequence") or 0)) for one in pins)
 
 
 def _sequence(custom: dict[str, Any]) -> int | None:

@@ -29,7 +29,9 @@ from lading.words import count_words
 
 SHARD_LIMIT = 1_000_000
 FORMATS = (1, 2, 3)
-STATE_TABLES = ("lading", "members", "zones", "vectors", "sources")  # lading's own
+STATE_TABLES = (  # lading's own, of any version
+    "lading", "pages", "summaries", "contents", "members", "zones", "vectors", "sources",
+)  # fmt: skip
 
 _T = TypeVar("_T")
 

@@ -14,10 +14,11 @@ from typing import Any
 from lading.errors import ManifestParseError, NotFound
 from lading.layout.table import is_run_step
 from lading.model import Place
-from lading.snapshots.manifest import STATE_TABLES, BuildMeta, is_foreign, load_build_meta, read_snapshot
+from lading.snapshots.manifest import BuildMeta, is_foreign, load_build_meta, read_snapshot
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.state.members import MemberStore
-from lading.state.sqlite import open_snapshot, open_snapshot_file, require_plain_tables
+from lading.state.roots import require_state_tables
+from lading.state.sqlite import open_snapshot, open_snapshot_file
 
 
 def open_manifest(store: ManifestStore, ref: str, *, check: bool = False) -> sqlite3.Connection:
@@ -57,7 +58,7 @@ def members_in(connection: sqlite3.Connection, root: Place) -> MemberStore | Non
     that has no parts."""
     if is_foreign(connection):
         return None
-    require_plain_tables(connection, STATE_TABLES)
+    require_state_tables(connection)
     return MemberStore(connection, root)
 
 
@@ -95,31 +96,51 @@ def build_meta_and_schema(store: ManifestStore, ref: str) -> tuple[BuildMeta, by
 class References:
     """Every file that a manifest refers to, only ever used to leave them alone, and what it is itself."""
 
-    members: frozenset[str]
+    pages: frozenset[str]  # of its state, wherever they lie; what each refers to in turn: `Mentioned`
     shards: frozenset[str]  # folders
-    aside: frozenset[str]  # quarantine files
     custom: dict[str, Any]  # what else the build says of itself
     bytes: int  # of the manifest
 
 
-def references(store: ManifestStore, ref: str) -> References:
-    """What the manifest `ref` refers to; ManifestParseError if that can't be told for certain."""
+@dataclass(frozen=True, slots=True)
+class Mentioned:
+    """The files that the entries of one page name: parts, and what was set aside of source files."""
+
+    members: frozenset[str] = frozenset()
+    aside: frozenset[str] = frozenset()
+
+
+def references(store: ManifestStore, ref: str, root: Place, mentioned: dict[str, Mentioned]) -> References:
+    """What the manifest `ref` of the table at `root` refers to; ManifestParseError if that can't be told for
+    certain. What its pages mention is added to `mentioned`: manifests share pages, and each is read once."""
     connection = open_manifest(store, ref, check=True)
     try:
         parsed = read_snapshot(connection)
-        members = members_in(connection, Place(""))
-        sources = members.sources() if members is not None else ()
+        members = members_in(connection, root)
+        pages = mention(members, mentioned) if members is not None else frozenset()
         return References(
-            members=frozenset(row[1] for row in members.member_rows())
-            if members is not None
-            else frozenset(),
+            pages=pages,
             shards=frozenset(url for shard in parsed.shards for url in _folders(shard.db_url or "")),
-            aside=frozenset(source.quarantine for source, _ in sources if source.quarantine),
             custom=parsed.meta.custom,
             bytes=_size(connection),
         )
     finally:
         connection.close()
+
+
+def mention(members: MemberStore, mentioned: dict[str, Mentioned]) -> frozenset[str]:
+    """The names of a state's pages, once `mentioned` has what they refer to."""
+    for ref in members.pages("members"):
+        if ref.name not in mentioned:
+            rows = members.member_page(ref).rows()
+            mentioned[ref.name] = Mentioned(members=frozenset(row[1] for row in rows))
+    for ref in members.pages("sources"):
+        if ref.name not in mentioned:
+            sources = members.sources_in(ref)
+            aside = frozenset(source.quarantine for source, _ in sources if source.quarantine)
+            mentioned[ref.name] = Mentioned(aside=aside)
+    names = {ref.name for kind in ("members", "sources") for ref in members.pages(kind)}
+    return frozenset({*names, *members.page_names()})
 
 
 def _size(connection: sqlite3.Connection) -> int:

@@ -12,6 +12,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
+
 from lading import clock
 from lading.errors import Conflict, LadingError, ManifestGone, PublishCurrentError, PublishManifestError
 from lading.layout.table import is_run_id
@@ -58,8 +60,9 @@ def snapshot_payload(
     """What the log holds, as an immutable snapshot. `gate` is what its gate found; `shards` are those of a
     table that is served by key, and `describe` says how; `schema_changes` why columns came, went or are of
     another type; `iceberg` where its files for Iceberg readers are."""
-    from lading.state.tables import create_tables, write_state  # numpy: readers come by here too
+    from lading.state.tables import create_tables  # numpy: readers come by here too
 
+    store = table.settle()
     state = table.state
     meta = BuildMeta(
         run_id=run_id,
@@ -70,17 +73,18 @@ def snapshot_payload(
             "table_id": table.table_id,
             "sequence": state.sequence,
             "recipe": state.meta.recipe,
-            "rows": state.row_count(),
-            "parts": state.count(),
+            "rows": store.row_count(),
+            "parts": store.count(),
             **({"gate": gate} if gate is not None else {}),
             **({"schema_changes": list(schema_changes)} if schema_changes else {}),
             **({"iceberg": iceberg} if iceberg is not None else {}),
+            **({"inputs": msgspec.json.decode(state.meta.inputs)} if state.meta.inputs else {}),
         },
     )
     return build_snapshot(
         meta if describe is None else describe(meta),
         shards,
-        lambda con: write_state(con, state.meta, state.columns()),
+        lambda con: store.write_root(con, state.meta),
         tables=create_tables,
     )
 

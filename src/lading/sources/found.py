@@ -38,6 +38,7 @@ class FoundFiles(Sequence[FoundFile]):
         self._top = top if top.endswith("/") else top + "/"
         self._chunks: list[bytes] = []  # keys, with a NUL between two of them: a name holds none
         self._starts: list[int] = []  # how many keys come before each chunk
+        self._firsts: list[str] = []  # the first key of each
         self._fresh: list[str] = []  # keys that are in no chunk yet
         self.sizes, self.times = array("q"), array("q")
         self.racy, self.spots = bytearray(), array("Q")
@@ -64,6 +65,7 @@ class FoundFiles(Sequence[FoundFile]):
 
     def _close(self, keys: list[str]) -> None:
         self._starts.append(len(self._chunks) * _CHUNK)
+        self._firsts.append(keys[0])
         self._chunks.append("\0".join(keys).encode())
         self._fresh = self._fresh[len(keys) :]
 
@@ -77,9 +79,12 @@ class FoundFiles(Sequence[FoundFile]):
 
     def key(self, at: int) -> str:
         number = bisect_right(self._starts, at) - 1
+        return self._chunk(number)[at - self._starts[number]]
+
+    def _chunk(self, number: int) -> list[str]:
         if self._opened[0] != number:
             self._opened = (number, self._chunks[number].decode().split("\0"))
-        return self._opened[1][at - self._starts[number]]
+        return self._opened[1]
 
     def find(self, key: str) -> int | None:
         """Where the file with that key is."""
@@ -87,8 +92,9 @@ class FoundFiles(Sequence[FoundFile]):
         return at if at < len(self) and self.key(at) == key else None
 
     def insertion(self, key: str) -> int:
-        """How many files come before that key."""
-        return bisect_left(range(len(self)), key, key=self.key)
+        """How many files come before that key. Asked in the order of the keys, a chunk is opened once."""
+        number = max(bisect_right(self._firsts, key) - 1, 0)
+        return self._starts[number] + bisect_left(self._chunk(number), key) if self._chunks else 0
 
     def __len__(self) -> int:
         return len(self.sizes)

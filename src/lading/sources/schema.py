@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
@@ -51,7 +52,7 @@ class TableSchema:
     columns: tuple[Column, ...]
     generated_at: str  # ISO-8601
     combined_hash: str  # of the source files that the inference saw
-    because: dict[str, str] = field(default_factory=dict)  # by column
+    because: Mapping[str, str] = field(default_factory=dict)  # by column
     looked_at: str = ""  # how much of the files, for people
 
     @property
@@ -136,6 +137,12 @@ def load_schema(path: Path) -> TableSchema | None:
         raise ConfigError(
             f"{path} can't be read: {error}", hint="make it readable UTF-8, then run again", file=str(path)
         ) from error
+    return _parsed(path, text)
+
+
+@lru_cache(16)
+def _parsed(path: Path, text: str) -> TableSchema:
+    """A run asks for it several times, and a thousand columns take PyYAML a quarter of a second."""
     try:
         root = yaml.compose(text, Loader=BoundedLoader)
     except yaml.YAMLError as error:

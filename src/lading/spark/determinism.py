@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from lading.config.sql import CHANGING
 
 _ANALYSED = re.compile(r"== Analyzed Logical Plan ==\n[^\n]*\n(.*?)(?=^== |\Z)", re.DOTALL | re.MULTILINE)
+_OPTIMISED = re.compile(r"== Optimized Logical Plan ==\n(.*?)(?=^== |\Z)", re.DOTALL | re.MULTILINE)
 _CALL = re.compile(rf"(?<![\w.`])({'|'.join(sorted(CHANGING))}|current_\w+)\(", re.IGNORECASE)
 # A text that Spark reads as the time at which it reads it. One that was written with its type before it,
 # timestamp 'now', is a plain value by the time there is a plan, and not to be told from others.
@@ -39,7 +40,7 @@ _SAMPLE = re.compile(r"^[\s:|+\-]*(Sample) [\d.]", re.MULTILINE)
 def nondeterministic(frame: DataFrame, times: Collection[str] = ()) -> str | None:
     """The first expression of the frame's plan that isn't reproducible; None when there is none. `times` are
     the columns, as far as they are known, that hold dates and timestamps."""
-    plan = _analysed_plan(frame)
+    plan = analysed_plan(frame)
     for match in _CALL.finditer(plan):
         end = _closing(plan, match.end())
         if not re.match(r"#\d", plan[end : end + 2]):  # `rand(5)#12` is a column that has that name
@@ -76,20 +77,25 @@ def _random_cipher(plan: str) -> bool:
 
 def foreign(frame: DataFrame) -> str | None:
     """What a frame asks for besides the one relation that it was made from; None when there is nothing."""
-    plan = _analysed_plan(frame)
+    plan = analysed_plan(frame)
     if (variable := _VARIABLE.search(plan)) is not None:
         return f"the session's variable {variable[1].rpartition('.')[2]}"
     return "a query of its own" if _QUERY.search(plan) else None
 
 
-def _analysed_plan(frame: DataFrame) -> str:
+def analysed_plan(frame: DataFrame) -> str:
     """The plan as the analyser left it, without the line that lists the columns it gives."""
+    return plans_of(frame)[0]
+
+
+def plans_of(frame: DataFrame) -> tuple[str, str]:
+    """The plan as the analyser left it, and as the optimiser did."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         frame.explain(extended=True)
     text = out.getvalue()
-    match = _ANALYSED.search(text)
-    return match[1] if match else text
+    analysed, optimised = _ANALYSED.search(text), _OPTIMISED.search(text)
+    return analysed[1] if analysed else text, optimised[1] if optimised else text
 
 
 def _closing(plan: str, start: int) -> int:

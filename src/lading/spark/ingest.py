@@ -91,7 +91,7 @@ def ingest(
         rows = rows.withColumn(f"__lading_bits_{ids.fresh()}", failed)
     try:
         with reported(spark, tick), held_settings(spark, ingest_settings(job)):
-            told = _written(_spread(spark, job, rows, width), write, out)
+            told = written_by_tasks(spread_rows(spark, job, rows, width), write, out)
             return out, notes.arrived(frame.whole), told
     except (PySparkException, Py4JError) as error:
         raise_interrupt(error)
@@ -159,7 +159,7 @@ def _without_source(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field for field in schema if field.name != SOURCE])
 
 
-def _spread(spark: SparkSession, job: IngestJob, frame: DataFrame, width: int | None) -> DataFrame:
+def spread_rows(spark: SparkSession, job: IngestJob, frame: DataFrame, width: int | None) -> DataFrame:
     """Rows of one bucket to one task; without buckets, ranges of the order column; else as they come."""
     most = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
     tasks = max(1, min(most, math.ceil(job.input_bytes / _PER_TASK)))
@@ -174,7 +174,7 @@ def _spread(spark: SparkSession, job: IngestJob, frame: DataFrame, width: int | 
     return frame.repartition(tasks, bucket)
 
 
-def _written(frame: DataFrame, write: Callable[[Batches, Output], bytes], out: Output) -> list[bytes]:
+def written_by_tasks(frame: DataFrame, write: Callable[[Batches, Output], bytes], out: Output) -> list[bytes]:
     # mapInArrow looks columns up by their names as they are, and trips over dots and backticks.
     frame = frame.toDF(*(f"c{number}" for number in range(len(frame.schema.names))))
 

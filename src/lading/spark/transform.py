@@ -13,7 +13,7 @@ import inspect
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,20 +48,49 @@ def transformed(spark: SparkSession, job: IngestJob, frame: DataFrame) -> DataFr
     """The frame as the job's transform leaves it, checked; as it is if there is none."""
     if job.transform is None:
         return frame
-    path, _, name = job.transform.rpartition(":")
+    result = _called(spark, job, lambda function, context: function(frame, context))
+    _check(result, job)
+    if SOURCE not in result.columns and job.per == "file":
+        path, _, name = job.transform.rpartition(":")
+        raise TransformError(
+            f"{path}: {name} dropped the column {SOURCE!r}, which says which file a row came from",
+            hint=f"keep {SOURCE!r} in every row, or set tables.{job.table}.per: table",
+            table=job.table,
+            file=path,
+        )
+    return result
+
+
+def made_of(spark: SparkSession, job: IngestJob, frames: Mapping[str, DataFrame]) -> DataFrame:
+    """What the job's transform makes of several tables: it is called with them by their names, and with a
+    `context` if it wants one."""
+
+    def call(function: Callable[..., Any], context: Context) -> Any:
+        wanted = inspect.signature(function).parameters
+        return function(**frames, **({"context": context} if "context" in wanted else {}))
+
+    result = _called(spark, job, call)
+    _check(result, job)
+    return result
+
+
+def _called(
+    spark: SparkSession, job: IngestJob, call: Callable[[Callable[..., Any], Context], Any]
+) -> DataFrame:
+    """What the function returns that `job.transform` names."""
+    path, _, name = (job.transform or "").rpartition(":")
     with _own_modules(path, job.project) as imported, quiet_pandas():
         function = _load(path, name, job.table)
         for module in imported():
             cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
         try:
-            result = function(frame, Context(job.table, job.run_id, spark))
+            result = call(function, Context(job.table, job.run_id, spark))
             if isinstance(result, DataFrame):
                 _ = result.schema  # a Spark Connect client finds out about nothing before it is asked
         except Exception as error:
             raise _failed(
                 f"{name} raised {type(error).__name__}: {_first_line(error)}", path, job, error
             ) from error
-    _check(result, job, path, name)
     return result  # type: ignore[no-any-return]
 
 
@@ -170,23 +199,16 @@ def _run_file(path: str, table: str) -> ModuleType:
     return module
 
 
-def _check(result: object, job: IngestJob, path: str, name: str) -> None:
+def _check(result: object, job: IngestJob) -> None:
+    path, _, name = (job.transform or "").rpartition(":")
     if not isinstance(result, DataFrame):
         raise _failed(f"{name} returned {type(result).__name__}, not a DataFrame", path, job)
     doubles = {column for column in result.columns if result.columns.count(column) > 1}
     if doubles:
         raise _failed(f"{name} returned two columns named {sorted(doubles)[0]!r}", path, job)
-    if SOURCE in result.columns:
-        if not isinstance(result.schema[SOURCE].dataType, st.LongType):
-            found = result.schema[SOURCE].dataType.simpleString()
-            raise _failed(f"{name} returned {SOURCE!r} as {found}, not as bigint", path, job)
-    elif job.per == "file":
-        raise TransformError(
-            f"{path}: {name} dropped the column {SOURCE!r}, which says which file a row came from",
-            hint=f"keep {SOURCE!r} in every row, or set tables.{job.table}.per: table",
-            table=job.table,
-            file=path,
-        )
+    if SOURCE in result.columns and not isinstance(result.schema[SOURCE].dataType, st.LongType):
+        found = result.schema[SOURCE].dataType.simpleString()
+        raise _failed(f"{name} returned {SOURCE!r} as {found}, not as bigint", path, job)
     chance = nondeterministic(result)
     if chance is not None:
         raise TransformError(

@@ -1,39 +1,46 @@
-"""A table's state, read where it lies: the members that a checkpoint or a snapshot holds.
+"""A table's state, read where it lies: the members and sources that a checkpoint or a snapshot holds.
 
-Nothing is decoded as a whole. A question goes to the summaries of the blocks first (blocks.py), and only
-the blocks that can't be ruled out are read. What is read is checked (sealed.py), so that a damaged file is
-an error and never a wrong answer.
+Nothing is decoded as a whole. A question goes to the summaries of the pages first, and only the pages that
+can't be ruled out are read. What is read is checked (page.py, sealed.py), so that damage is an error that
+names the page, and never a wrong answer.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
-from typing import Any
+from itertools import accumulate
+from typing import Any, TypeVar
 
 import msgspec
 
 from lading.errors import LadingError, ManifestParseError
 from lading.late import np
+from lading.layout.table import PageKind, page_path
 from lading.model import Bound, Looked, Member, Place, Source
+from lading.state.edit import PageRef
 from lading.state.key_index import may_hold
-from lading.state.sealed import Sealed
+from lading.state.loaded import LoadedPage, MemberPage
+from lading.state.member_columns import LIVE_ROWS, ROWS, MemberRow, member_of, path_hash, storable
+from lading.state.page import Page
+from lading.state.roots import KINDS, MadeRoot, Root, StoredRoot
+from lading.state.shelf import PageShelf, read_bytes
+from lading.state.source_columns import decode_looked, decode_source
 from lading.state.source_lists import SourceLists
-from lading.state.tables import STATE_VERSION, MemberRow, StateMeta, row_crc, storable
-from lading.state.vectors import StateVectors
-from lading.where.tree import Predicate
+from lading.state.tables import KEYS, ZONE, PageList, StateMeta, lies_in_root, write_tables
+from lading.where.prune import may_match
+from lading.where.tree import Predicate, columns_of
+from lading.words import count_words
+from lading.zones.numbers import Numbers, joined
 from lading.zones.vector import ZoneVector, pack
 
-_MEMBER = (
-    "id, serial, path, rows, bytes, bucket, tick_min, tick_max, key_min, key_max, created_at, tier, "
-    "minus, crc"
-)
-_SOURCE = (
-    "id, key, hash, sha256, size, mtime_ns, rows, racy, processed_at, archive, rejected, quarantine, aside, "
-    "sequence, crc"
-)
-_AT_ONCE = 500  # members that one statement asks for
+_MEND = "`lading repair` puts the page back if the log or another snapshot still says what it held"
+_KEPT = 64  # vectors of zones that are kept for the next question
+
+P = TypeVar("P", bound=LoadedPage)
 
 
 def _damaged_snapshot(what: str) -> LadingError:
@@ -44,34 +51,35 @@ def _damaged_snapshot(what: str) -> LadingError:
 
 
 class MemberStore:
-    """A state that lies in a SQLite database; a `MemberSet` for readers."""
+    """A state as a root and its pages; a `MemberSet` for readers."""
 
     def __init__(
         self,
-        con: sqlite3.Connection,
+        con: sqlite3.Connection | Root,
         root: Place,
         damaged: Callable[[str], LadingError] = _damaged_snapshot,
+        *,
+        like: MemberStore | None = None,
     ) -> None:
-        """`damaged` makes the error for content that fails its checks; the database belongs to `self`."""
-        self._sealed = Sealed(con, damaged)
+        """`damaged` makes the error for content that fails its checks; the database belongs to `self`. Pages
+        that it has in common with the state `like` aren't read again."""
         self.root = root
+        self._root: Root = StoredRoot(con, damaged) if isinstance(con, sqlite3.Connection) else con
+        self.damaged = damaged
+        self.shelf: PageShelf = PageShelf(root) if like is None else like.shelf
+        self._loaded: dict[str, LoadedPage] = {}
+        self._kept: dict[tuple[str, str], ZoneVector | None] = {}
+        if like is not None:
+            names = {
+                ref.name for kind in KINDS for ref in self._root.refs(kind) if not lies_in_root(ref.bytes)
+            }
+            unsaved = like.unsaved()  # those hold all of their content in memory
+            known = like._loaded.items()
+            self._loaded = {name: one for name, one in known if name in names and name not in unsaved}
 
-    @cached_property
+    @property
     def meta(self) -> StateMeta:
-        fields = dict(self._sealed.query("SELECT name, value FROM lading"))
-        crc = fields.pop("crc", None)
-        if fields.get("version") != STATE_VERSION:
-            raise self._sealed.damaged(
-                f"its version is {fields.get('version')}, this lading reads {STATE_VERSION}"
-            )
-        named = all(isinstance(name, str) for name in fields)
-        if not named or crc != row_crc(sorted(fields.items())):
-            raise self._sealed.damaged("its description of itself fails its checksum")
-        with self._sealed.sound("its description of itself"):
-            meta = msgspec.convert(fields, StateMeta)
-            if meta.members < 0:
-                raise ValueError(f"{meta.members} members")
-            return meta
+        return self._root.meta
 
     @property
     def schema(self) -> bytes:
@@ -86,93 +94,167 @@ class MemberStore:
 
     def row_count(self) -> int:
         """Rows that count, of all members."""
-        return self._vectors.row_count()
+        return sum(ref.live_rows for ref in self.pages())
+
+    def pages(self, kind: PageKind = "members") -> tuple[PageRef, ...]:
+        """The pages, in the order of what they hold."""
+        return self._root.refs(kind)
+
+    def page_list(self, kind: PageKind) -> PageList:
+        vectors = self._root.summaries() if kind == "members" else {}
+        return PageList(self.pages(kind), vectors)
+
+    def members_in(self, ref: PageRef) -> list[Member]:
+        """The members of one page in key order, zones included."""
+        page = self.member_page(ref)
+        vectors = {name: page.zones(name) for name in page.columns}
+        return [
+            msgspec.structs.replace(member, zones=_zones_at(vectors, at))
+            for at, member in enumerate(page.members())
+        ]
 
     @property
-    def rows(self) -> np.ndarray:
+    def rows(self) -> Numbers:
         """Rows in each member's file."""
-        return self._vectors.rows("rows")
+        return self._all(ROWS)
 
     @property
-    def live_rows(self) -> np.ndarray:
+    def live_rows(self) -> Numbers:
         """Rows a member without those that a `minus` takes away."""
-        return self._vectors.rows("live_rows")
+        return self._all(LIVE_ROWS)
 
     @property
     def source_lists(self) -> SourceLists:
-        return self._vectors.source_lists()
+        return SourceLists.concat(*(page.lists for page in self._member_pages()))
 
-    @property
+    @cached_property
     def columns_with_zones(self) -> list[str]:
-        return self._vectors.columns
+        return sorted({name for page in self._member_pages() for name in page.columns})
 
     def zone(self, column: str) -> ZoneVector | None:
-        return self._vectors.zones(column)
+        """Of all members; None if nothing is known of any."""
+        if column not in self.columns_with_zones:
+            return None
+        found = ((page.zones(column), page.page.entries) for page in self._member_pages())
+        return ZoneVector.concat([pack([None] * n) if one is None else one for one, n in found])
 
     def candidates(self, where: Predicate | None, *, unknown: Container[str] = ()) -> list[Member]:
         """Found by a predicate, members are for reading: they have their source lists only where some of the
         rows don't count. Of the columns `unknown` no zone is believed: their types have changed since."""
         if where is None:
             return self.members(None)
-        return self._members(self._vectors.may_match(where, unknown).tolist(), with_sources=False)
+        found = self._may_match(where, unknown)
+        pages = self._members_at
+        return [
+            one for page, places in found for one in pages(page).members(places.tolist(), with_sources=False)
+        ]
 
     def holding(self, key: Bound) -> list[Member]:
         """The members whose key range contains `key`, in key order; one without a range may hold any."""
-        without = self._vectors.without_key
-        if without is None:  # the ranges alone decide
-            return [member for member in self.members(None) if may_hold(member, key)]
-        found = self.members(np.arange(without)) if without else []
-        if not storable(key):
-            return found
-        ranged = []
-        for number in range(self._vectors.beginning_by(key) - 1, without - 1, -1):
-            if self._vectors.reach(number) < key:
-                break
-            member = self._member(number, self._row(number), with_sources=False)
-            if may_hold(member, key):
-                ranged.append(member)
-        return found + ranged[::-1]
+        found = []
+        for number in self._pages_for(key):
+            page = self._members_at(number)
+            places = [*range(page.without_key), *(page.holding(key) if storable(key) else ())]
+            if places:
+                some = page.members(places, with_sources=False)
+                found += [member for member in some if may_hold(member, key)]
+        return found
+
+    def _pages_for(self, key: Bound) -> Sequence[int]:
+        """The pages with members that may hold `key`."""
+        if self._key_ranges is None:
+            return range(len(self.pages()))
+        begins, reaches, without = self._key_ranges
+        first = len(self.pages()) - len(begins)
+        found: list[int] = []
+        try:
+            number = bisect_right(begins, key)
+            while number and reaches[number - 1] >= key:
+                number -= 1
+                found.append(first + number)
+        except TypeError:  # of another type than theirs: their ranges say nothing about it
+            return range(len(self.pages()))
+        return sorted({*found, *without}) if without else found[::-1]
+
+    @cached_property
+    def _key_ranges(self) -> tuple[list[Any], list[Any], list[int]] | None:
+        """Where the pages that have keys begin, how far each and those before it reach, and the pages with
+        members that have none. None if only the pages themselves can tell."""
+        heads = self._root.summary(KEYS)
+        if heads is None:
+            return None
+        zones = [heads.zone(number) for number in range(len(self.pages()))]
+        without = [number for number, zone in enumerate(zones) if zone is None or zone.nulls]
+        keyed = [zone for zone in zones if zone is not None and zone.min is not None]
+        if zones[len(zones) - len(keyed) :] != keyed or len(without) + len(keyed) < len(zones):
+            return None
+        ends: list[Any] = [zone.max for zone in keyed]
+        reaches = list(accumulate(ends, max))
+        return [zone.min for zone in keyed], reaches, without
 
     def members_of(self, sources: Iterable[int]) -> list[Member]:
         """The members in which rows of any of `sources` count, found without opening a file."""
         wanted = frozenset(sources)
-        return [m for m in self.members(self.source_lists.holders(wanted)) if m.counts_any(wanted)]
+        found = []
+        for page in self._member_pages():
+            holders = page.lists.holders(wanted).tolist()
+            found += [one for one in page.members(holders) if one.counts_any(wanted)] if holders else []
+        return found
 
     def members(self, ids: np.ndarray | None) -> list[Member]:
         """Members by number (all of them for None), in key order, without their zones."""
         if ids is None:
-            return [self._member(number, row) for number, row in enumerate(self.member_rows())]
-        return self._members(np.unique(ids).tolist())
+            return [member for page in self._member_pages() for member in page.members()]
+        found = []
+        for number, places in self._by_page(np.unique(ids)):
+            found += self._members_at(number).members(places.tolist())
+        return found
 
     def by_path(self, path: str) -> tuple[Member, int] | None:
         """One member with its zones, and its serial."""
-        number = self._number(path)
-        if number is None:
+        place = self._place(path)
+        if place is None:
             return None
-        zones = {}
-        for name in self.columns_with_zones:
-            zone = self._vectors.zone(name, number)
-            if zone is not None:
-                zones[name] = zone
-        row = self._row(number)
-        return msgspec.structs.replace(self._member(number, row), zones=zones), row[0]
+        page, at = self._members_at(place[0]), place[1]
+        [row] = page.rows([at])
+        vectors = {name: self._zones_of(place[0], name) for name in page.columns}
+        return member_of(row, page.lists.one(at), _zones_at(vectors, at)), row[0]
 
     def contains(self, path: str) -> bool:
-        return self._number(path) is not None
+        return self._place(path) is not None
 
-    def numbers(self, paths: Iterable[str]) -> np.ndarray:
-        """The numbers of the members with these paths, each of which is here."""
-        found = []
+    def present(self, paths: Iterable[str]) -> set[str]:
+        """Those of the paths that are members."""
+        told = list(paths)
+        if len(told) < 4:
+            return {path for path in told if self.contains(path)}
+        hashes = np.fromiter(map(path_hash, told), np.int64, len(told))
+        maybe: set[int] = set()
+        for page in self._member_pages():
+            known = page.by_hash[0]
+            at = np.minimum(known.searchsorted(hashes), len(known) - 1)
+            maybe.update(np.flatnonzero(known[at] == hashes).tolist())
+        return {told[number] for number in maybe if self.contains(told[number])}
+
+    def places(self, paths: Iterable[str]) -> dict[int, Numbers]:
+        """Where the members with these paths are, each of which is here: by page, rising."""
+        found: dict[int, list[int]] = {}
         for path in paths:
-            number = self._number(path)
-            if number is None:
-                raise self._sealed.damaged(f"{path} was taken from it and is not in it")
-            found.append(number)
-        return np.asarray(found, np.int64)
+            place = self._place(path)
+            if place is None:
+                raise self.damaged(f"{path} was taken from it and is not in it")
+            found.setdefault(place[0], []).append(place[1])
+        return {page: np.sort(np.asarray(some, np.int64)) for page, some in found.items()}
+
+    def live_rows_at(self, places: Mapping[int, Numbers]) -> int:
+        """Rows that count, of some members."""
+        return sum(
+            int(np.asarray(self._members_at(page).packed(LIVE_ROWS))[some].sum())
+            for page, some in places.items()
+        )
 
     def member_rows(self) -> list[MemberRow]:
-        rows = self._sealed.query(f"SELECT {_MEMBER} FROM members ORDER BY id")
-        return self._sealed_rows(rows, range(self.count()))
+        return [row for page in self._member_pages() for row in page.rows()]
 
     def sources(self) -> list[tuple[Source, int]]:
         """Every source with the sequence that recorded it, by key."""
@@ -180,123 +262,273 @@ class MemberStore:
 
     def sources_by_key(self) -> Iterator[tuple[Source, int]]:
         """The same, one after the other: they are never all in memory."""
-        left = len(self._vectors.source_ids)
-        before = ""
-        for rows in self._sealed.stream(f"SELECT {_SOURCE} FROM sources ORDER BY key"):
-            whole = self._sealed.rows(rows)  # before anything is compared: a damaged id need not be a number
-            with self._sealed.sound("a source"):
-                ids = np.asarray([row[0] for row in whole], np.int64)
-            every = self._vectors.source_ids  # sorted
-            at = np.minimum(np.searchsorted(every, ids), max(len(every) - 1, 0))
-            left -= len(rows)
-            if left < 0 or not (every[at] == ids).all():
-                raise self._sealed.damaged("sources are missing")
-            with self._sealed.sound("a source"):
-                for pair in map(_source, whole):
-                    if pair[0].key < before:
-                        raise ValueError("keys out of order")
-                    before = pair[0].key
-                    yield pair
-        if left:
-            raise self._sealed.damaged("sources are missing")
+        for ref in self.pages("sources"):
+            yield from self.sources_in(ref)
+
+    def sources_in(self, ref: PageRef) -> list[tuple[Source, int]]:
+        """Those of one page, by key."""
+        page = self._load(ref, LoadedPage)
+        entries = page.entries()
+        with page.page.sound("a source"):
+            return [decode_source(entry) for entry in entries]
 
     def source(self, number: int) -> tuple[Source, int] | None:
-        rows = self._sealed.query(f"SELECT {_SOURCE} FROM sources WHERE id = ?", (number,))
-        if rows:
-            whole = self._sealed.row(rows[0])
-            with self._sealed.sound("a source"):
-                return _source(whole)
-        at = int(np.searchsorted(self._vectors.source_ids, number))
-        if at < len(self._vectors.source_ids) and self._vectors.source_ids[at] == number:
-            raise self._sealed.damaged(f"source {number} is missing")
+        for ref in self.pages("sources"):
+            page = self._load(ref, LoadedPage)
+            for at in page.maybe_at(number):
+                [entry] = page.entries([at])
+                with page.page.sound("a source"):
+                    return decode_source(entry)
         return None
+
+    def source_count(self) -> int:
+        return sum(ref.entries for ref in self.pages("sources"))
+
+    def identified(self, kind: PageKind, ids: Iterable[int]) -> dict[int, Numbers]:
+        """Where the sources, or the evidence, with these ids are, if they are here: by page, rising."""
+        wanted = np.fromiter(ids, np.int64)
+        found = {}
+        for number, ref in enumerate(self.pages(kind)):
+            known, places = self._load(ref, LoadedPage).by_hash
+            at = np.minimum(known.searchsorted(wanted), len(known) - 1)
+            some = places[at[known[at] == wanted]]
+            if len(some):
+                found[number] = np.sort(some)
+        return found
 
     def evidence(self) -> list[Looked]:
         """What is known of the sources' columns; nothing where nobody has looked."""
-        if not self._sealed.query("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'evidence'"):
-            return []
-        rows = self._sealed.rows(
-            self._sealed.query("SELECT id, mark, content, crc FROM evidence ORDER BY id")
-        )
-        with self._sealed.sound("evidence"):
-            return [Looked(*row) for row in rows]
-
-    def source_count(self) -> int:
-        return len(self._vectors.source_ids)
+        found = []
+        for ref in self.pages("evidence"):
+            page = self._load(ref, LoadedPage)
+            entries = page.entries()
+            with page.page.sound("evidence"):
+                found += [decode_looked(entry) for entry in entries]
+        return found
 
     def bucket_count(self) -> int:
-        return len({row[4] for row in self.member_rows()})
+        return len({bucket for page in self._member_pages() for bucket in np.unique(page.buckets()).tolist()})
 
     def check(self) -> None:
-        """Read all that there is, against its checksum."""
-        self.members(None)
-        self.sources()
-        self.evidence()
-        self._sealed.check_vectors()
-        for column in self.columns_with_zones:
-            self.zone(column)
-        _ = self.rows, self.live_rows, self.source_lists
+        """Read all that there is, against names and checksums."""
+        problem = next(self.problems(), None)
+        if problem is not None:
+            raise problem
+
+    def problems(self) -> Iterator[LadingError]:
+        """What is wrong, page by page."""
+        try:
+            refs = [(kind, ref) for kind in KINDS for ref in self.pages(kind)]
+            _ = self._root.summaries()
+        except LadingError as error:
+            yield error
+            return
+        for kind, ref in refs:
+            try:
+                _decode_all(kind, self._checked(ref))
+            except LadingError as error:
+                yield error
+
+    def is_whole(self, ref: PageRef) -> bool:
+        """Whether a page is what the root says."""
+        try:
+            self._checked(ref)
+        except LadingError:
+            return False
+        return True
+
+    def _checked(self, ref: PageRef) -> Page:
+        """A page that was read whole, from where it lies and not from a copy."""
+        page = self._page(ref, original=True)
+        content = page.check()
+        return Page(ref.name, ref.kind, ref.entries, read_bytes(content), page.damaged)
+
+    def write_root(self, con: sqlite3.Connection, meta: StateMeta, *, evidence: bool = False) -> None:
+        """Fill a database that has no state yet (tables.py). Its pages have to be on the shelf."""
+        unsaved = self.unsaved()
+        assert not unsaved, f"{len(unsaved)} pages were never written"
+        kinds = [kind for kind in KINDS if evidence or kind != "evidence"]
+        lists = {kind: self.page_list(kind) if kind in kinds else PageList() for kind in KINDS}
+        names = {ref.name for one in lists.values() for ref in one.refs}
+        contents = {name: content for name, content in self.contents().items() if name in names}
+        write_tables(con, meta, lists, contents)
+
+    def unsaved(self) -> Mapping[str, bytes]:
+        """Pages that have no place in the root and aren't known to lie on the shelf."""
+        return self._root.unsaved()
+
+    def contents(self) -> dict[str, bytes]:
+        """The pages that lie in the root, and those that nobody wrote yet."""
+        small = [ref for kind in KINDS for ref in self.pages(kind) if lies_in_root(ref.bytes)]
+        return {**self.unsaved(), **{ref.name: self._content(ref) for ref in small}}
+
+    def saved(self, meta: StateMeta | None = None) -> MemberStore:
+        """The same once its pages are written, under another description of itself if there is one."""
+        assert isinstance(self._root, MadeRoot)
+        return MemberStore(self._root.saved(meta or self.meta), self.root, self.damaged, like=self)
+
+    def page_names(self) -> set[str]:
+        """Of the pages that lie outside of the root."""
+        return {ref.name for kind in KINDS for ref in self.pages(kind) if not lies_in_root(ref.bytes)}
+
+    def is_one_file(self) -> bool:
+        """Whether all of its pages lie in the root."""
+        return all(lies_in_root(ref.bytes) for kind in KINDS for ref in self.pages(kind))
 
     def close(self) -> None:
-        self._sealed.close()
+        self._root.close()
+
+    def member_page(self, ref: PageRef) -> MemberPage:
+        return self._load(ref, MemberPage)
+
+    def load(self, kind: PageKind, number: int) -> Page:
+        """For who edits it."""
+        return self._page(self.pages(kind)[number])
+
+    def _content(self, ref: PageRef) -> bytes:
+        content = self._root.content(ref.name)
+        if content is None:
+            raise self._damaged_page(ref, "it is missing")
+        return content
+
+    def _member_pages(self) -> list[MemberPage]:
+        self.shelf.fetch(
+            ref for ref in self.pages() if ref.name not in self._loaded and not lies_in_root(ref.bytes)
+        )
+        return [self.member_page(ref) for ref in self.pages()]
+
+    def _members_at(self, number: int) -> MemberPage:
+        return self.member_page(self.pages()[number])
+
+    def _load(self, ref: PageRef, kind: type[P]) -> P:
+        page = self._loaded.get(ref.name)
+        if page is None:
+            page = self._loaded[ref.name] = kind(self._page(ref))
+        assert isinstance(page, kind)
+        return page
+
+    def _page(self, ref: PageRef, *, original: bool = False) -> Page:
+        content = self._content(ref) if lies_in_root(ref.bytes) else self.unsaved().get(ref.name)
+        if content is not None:
+            read = read_bytes(content)
+        else:
+            read = self.shelf.original(ref) if original else self.shelf.reader(ref)
+        return Page(ref.name, ref.kind, ref.entries, read, lambda what: self._damaged_page(ref, what))
+
+    def _damaged_page(self, ref: PageRef, what: str) -> LadingError:
+        error = self.damaged(f"page {page_path(ref.name)}, with {_held(ref)}: {what}")
+        if not lies_in_root(ref.bytes):
+            self.shelf.forget(ref)
+            error.file = self.shelf.path(ref.name)
+            error.hint = f"{_MEND}; {error.hint}"
+        return error
+
+    def _all(self, name: str) -> Numbers:
+        found = (np.asarray(page.packed(name)) for page in self._member_pages())
+        return np.concatenate([np.zeros(0, np.int64), *found])
 
     @cached_property
-    def _vectors(self) -> StateVectors:
-        return StateVectors(self._sealed, self.meta.members)
+    def _starts(self) -> Numbers:
+        """The number of each page's first member, and how many there are in all."""
+        return np.cumsum([0, *(ref.entries for ref in self.pages())])
 
-    def _members(self, numbers: list[int], *, with_sources: bool = True) -> list[Member]:
-        if len(numbers) == 1:
-            return [self._member(numbers[0], self._row(numbers[0]), with_sources)]
-        some = [numbers[at : at + _AT_ONCE] for at in range(0, len(numbers), _AT_ONCE)]
-        rows = [row for wanted in some for row in self._rows_of(wanted)]
-        return [self._member(number, row, with_sources) for number, row in zip(numbers, rows, strict=True)]
+    def _by_page(self, numbers: Numbers) -> Iterator[tuple[int, Numbers]]:
+        """Members, whose numbers rise, by page and place."""
+        if len(numbers) and not (numbers[0] >= 0 and numbers[-1] < self._starts[-1]):
+            raise self.damaged(f"there is no member {numbers[-1]}")
+        of = self._starts.searchsorted(numbers, side="right") - 1
+        for page in np.unique(of).tolist():
+            yield page, numbers[of == page] - self._starts[page]
 
-    def _number(self, path: str) -> int | None:
-        return next((number for number in self._vectors.maybe_at(path) if self._row(number)[1] == path), None)
+    def _place(self, path: str) -> tuple[int, int] | None:
+        wanted = path_hash(path)
+        for number, ref in enumerate(self.pages()):
+            page = self.member_page(ref)
+            for at in page.maybe_at(wanted):
+                if page.rows([at])[0][1] == path:
+                    return number, at
+        return None
 
-    def _row(self, number: int) -> MemberRow:
-        rows = self._sealed.query(f"SELECT {_MEMBER} FROM members WHERE id = ?", (number,))
-        if not rows or rows[0][0] != number:
-            raise self._sealed.damaged(f"member {number} is missing")
-        row: MemberRow = self._sealed.row(rows[0])[1:]
-        return row
+    def _may_match(self, where: Predicate, unknown: Container[str]) -> Iterator[tuple[int, Numbers]]:
+        """The members that a predicate can't rule out, by page and place; zones of the columns `unknown` rule
+        nothing out."""
+        refs = self.pages()
+        known = [column for column in columns_of(where) if column not in unknown]
+        chosen: Sequence[int] = range(len(refs))
+        if len(refs) > 1:
+            sums = np.fromiter((ref.rows for ref in refs), np.int64, len(refs))
+            heads = {column: self._root.summary(f"{ZONE}{column}") for column in known}
+            chosen = np.flatnonzero(may_match(where, heads.get, sums)).tolist()
+        if not chosen:
+            return
+        self.shelf.fetch(refs[number] for number in chosen if not lies_in_root(refs[number].bytes))
+        rows = [self._members_at(number).packed(ROWS) for number in chosen]
+        zones = {column: [self._zones_of(number, column) for number in chosen] for column in known}
+        whole = {column: _joined(vectors) for column, vectors in zones.items()}
+        all_rows = joined(rows)
+        if len(chosen) > 1 and all_rows is not None and None not in whole.values():
+            kept = np.flatnonzero(may_match(where, whole.get, all_rows))
+            ends = np.cumsum([0, *map(len, rows)])
+            of = ends.searchsorted(kept, side="right") - 1
+            for at in np.unique(of).tolist():
+                yield chosen[at], kept[of == at] - ends[at]
+            return
+        # Page by page: what one comparison leaves is in the processor's cache for the next.
+        for at, number in enumerate(chosen):
+            here = {column: vectors[at] for column, vectors in zones.items()}
+            places = np.flatnonzero(may_match(where, here.get, rows[at]))
+            if len(places):
+                yield number, places
 
-    def _rows_of(self, numbers: list[int]) -> list[MemberRow]:
-        """The rows of a few members, whose numbers rise."""
-        marks = ", ".join("?" * len(numbers))
-        rows = self._sealed.query(
-            f"SELECT {_MEMBER} FROM members WHERE id IN ({marks}) ORDER BY id", tuple(numbers)
-        )
-        return self._sealed_rows(rows, numbers)
+    def _zones_of(self, number: int, column: str) -> ZoneVector | None:
+        """A column's, of one page. A few are kept: questions about one member ask for the same ones."""
+        ref = self.pages()[number]
+        place = (ref.name, column)
+        if place in self._kept:
+            with suppress(KeyError):  # another thread made room
+                return self._kept[place]
+        found = self.member_page(ref).zones(column, as_packed=True)
+        if len(self._kept) >= _KEPT:
+            self._kept.clear()
+        self._kept[place] = found
+        return found
 
-    def _sealed_rows(self, rows: list[tuple[Any, ...]], numbers: Sequence[int]) -> list[MemberRow]:
-        if len(rows) != len(numbers) or any(row[0] != at for row, at in zip(rows, numbers, strict=True)):
-            raise self._sealed.damaged("members are missing")
-        return [row[1:] for row in self._sealed.rows(rows)]
 
-    def _member(self, number: int, row: MemberRow, with_sources: bool = True) -> Member:
-        _, path, rows, size, bucket, tick_min, tick_max, key_min, key_max, created_at, tier, minus = row
-        if type(path) is not str or not (
-            type(rows) is type(size) is type(bucket) is type(tick_min) is type(tick_max) is type(tier) is int
-        ):
-            raise self._sealed.damaged(f"member {number} has a value of another type")
-        if minus is not None and (type(minus) is not bytes or len(minus) % 8):
-            raise self._sealed.damaged(f"member {number} has no list of sources where one should be")
-        return Member(
-            path, rows, size, bucket, tick_min, tick_max, key_min, key_max, created_at, {},
-            self._vectors.sources_of(number) if with_sources or minus else (), tier,
-            tuple(np.frombuffer(minus, "<i8").tolist()) if minus else (),
-        )  # fmt: skip
+def _joined(vectors: Sequence[ZoneVector | None]) -> ZoneVector | None:
+    known = [vector for vector in vectors if vector is not None]
+    return ZoneVector.joined(known) if len(known) == len(vectors) else None
+
+
+def _zones_at(vectors: Mapping[str, ZoneVector | None], at: int) -> dict[str, Any]:
+    found = ((name, vector.zone(at)) for name, vector in vectors.items() if vector is not None)
+    return {name: zone for name, zone in found if zone is not None}
+
+
+def _held(ref: PageRef) -> str:
+    """What is lost with a page, for people."""
+    first, last = (one[1] if ref.kind == "members" and one[0] else one[-1] for one in (ref.first, ref.last))
+    if ref.kind == "members":
+        return f"{count_words(ref.entries, 'member')} from {first!r} to {last!r}"
+    if ref.kind == "sources":
+        return f"{count_words(ref.entries, 'source')} from {first!r} to {last!r}"
+    return f"what is known of the columns of {count_words(ref.entries, 'source file')}"
+
+
+def _decode_all(kind: PageKind, page: Page) -> None:
+    if kind == "members":
+        found = MemberPage(page)
+        found.members()
+        for column in found.columns:
+            found.zones(column)
+        _ = found.keys, found.by_hash
+        return
+    entries = LoadedPage(page).entries()
+    decode = decode_source if kind == "sources" else decode_looked
+    with page.sound("an entry"):
+        for entry in entries:
+            decode(entry)
 
 
 def zone_loader(members: Sequence[Member]) -> Callable[[str], ZoneVector | None]:
-    """Zones of members that aren't in a database yet, column by column."""
+    """Zones of members that aren't in a page yet, column by column."""
     return lambda column: pack([member.zones.get(column) for member in members])
-
-
-def _source(row: tuple[Any, ...]) -> tuple[Source, int]:
-    *fields, sequence = row
-    if type(fields[1]) is not str:
-        raise TypeError("a key that is not text")
-    fields[7] = bool(fields[7])  # racy: SQLite has no booleans
-    return Source(*fields), sequence

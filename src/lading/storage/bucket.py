@@ -12,7 +12,8 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from lading.storage.protocol import Named, Replaced, SwapLost, TooLarge, in_fold
 from lading.storage.temporary import temporary_folder
 
 _CHUNK = 8 << 20
+_AT_ONCE = 16  # objects that are written at the same time
 # A cut connection is tried again at once, a server that is gone is given up on after some seconds.
 RETRY = {
     "max_retries": 5,
@@ -127,6 +129,18 @@ class ObjectStorage:
         with self._translated(name), self._unconditional(name):
             self._obstore.put(self._store, name, data, attributes=attributes, use_multipart=False)
 
+    def put_same(self, objects: Mapping[str, bytes]) -> None:
+        """Whether it was there or not: an object that is put again is as new as any."""
+        if len(objects) < 2:
+            for name, data in objects.items():
+                self.put(name, data)
+            return
+        with ThreadPoolExecutor(min(_AT_ONCE, len(objects))) as pool:
+            list(pool.map(self.put, objects.keys(), objects.values()))
+
+    def touch(self, names: Iterable[str]) -> None:
+        """Nothing but writing an object anew would do it."""
+
     def swap(self, name: str, data: bytes, etag: str | None, *, content_type: str | None = None) -> str:
         mode: Any = "create" if etag is None else {_VERSIONED.get(self._scheme, "e_tag"): etag}
         attributes = {"Content-Type": content_type} if content_type else None
@@ -221,6 +235,8 @@ class ObjectStorage:
         # Azure quotes an etag in a header and not in a listing.
         if (now.etag.strip('"'), now.size) != (found.etag.strip('"'), found.size):
             return False
+        if now.modified - found.modified >= timedelta(seconds=1):  # a header has whole seconds
+            return False  # put again, with the same content
         self.delete(found.name)
         return True
 

@@ -11,7 +11,7 @@ import hashlib
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -110,6 +110,25 @@ def write_new(path: Path, data: bytes) -> None:
     _sync_made(made)  # last: by now a journal has most of it, and nobody was told of the file yet
 
 
+def write_same(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Files whose names say what they hold, each whole, and one sync of their folder for all. One that
+    has that content gets today's time; one that was damaged is replaced."""
+    make_dirs(folder)
+    for name, data in files.items():
+        path = folder / name
+        if _holds(path, data):
+            os.utime(path)
+            continue
+        beside = path.with_name(fresh_temporary(name))
+        try:
+            _write_synced(beside, (data,))
+            os.replace(beside, path)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
+    fsync_dir(folder)
+
+
 def write_passing(path: Path, data: bytes) -> None:
     """Replace `path` by what may be lost: nobody waits for the disk, and a power cut may leave it torn. The
     content must tell by itself whether it is whole."""
@@ -159,6 +178,13 @@ def _create_dirs(folder: Path) -> list[Path]:
             wanted = "a file where a folder should be"
             raise NotADirectoryError(errno.ENOTDIR, wanted, str(step)) from None
     return missing
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    try:
+        return path.stat().st_size == len(data) and path.read_bytes() == data
+    except FileNotFoundError:
+        return False
 
 
 def _sync_made(made: list[Path]) -> None:
@@ -222,6 +248,19 @@ class FolderStorage:
         self, name: str, data: bytes, *, content_type: str | None = None, beside: str | None = None
     ) -> None:
         write_atomic(self.path(name), data, temporary=beside)
+
+    def put_same(self, objects: Mapping[str, bytes]) -> None:
+        by_folder: dict[Path, dict[str, bytes]] = {}
+        for name, data in objects.items():
+            path = self.path(name)
+            by_folder.setdefault(path.parent, {})[path.name] = data
+        for folder, files in by_folder.items():
+            write_same(folder, files)
+
+    def touch(self, names: Iterable[str]) -> None:
+        for name in names:
+            with suppress(FileNotFoundError):
+                os.utime(self.path(name))
 
     def swap(self, name: str, data: bytes, etag: str | None, *, content_type: str | None = None) -> str:
         """Compared under a lock and replaced by a rename: readers take no lock and see the old or the new."""
@@ -308,7 +347,7 @@ class FolderStorage:
             return False
         try:
             now = os.stat(last, dir_fd=folder, follow_symlinks=False)
-            if not stat.S_ISREG(now.st_mode) or (_identity(now), now.st_size) != (found.etag, found.size):
+            if not stat.S_ISREG(now.st_mode) or _named(found.name, now) != found:
                 return False
             os.unlink(last, dir_fd=folder)
         except FileNotFoundError:

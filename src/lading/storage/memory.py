@@ -7,7 +7,7 @@ import itertools
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -69,6 +69,15 @@ class MemoryStorage:
         with self._lock:
             found = Named(name, len(data), str(next(self._count)), clock.now())
             self._objects[name] = (bytes(data), found)
+
+    def put_same(self, objects: Mapping[str, bytes]) -> None:
+        for name, data in objects.items():
+            self.put(name, data)
+
+    def touch(self, names: Iterable[str]) -> None:
+        for name in names:
+            if self.has(name):
+                self.put(name, self.get(name))
 
     def swap(self, name: str, data: bytes, etag: str | None, *, content_type: str | None = None) -> str:
         with self._lock:

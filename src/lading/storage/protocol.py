@@ -13,7 +13,7 @@ kind of place it is.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -102,6 +102,15 @@ class Storage(Protocol):
         calls it until it is complete."""
         ...
 
+    def put_same(self, objects: Mapping[str, bytes]) -> None:
+        """Keep objects whose names say what they hold, durably. One that is there already is left as it is if
+        it holds that, and counts as written just now."""
+        ...
+
+    def touch(self, names: Iterable[str]) -> None:
+        """Let objects count as written just now, where that can be said; those that aren't there don't."""
+        ...
+
     def swap(self, name: str, data: bytes, etag: str | None, *, content_type: str | None = None) -> str:
         """Replace what had `etag` (None: what was not there); SwapLost otherwise. The new etag."""
         ...
@@ -158,7 +167,8 @@ class Storage(Protocol):
         ...
 
     def delete_found(self, found: Named) -> bool:
-        """Remove what a listing found if it still is that very object; a link is never followed."""
+        """Remove what a listing found if it still is that very object, untouched since; a link is never
+        followed."""
         ...
 
     def drop_empty(self, name: str) -> bool:

@@ -10,6 +10,8 @@ since every part and every snapshot names it.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,9 +28,11 @@ from lading.log.table import Table, log_of
 from lading.log.table_manifest import load_manifest, manifest_of, replace_manifest
 from lading.model import Commit, Place
 from lading.state.log_frames import FORMAT_VERSION, LogHeader
+from lading.state.members import MemberStore
 from lading.state.tables import StateMeta
 from lading.storage.folder import fsync_dir
 from lading.storage.place import Where, folder_of, last_step, place_of, storage_of
+from lading.upkeep.mend import mend_checkpoint
 from lading.upkeep.salvage import PublishedState, header_of, own_pointer, salvaged_state
 from lading.upkeep.walk import parquet_files, walk_files
 from lading.words import count_words
@@ -45,6 +49,7 @@ class Restored:
     undecided: tuple[str, ...]
     written: bool  # False: the log was whole, nothing had to be written
     kept: tuple[str, ...] = ()  # the damaged files, under their new names
+    mended: tuple[str, ...] = ()  # pages of the checkpoint that were written again
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,7 @@ def restore(where: Where, *, key: str | None = None, published: PublishedState |
         raise NotFound(f"there is nothing in {where}", hint="is the URL right?", file=str(where))
     published = published or own_pointer(where)
     with log_of(where).lock():
+        mended = mend_checkpoint(where, _published(published))
         found = recover(where, key=key, published=published)
         state = found.state
         kept: tuple[str, ...] = ()
@@ -97,9 +103,21 @@ def restore(where: Where, *, key: str | None = None, published: PublishedState |
         state.row_count(),
         state.sequence,
         () if found.whole else found.undecided,
-        not found.whole,
+        not found.whole or bool(mended),
         kept,
+        tuple(mended),
     )
+
+
+def _published(published: PublishedState) -> Iterator[MemberStore]:
+    """The snapshot that readers see, if it can be opened."""
+    if published.current is not None:
+        with suppress(LadingError):
+            members = published.members(published.current)
+            try:
+                yield members
+            finally:
+                members.close()
 
 
 def _whole_log(folder: Place) -> Table | None:
@@ -183,12 +201,12 @@ def _written_anew(
     if isinstance(log, LogFile):
         kept = _set_aside(folder_of(where), stamp)
         meta = msgspec.structs.replace(meta, log_id=header.log_id, log_offset=len(header.to_bytes()))
-        write_checkpoint(where, meta, found.state.whole())
+        write_checkpoint(where, meta, found.state.settled())
         log.replace(header)
     else:
         # The commits of before stay: their numbers lie below the new beginning.
         meta = msgspec.structs.replace(meta, log_id=header.log_id, log_offset=sequence)
-        write_checkpoint(where, meta, found.state.whole())
+        write_checkpoint(where, meta, found.state.settled())
         kept = replace_header(where, header, f"header.damaged-{stamp}")
     return kept, Table.open(where).state
 

@@ -39,6 +39,7 @@ from lading.snapshots.stores.by_url import store_of
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.sources.manifest import forget_file
 from lading.storage.place import storage_of
+from lading.upkeep.mend import mend, mend_checkpoint, snapshots_of
 from lading.upkeep.verify import broken_members
 from lading.watch import Watch
 from lading.words import count_words
@@ -61,7 +62,7 @@ def repair(config: Config, name: str, *, watch: Watch) -> Repaired:
         if _has_parts(where):
             found.left.append(f"its log is gone: lading collection rebuild {where}")
         return found
-    table = _open(where, found)
+    table = _open(where, store_of(config, name), found)
     if table is None:
         return found
     try:
@@ -79,12 +80,22 @@ def _has_parts(where: Place) -> bool:
     return any(name.startswith(BUCKET) for name in storage_of(where).folders())
 
 
-def _open(where: Place, found: Repaired) -> Table | None:
-    """A checkpoint that is damaged while the log is whole is written anew; the old one is kept aside."""
+def _open(where: Place, store: ManifestStore, found: Repaired) -> Table | None:
+    """A checkpoint that is damaged while the log is whole: pages of it are put back, or else all of it is
+    written anew and the old one kept aside."""
     try:
         return _opened(where)
     except LogCorrupt as error:
         damage = error
+    mended = mend_checkpoint(where, snapshots_of(store, where))
+    if mended:
+        try:
+            table = _opened(where)
+        except LogCorrupt as error:
+            damage = error
+        else:
+            found.done += [f"{page} was damaged or missing and was written again" for page in mended]
+            return table
     aside = put_aside(where, f"damaged-{clock.now():%Y%m%dT%H%M%S}")
     if aside is not None:
         try:
@@ -133,6 +144,7 @@ def _pointer(config: Config, name: str, table: Table, found: Repaired) -> None:
     snapshot that is whole and that the gate let through, else to one made from the log. Should that lack
     something, the next run publishes it."""
     store = store_of(config, name)
+    _mend_snapshot(store, table, found)
     seen, problem = _pointer_problem(store, table)
     if problem is None:
         return
@@ -151,6 +163,24 @@ def _pointer(config: Config, name: str, table: Table, found: Repaired) -> None:
         record.finish("succeeded", manifest_ref=target.ref)
     holds = ", held as it was" if held is not None else ""
     found.done.append(f"{problem}; readers see the snapshot of run {target.run_id} now{holds}")
+
+
+def _mend_snapshot(store: ManifestStore, table: Table, found: Repaired) -> None:
+    """Put back pages of the snapshot that readers see."""
+    try:
+        current = store.load_current()
+        if current is None:
+            return
+        shown = open_members(store, current.ref, table.place)
+    except LadingError:
+        return  # told as the pointer's problem
+    try:
+        mended = mend(table.place, shown, snapshots_of(store, table.place))
+    except LadingError:
+        mended = []
+    finally:
+        shown.close()
+    found.done += [f"{page} was damaged or missing and was written again" for page in mended]
 
 
 def _pointer_problem(store: ManifestStore, table: Table) -> tuple[SnapshotRef | None, str | None]:

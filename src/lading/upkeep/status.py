@@ -22,6 +22,16 @@ from lading.watch import Watch
 
 
 @dataclass(frozen=True, slots=True)
+class MadeOf:
+    """An input of a table made of tables: the sequence that it was made from, and what readers see now."""
+
+    name: str
+    sequence: int | None  # None: it was never made
+    current: int | None  # None: nothing is published
+    behind: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TableStatus:
     table: str
     rows: int = 0
@@ -37,6 +47,7 @@ class TableStatus:
     checks: tuple[dict[str, Any], ...] = ()  # how the checks went in the last run that made any
     rows_rejected: int = 0  # rows set aside
     files_rejected: int = 0  # files set aside whole
+    inputs: tuple[MadeOf, ...] = ()  # of a table made of tables
     manifest_sequence: int | None = None  # that manifest/<table>.json shows; None if lading didn't write it
 
 
@@ -52,8 +63,9 @@ def status(config: Config, names: Sequence[str] = ()) -> list[TableStatus]:
 def _status(config: Config, name: str) -> TableStatus:
     folder = config.place(name)
     pending, note, notes, (rows_rejected, files_rejected), shown = _pending(config, name)
+    inputs = _inputs(config, name)
     if not Table.exists(folder):
-        return TableStatus(name, pending=pending, note=note or "never run")
+        return TableStatus(name, pending=pending, note=note or "never run", inputs=inputs)
     table = Table.open(folder)
     state = table.state
     current, unreadable = _current(config, name)
@@ -80,8 +92,32 @@ def _status(config: Config, name: str) -> TableStatus:
         checks=tuple((last or {}).get("checks") or ()),
         rows_rejected=rows_rejected,
         files_rejected=files_rejected,
+        inputs=inputs,
         manifest_sequence=shown,
     )
+
+
+def _inputs(config: Config, name: str) -> tuple[MadeOf, ...]:
+    """What a table is made of, and what of that it doesn't show yet."""
+    derived = config.tables[name].derived if name in config.tables else None
+    if derived is None:
+        return ()
+    from lading.ingest.derived.inputs import pins_of, place_and_store  # late: few tables have any
+
+    place = config.place(name)
+    log = Table.open(place) if Table.exists(place) else None
+    pins = pins_of(log.state.meta.inputs) if log is not None else {}
+    found = []
+    for one in derived.inputs:
+        pin = pins.get(one.name)
+        try:
+            current = place_and_store(config, one)[1].load_current()
+        except LadingError:
+            current = None  # its own line says what is wrong
+        behind = current is not None and (pin is None or pin.ref != current.ref)
+        made_from = pin.sequence if pin is not None else None
+        found.append(MadeOf(one.name, made_from, current.sequence if current is not None else None, behind))
+    return tuple(found)
 
 
 def _why_behind(config: Config, name: str, table: Table, current: SnapshotRef | None) -> str:

@@ -112,7 +112,8 @@ def _sources(config: Config, name: str, found: Verified, watch: Watch) -> TableR
     verdicts = {word: n for word, n in seen.plan.verdicts.items() if n and word != "unchanged"}
     if verdicts:
         told = ", ".join(f"{n:,} {word}" for word, n in verdicts.items())
-        found.note("source", f"the table is not up to date with its files: {told}", f"lading run {name}")
+        of = "files" if seen.derived is None else "inputs"
+        found.note("source", f"the table is not up to date with its {of}: {told}", f"lading run {name}")
     behind = seen.ledger.behind and seen.ledger.reset is None
     if behind and not (seen.opened and shows_the_log(seen.manifest, seen.opened.state)):
         found.note("source", f"{source_manifest(name)} is behind the log", f"lading repair {name}")
@@ -125,13 +126,22 @@ def _log(folder: Place, found: Verified) -> Table | None:
         return None
     try:
         table = Table.open(folder)
-        table.state.columns()  # every row and every vector of the checkpoint against its checksum
     except LadingError as error:
-        remedy = f"lading repair {found.table}; if that doesn't help: {error.hint}"
-        found.wrong("log", error.message, remedy, error.file)
+        _log_problem(error, found)
+        return None
+    problems = list(table.state.base.problems()) if table.state.base is not None else []
+    for problem in problems:
+        _log_problem(problem, found)
+    if problems:
+        table.close()
         return None
     found.count("commits", table.state.sequence)
     return table
+
+
+def _log_problem(error: LadingError, found: Verified) -> None:
+    remedy = f"lading repair {found.table}; if that doesn't help: {error.hint}"
+    found.wrong("log", error.message, remedy, error.file)
 
 
 def broken_members(table: Table, members: Iterable[Member]) -> list[tuple[Member, str]]:
@@ -280,8 +290,11 @@ def _iceberg(config: Config, table: Table, current: SnapshotRef, found: Verified
     name = found.table
     if name not in config.tables or not config.tables[name].iceberg:
         return
-    for one in problems(table.place, current):
-        found.wrong("iceberg", f"{one.file} {one.what}", f"lading iceberg {name} --rewrite", one.file)
+    for one in problems(store_of(config, name), table.place, current):
+        if one.waits:
+            found.note("iceberg", f"{one.file} {one.what}", f"lading run {name}", one.file)
+        else:
+            found.wrong("iceberg", f"{one.file} {one.what}", f"lading iceberg {name} --rewrite", one.file)
 
 
 def _shards(places: tuple[Place, ...], store: ManifestStore, current: SnapshotRef, found: Verified) -> None:

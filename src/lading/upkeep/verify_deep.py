@@ -34,6 +34,7 @@ from lading.read.scan import table_schema
 from lading.sources.archives.scratch import scratch
 from lading.sources.fingerprint import source_id
 from lading.upkeep.verify import Verified
+from lading.upkeep.verify_slots import verify_slots
 
 SAMPLE = 3
 _ROWS = 200_000  # of one sampled source: its rows are compared in memory
@@ -47,6 +48,10 @@ def verify_deep(seen: TableRun, found: Verified, session: StartSpark) -> None:
     if table is None:
         return
     watch.phase(found.table, "verify content")
+    if seen.derived is not None:
+        _part_rows(table, found)
+        verify_slots(seen, table, found, session)
+        return
     unchanged = _unchanged(seen)
     _source_bytes(seen, unchanged, found, session)
     _part_rows(table, found)

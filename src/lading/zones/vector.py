@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lading.late import np, pa
+from lading.late import np, pa, pc
 from lading.model import Bound, Zone
 from lading.zones.blob import DTYPES, KINDS, TEXTS, Kind, ZoneCursor, bound_bytes, header_bytes
 from lading.zones.numbers import Mask, Packed, joined, packed
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _INT64 = range(-(2**63), 2**63)
 _MOST_TEXT = 2**31 - 1
 _UNKNOWN = Zone(None, None, None)
+_FILLERS: dict[str, Any] = {"int": 0, "float": 0.0, "str": "", "bytes": b""}
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +74,16 @@ class ZoneVector:
         """With arrays of numbers, for who does more than compare them."""
         mins, maxs = (np.asarray(one) if isinstance(one, Packed) else one for one in (self.mins, self.maxs))
         return ZoneVector(self.kind, mins, maxs, self.has_min, self.has_max, np.asarray(self.nulls))
+
+    def normal(self) -> ZoneVector:
+        """The one of all vectors with these zones that `pack` would make: equal zones, equal bytes."""
+        if self.kind == "none":
+            return self
+        low, high = _partly(self.has_min), _partly(self.has_max)
+        if low is not None and high is not None and not (low.any() or high.any()):
+            return _without_bounds(np.asarray(self.nulls))
+        mins, maxs = _filled(self.kind, self.mins, low), _filled(self.kind, self.maxs, high)
+        return ZoneVector(self.kind, mins, maxs, low, high, self.nulls)
 
     def part(self, which: slice) -> ZoneVector:
         """Some neighbours, of the same kind; nothing is copied."""
@@ -202,7 +213,7 @@ def _text_size(bounds: Sequence[Any]) -> int:
 
 
 def _pack(kind: Kind, bounds: Sequence[Bound | None]) -> Any:
-    filler: Any = {"int": 0, "float": 0.0, "str": "", "bytes": b""}[kind]
+    filler = _FILLERS[kind]
     filled = [filler if bound is None else bound for bound in bounds]
     return np.array(filled, DTYPES[kind]) if kind in DTYPES else pa.array(filled, TEXTS[kind])
 
@@ -213,15 +224,27 @@ def _known(bounds: Sequence[Bound | None]) -> Mask | None:
     return np.array([bound is not None for bound in bounds], np.bool_)
 
 
+def _partly(known: Mask | None) -> Mask | None:
+    return None if known is None or known.all() else known
+
+
+def _filled(kind: Kind, values: Any, known: Mask | None) -> Any:
+    """With the same in all places that mean nothing."""
+    if known is None:
+        return values
+    if kind in DTYPES:
+        return np.where(known, values, _FILLERS[kind]).astype(DTYPES[kind])
+    return pc.if_else(pa.array(known), values, pa.scalar(_FILLERS[kind], TEXTS[kind]))
+
+
 def _joined(kind: Kind, parts: Sequence[tuple[Any, int]]) -> Any:
     if kind in DTYPES:
         dtype = DTYPES[kind]
         return np.concatenate([np.zeros(n, dtype) if part is None else part for part, n in parts])
     if sum(0 if part is None else part.nbytes for part, _ in parts) > _MOST_TEXT:
         return None
-    filler: Any = "" if kind == "str" else b""
     return pa.concat_arrays(
-        [pa.repeat(pa.scalar(filler, TEXTS[kind]), n) if part is None else part for part, n in parts]
+        [pa.repeat(pa.scalar(_FILLERS[kind], TEXTS[kind]), n) if part is None else part for part, n in parts]
     )
 
 

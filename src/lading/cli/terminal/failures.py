@@ -44,7 +44,7 @@ def lading_failure(error: LadingError, invocation: Invocation) -> int:
 
 
 def usage_failure(error: Any, invocation: Invocation) -> int:
-    """`error` is typer's: it can format itself and knows the command."""
+    """`error` is click's: it can format itself and knows the command."""
     command = error.ctx.command_path if getattr(error, "ctx", None) else "lading"
     message = str(error.format_message()).rstrip(".")
     return _say("UsageError", LadingError(message, hint=f"see `{command} --help`"), invocation, 3)

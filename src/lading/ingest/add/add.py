@@ -145,6 +145,8 @@ def _key(project: Path, path: Path) -> str:
 def _refuse_known(config: Config, found: Sequence[FoundFile]) -> None:
     for one in found:
         for name, table in config.tables.items():
+            if table.derived is not None:
+                continue
             key = os.path.relpath(one.path, table.root)
             if table.url is None and not key.startswith("..") and compile_glob(table.path).match(key):
                 raise ConfigError(

@@ -88,14 +88,14 @@ def _on_spark(ingest: Ingest, spark: Any, job: IngestJob, tick: Tick | None) -> 
             table=job.table,
             sizes=[task.bytes for task in ingest.tasks],
         )
-    return [_decoded(answer) for answer in answers]
+    return [decoded(answer) for answer in answers]
 
 
 def _answer(ingest: Ingest, number: int) -> bytes:
     return msgspec.msgpack.encode(read_and_write(ingest, number))
 
 
-def _decoded(answer: bytes) -> TaskDone:
+def decoded(answer: bytes) -> TaskDone:
     return msgspec.msgpack.decode(answer, type=TaskDone)
 
 
@@ -121,7 +121,7 @@ def _through_spark(job: IngestJob, ingest: Ingest, spark: Any, bring: bool, tick
 
     write = partial(_brought if bring else _write, ingest, places)
     out, read, written = through(spark, job, frame, write, checks, tick)
-    done = [_decoded(one) for one in (*read, *written)]
+    done = [decoded(one) for one in (*read, *written)]
     for path, data in (file for one in done for file in one.files.items()):
         storage_of(job.table_dir).put_new(path, data)
     found = ingested(done, out.schema)
@@ -131,7 +131,7 @@ def _through_spark(job: IngestJob, ingest: Ingest, spark: Any, bring: bool, tick
 
 
 def _of_all(tasks: int, notes: list[bytes]) -> bool:
-    return {_decoded(note).task for note in notes} >= set(range(tasks))
+    return {decoded(note).task for note in notes} >= set(range(tasks))
 
 
 def _numbered(ingest: Ingest, places: bool, number: int) -> Batches:

@@ -14,7 +14,7 @@ from lading.formats.registry import may_be_cut
 from lading.formats.source_file import SourceFile
 from lading.parts.packs import packed
 
-SHARE = (16 << 20, 128 << 20)  # bytes of files that a task reads: less doesn't pay, more is long to repeat
+SHARE = (16 << 20, 96 << 20)  # bytes of files that a task reads: less doesn't pay, more is sorted twice
 _ROUNDS = 3  # of tasks a core: the slowest of them is then a small part of the whole
 _FILES = 1_000  # that a task opens at most
 

@@ -44,7 +44,8 @@ class Cached:
 
 def cache_contents(config: Config) -> list[Cached]:
     """Everything in the cache that lading's sources put there, sorted by path."""
-    expected = {name: _expected(config, table) for name, table in config.tables.items()}
+    of_files = {name: table for name, table in config.tables.items() if table.derived is None}
+    expected = {name: _expected(config, table) for name, table in of_files.items()}
     found = [*_extractions(config, expected), *_preprocessed(config, expected), *_passing(config)]
     return sorted(found, key=lambda one: str(one.path))
 

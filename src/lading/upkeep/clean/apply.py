@@ -14,6 +14,7 @@ from datetime import timedelta
 from lading.config.project import Config
 from lading.errors import Conflict, LadingError, NotFound
 from lading.iceberg.follow import follow, where
+from lading.ingest.derived.pinned import pinned_refs
 from lading.ingest.record import write_table_manifest
 from lading.ingest.table_run import new_id, new_run_id, now_text
 from lading.layout.table import TABLE_MANIFEST
@@ -53,7 +54,12 @@ def clean(config: Config, name: str, rules: Rules, *, apply: bool = False) -> Cl
     try:
         store = store_of(config, name)
         around = Around(
-            table, Manifests(store), beside_the_data(config, name), rules, _follow(config, name, store, rules)
+            table,
+            Manifests(store, table.place),
+            beside_the_data(config, name),
+            rules,
+            follow=_follow(config, name, store, rules),
+            pinned=pinned_refs(config, name),
         )
         survey = Survey(around)
         report = CleanReport(name, tuple(survey.garbage()))
@@ -109,8 +115,8 @@ def _apply(around: Around, report: CleanReport) -> None:
     write_table_manifest(table, asked=storage_of(table.place).has(TABLE_MANIFEST))
     if table.state.removed:
         table.checkpoint()  # the one before still names what is about to go
-    elif any(one.kind == "old log" for one in report.garbage):
-        table.state.columns()  # LogCorrupt if the checkpoint that stays isn't whole
+    elif any(one.kind == "old log" for one in report.garbage) and table.state.base is not None:
+        table.state.base.check()  # LogCorrupt if the checkpoint that stays isn't whole
     report.gave_up = _give_up(around, report.garbage)
     refused = {one.path for one in report.garbage if one.file is None and not store.delete_manifest(one.path)}
     report.deleted += [one for one in report.garbage if one.file is None and one.path not in refused]

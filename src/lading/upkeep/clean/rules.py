@@ -22,6 +22,7 @@ Kind = Literal[
     "stale attempt",
     "old run",
     "replaced part",
+    "replaced page",
     "quarantine",
     "old log",
     "iceberg",
@@ -154,6 +155,7 @@ class Reach:
     old_members: Collection[str]  # of the snapshots that may go
     shards: Collection[str]  # folders of the snapshots that stay
     aside: Collection[str]  # quarantine files of the log and of the snapshots that stay
+    pages: Collection[str]  # of the checkpoints, and of the snapshots that stay
     runs_kept: Collection[str]  # runs with a snapshot that stays
     refs_kept: Collection[str] = ()  # those snapshots: who made one visible by hand stays known
     log: LogReach | None = None  # in a bucket
@@ -205,6 +207,8 @@ def garbage(
         judged: Garbage | None = None
         if file.kind == "part":
             judged = _part(file, reach, runs, horizon, written_by)
+        elif file.kind == "page":
+            judged = _page(file, reach)
         elif file.kind == "shard":
             judged = _shard(file, reach, runs, written_by)
         elif file.kind == "quarantine":
@@ -240,6 +244,16 @@ def _part(
     if removed is not None or file.path in reach.old_members:
         return Garbage(file.path, "replaced part", file.bytes, "replaced, and no kept snapshot has it", file)
     return _attempt(file, run, runs, "no commit refers to it")
+
+
+def _page(file: TableFile, reach: Reach) -> Garbage | None:
+    """Its time is that of its writing, or of the last checkpoint that named it (log/checkpoint.py). In a
+    bucket each checkpoint that somebody at work may know stays, and with it what it names."""
+    if file.path.rpartition("/")[2] in reach.pages:
+        return None
+    return Garbage(
+        file.path, "replaced page", file.bytes, "no checkpoint and no kept snapshot names it", file
+    )
 
 
 def _aside(

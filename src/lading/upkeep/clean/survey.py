@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -13,10 +13,11 @@ from lading.iceberg.check import needed, shown_lists
 from lading.iceberg.follow import where
 from lading.iceberg.snapshot import record_in
 from lading.layout.table import is_part_of, version_of
+from lading.log.checkpoint import each_checkpoint
 from lading.log.table import Table
-from lading.model import SnapshotRef
+from lading.model import Place, SnapshotRef
 from lading.snapshots.history import gate_failures
-from lading.snapshots.opening import References, references
+from lading.snapshots.opening import Mentioned, References, references
 from lading.snapshots.runs import list_runs
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.storage.place import Where
@@ -37,6 +38,7 @@ KINDS: tuple[Kind, ...] = (
     "stale attempt",
     "old run",
     "replaced part",
+    "replaced page",
     "quarantine",
     "old log",
     "iceberg",
@@ -64,16 +66,18 @@ class Manifests:
     """A store's manifests. They never change, so each is fetched and checked once, however often a cleaning
     asks."""
 
-    def __init__(self, store: ManifestStore) -> None:
+    def __init__(self, store: ManifestStore, root: Place) -> None:
         self.store = store
+        self._root = root
         self._known: dict[str, References | ManifestParseError] = {}
+        self.mentioned: dict[str, Mentioned] = {}  # by page, of all manifests
 
     def references(self, ref: str) -> References:
         """What a manifest that stays refers to; ManifestParseError, which stops all cleaning, if that can't
         be told."""
         if ref not in self._known:
             try:
-                self._known[ref] = references(self.store, ref)
+                self._known[ref] = references(self.store, ref, self._root, self.mentioned)
             except ManifestParseError as error:
                 self._known[ref] = error
         found = self._known[ref]
@@ -86,10 +90,19 @@ class Manifests:
         found = self._told(ref)
         return found is not None and bool(gate_failures(found.custom))
 
-    def members(self, ref: str) -> frozenset[str]:
+    def pages(self, ref: str) -> frozenset[str]:
         """Of a manifest that goes: only to say what a part was, so a damaged one may say nothing."""
         found = self._told(ref)
-        return found.members if found is not None else frozenset()
+        return found.pages if found is not None else frozenset()
+
+    def members(self, pages: Iterable[frozenset[str]]) -> frozenset[str]:
+        """That these pages name."""
+        every = frozenset().union(*pages)
+        return frozenset().union(*(self.mentioned[page].members for page in every if page in self.mentioned))
+
+    def aside(self, pages: Iterable[frozenset[str]]) -> frozenset[str]:
+        every = frozenset().union(*pages)
+        return frozenset().union(*(self.mentioned[page].aside for page in every if page in self.mentioned))
 
     def size(self, ref: str) -> int:
         """0 if it can't be read."""
@@ -112,6 +125,7 @@ class Around:
     beside: Where | None  # where manifests, and shards maybe, lie apart from the data
     rules: Rules
     follow: Callable[[], object] | None = None  # makes Iceberg's metadata say what is left
+    pinned: frozenset[str] = frozenset()  # manifests that other tables were made from
 
     def runs(self) -> Runs:
         return Runs(list_runs(self.table.place)[0], (self.rules.now or clock.now()).astimezone(UTC))
@@ -163,7 +177,9 @@ class Survey:
         listed = [ListedManifest(one, self._manifests.refused(one.ref)) for one in manifests]
         current = self._store.load_current()
         rules = self._rules
-        return split_manifests(listed, current, self.runs, keep_runs=rules.keep_runs, grace=rules.grace)
+        kept, old = split_manifests(listed, current, self.runs, keep_runs=rules.keep_runs, grace=rules.grace)
+        pinned = self._around.pinned
+        return kept + [one for one in old if one.ref in pinned], [one for one in old if one.ref not in pinned]
 
     def _reach(
         self,
@@ -172,15 +188,17 @@ class Survey:
         staying: Sequence[References],
         files: Sequence[TableFile],
     ) -> Reach:
-        state = self._table.state
-        aside = {source.quarantine for source, _ in state.sources().values() if source.quarantine}
+        state, manifests = self._table.state, self._manifests
+        aside = {source.quarantine for source, _ in state.sources_by_key() if source.quarantine}
+        pages = [one.pages for one in staying]
         return Reach(
             is_live=state.contains,
             removed=_removed(self._table),
-            members=frozenset().union(*(one.members for one in staying)),
-            old_members=frozenset().union(*(self._manifests.members(one.ref) for one in old)),
+            members=manifests.members(pages),
+            old_members=manifests.members(manifests.pages(one.ref) for one in old),
             shards=frozenset().union(*(one.shards for one in staying)),
-            aside=aside.union(*(one.aside for one in staying)),
+            aside=manifests.aside(pages) | aside,
+            pages=frozenset().union(*pages, *(named_pages(self._table))),
             runs_kept={one.run_id for one in kept},
             refs_kept={one.ref for one in kept},
             log=LogReach.of(files, self.runs.horizon(self._rules.grace)),
@@ -209,6 +227,18 @@ class Survey:
             return file.run_id if is_shard_file(file) else None
         origin = part_origin(file)
         return origin[1] if origin is not None and origin[0] == self._table.table_id else None
+
+
+def named_pages(table: Table) -> list[set[str]]:
+    """The pages that the table's checkpoints name, and the one that `table` was opened with. LogCorrupt if
+    one of them doesn't say: then nothing may go."""
+    found = [] if table.state.base is None else [table.state.base.page_names()]
+    for checkpoint in each_checkpoint(table.place, whole=True):
+        try:
+            found.append(checkpoint.page_names())
+        finally:
+            checkpoint.close()
+    return found
 
 
 def _removed(table: Table) -> dict[str, datetime]:

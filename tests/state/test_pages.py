@@ -1,5 +1,5 @@
-"""Members in blocks: what the summaries rule out no member of a block could have been, and every question to
-a state of many blocks has the answer that looking at each member has."""
+"""Members in pages: what a summary rules out no member of the page could have been, and every question to a
+state of many pages has the answer that looking at each member has."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lading.errors import ManifestParseError
 from lading.log.state import TableState
-from lading.model import Commit, Member, Zone
-from lading.state import blocks
-from lading.state.blocks import summary_of
+from lading.model import Commit, Member, Place, Zone
+from lading.state import edit, tables
 from lading.state.key_index import KeyIndex, may_hold
 from lading.state.log_frames import LogHeader
 from lading.state.members import MemberStore, zone_loader
-from lading.state.tables import StateMeta, write_state
+from lading.state.summary import summary_of
+from lading.state.tables import StateMeta
+from lading.storage.place import place_of
 from lading.where.bind import bind, parse
 from lading.where.prune import may_match
 from lading.zones.vector import pack
 
-BLOCK = 500  # here: so that few members make several
+PAGE = 500  # here: so that few members make several
 
 
 @pytest.fixture(autouse=True, scope="module")
-def small_blocks() -> Iterator[None]:
+def small_pages() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "BLOCK", BLOCK)
+        patch.setattr(edit, "PAGE", PAGE)
+        patch.setattr(tables, "INLINE", 10_000)
         yield
 
 
@@ -71,8 +72,7 @@ def zones(draw: st.DrawFn, bounds: st.SearchStrategy[Any]) -> tuple[Zone | None,
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_a_block_is_ruled_out_only_if_all_of_its_members_are(kind: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr(blocks, "BLOCK", 3)
+def test_a_page_is_ruled_out_only_if_all_of_its_members_are(kind: str) -> None:
     type, bounds = TYPES[kind]
     schema = pa.schema([("x", type)])
 
@@ -82,12 +82,9 @@ def test_a_block_is_ruled_out_only_if_all_of_its_members_are(kind: str, monkeypa
         where = bind(parse(literal(text, kind)), schema)
         vector = pack([zone for zone, _ in members])
         rows = np.array([count for _, count in members], np.int64)
-        heads = summary_of(vector, rows)
-        sums = np.array([rows[part].sum() for _, part in blocks.blocks(len(rows))], np.int64)
-        kept = may_match(where, lambda column: vector, rows)
-        for number, part in blocks.blocks(len(rows)):
-            if kept[part].any():
-                assert may_match(where, lambda column: heads, sums)[number]
+        heads = pack([summary_of(vector, rows)])
+        if may_match(where, lambda column: vector, rows).any():
+            assert may_match(where, lambda column: heads, np.array([rows.sum()])).all()
 
     check()
 
@@ -120,7 +117,7 @@ def made(number: int, key: Any) -> Member:
     low = key(number * 3)
     high = key(number * 3 + chance.choice([0, 1, 2, 2, 40]))
     keyed = number % 97 != 0
-    rare = int(number % 5 == 0 and not BLOCK - 400 < number < 2 * BLOCK + 400)  # not in the second block
+    rare = int(number % 5 == 0 and not PAGE - 400 < number < 2 * PAGE + 400)  # not in the second page
     found = {
         "key": Zone(low, high, 0),
         "x": Zone(number % 10, number % 10 + chance.randrange(3), chance.randrange(2)),
@@ -135,31 +132,25 @@ def made(number: int, key: Any) -> Member:
 
 
 @pytest.fixture(scope="module", params=["int", "text"])
-def many(request: Any) -> tuple[list[Member], MemberStore, Any]:
-    """Three blocks and a bit."""
+def many(request: Any, tmp_path_factory: Any) -> tuple[list[Member], MemberStore, Any]:
+    """Three pages."""
     key = (lambda n: n) if request.param == "int" else (lambda n: f"k{n:08}")
-    members = [made(number, key) for number in range(3 * BLOCK + 100)]
+    members = [made(number, key) for number in range(3 * PAGE + 100)]
     random.Random(1).shuffle(members)
-    state = state_of(members)
-    return members, MemberStore(database(state), ""), key
+    state = state_of(members, place_of(tmp_path_factory.mktemp("t")))
+    store = state.settled()
+    store.shelf.put(store.unsaved())
+    con = sqlite3.connect(":memory:", isolation_level=None)
+    store.saved().write_root(con, state.meta)
+    found = MemberStore(con, state.root)
+    assert len(found.pages()) == 3 and not found.unsaved()
+    return members, found, key
 
 
-@pytest.fixture(scope="module")
-def written() -> bytes:
-    state = state_of([made(number, lambda n: n) for number in range(BLOCK + 10)])
-    return database(state).serialize()
-
-
-def state_of(members: list[Member]) -> TableState:
-    state = TableState("", StateMeta.before_the_first_commit(LogHeader(1, "t", "", "", "", 0)))
+def state_of(members: list[Member], place: Place) -> TableState:
+    state = TableState(place, StateMeta.before_the_first_commit(LogHeader(1, "t", "", "", "", 0)))
     state.apply([Commit("c", "r", "2024", "", add=tuple(members), sequence=1)])
     return state
-
-
-def database(state: TableState) -> sqlite3.Connection:
-    con = sqlite3.connect(":memory:", isolation_level=None)
-    write_state(con, state.meta, state.columns())
-    return con
 
 
 @pytest.mark.parametrize(
@@ -174,7 +165,7 @@ def database(state: TableState) -> sqlite3.Connection:
         "y = 1 and x = 6",
     ],
 )
-def test_pruning_many_blocks_equals_looking_at_every_member(many: Any, where: str) -> None:
+def test_pruning_many_pages_equals_looking_at_every_member(many: Any, where: str) -> None:
     members, store, key = many
     type = pa.int64() if key(1) == 1 else pa.string()
     if type == pa.string():
@@ -190,13 +181,11 @@ def test_pruning_many_blocks_equals_looking_at_every_member(many: Any, where: st
     assert len(found) == len(set(found)) and set(found) == wanted
 
 
-def test_a_key_is_found_in_every_block_and_across_their_edges(many: Any) -> None:
+def test_a_key_is_found_in_every_page_and_across_their_edges(many: Any) -> None:
     members, store, key = many
     ranged = sorted(m.key_min for m in members if m.key_min is not None)
-    edges = [
-        ranged[n] for n in (0, BLOCK - 130, BLOCK - 1, BLOCK, 2 * BLOCK, 3 * BLOCK - 200, len(ranged) - 1)
-    ]
-    for wanted in [*edges, key(-5), key(10**7), key(1), key(3 * BLOCK * 3 + 41)]:
+    edges = [ranged[n] for n in (0, PAGE - 130, PAGE - 1, PAGE, 2 * PAGE, 3 * PAGE - 200, len(ranged) - 1)]
+    for wanted in [*edges, key(-5), key(10**7), key(1), key(3 * PAGE * 3 + 41)]:
         found = [member.path for member in store.holding(wanted)]
         assert sorted(found) == sorted(m.path for m in members if may_hold(m, wanted)), wanted
 
@@ -210,39 +199,14 @@ def test_a_member_is_found_by_path_with_all_that_it_has(many: Any) -> None:
     assert store.by_path("p/none") is None and not store.contains("")
 
 
-def test_counts_and_lists_of_many_blocks_add_up(many: Any) -> None:
+def test_counts_and_lists_of_many_pages_add_up(many: Any) -> None:
     members, store, _ = many
     assert store.count() == len(members) == len(store.members(None))
     assert store.row_count() == int(store.live_rows.sum()) == sum(member.live_rows for member in members)
     assert [m.path for m in store.members_of([700])] == ["p/700"]
     assert [m.path for m in store.members_of([-701])] == ["p/700"]
-    some = np.arange(100, 3 * BLOCK, 2)
+    some = np.arange(100, 3 * PAGE, 2)
     assert [m.path for m in store.members(some)] == [
         store.members(np.array([n]))[0].path for n in some.tolist()
     ]
     store.check()
-
-
-@pytest.mark.parametrize(("table", "named", "name"), [("zones", "column", "x"), ("vectors", "name", "keys")])
-@pytest.mark.parametrize("how", ["swapped", "missing"])
-def test_a_block_that_is_missing_or_swapped_for_another_is_refused(
-    written: bytes, table: str, named: str, name: str, how: str
-) -> None:
-    con = sqlite3.connect(":memory:", isolation_level=None)
-    con.deserialize(written)
-
-    def move(block: int, to: int) -> None:
-        con.execute(f'UPDATE {table} SET block = ? WHERE "{named}" = ? AND block = ?', (to, name, block))
-
-    move(0, 99)
-    if how == "swapped":
-        move(1, 0)
-        move(99, 1)
-    store = MemberStore(con, "")
-    with pytest.raises(ManifestParseError, match="missing or fails its checksum"):
-        if table == "zones":
-            store.zone("x")
-        else:
-            store.holding(5)
-    with pytest.raises(ManifestParseError, match="checksum"):
-        store.check()

@@ -1,0 +1,1 @@
+"""Tables made of tables: what a file is to a table, a slot is to them."""

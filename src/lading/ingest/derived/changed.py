@@ -1,0 +1,260 @@
+"""Which slots changed between two snapshots of an input: those in which rows came or went.
+
+Sources that were read, retracted or replaced in between are found without opening a file. Their rows, old and
+new, are compared by 128 bits of hash each, as long as there are few enough of them: what is the same on both
+sides has only moved, or was read again as it was, and changes nothing. Where there are more, each of their
+rows counts. So a slot may be called changed that isn't; never the other way round.
+
+Tasks read the parts where those are large, and tell slots, sources and hashes: the driver sees no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from lading.ingest.derived.inputs import OpenInput
+from lading.ingest.derived.slots import Cut, row_hashes
+from lading.layout.table import SOURCE
+from lading.model import Member, Place, Source
+from lading.parts.intake import in_parallel
+from lading.parts.rows import WantedRows, read_part
+from lading.state.members import MemberStore
+
+EXACT_ROWS = 2_000_000  # old and new together, beyond which each counts
+HERE = 32 << 20  # bytes of parts that are read whole in this process sooner than by tasks
+HERE_BY_COLUMNS = 128 << 20  # the same if it is only for the columns that rows are cut by
+FEW = 8  # slots that are evaluated sooner than large parts are read to see whether fewer would do
+MOST_OF_A_LOOK = 256 << 20  # bytes of parts that `lading plan` and `lading status` read
+
+# (slot, source) -> rows that went and rows that came
+Moves = dict[tuple[int, int], tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What became of one input."""
+
+    slots: frozenset[int] | None = frozenset()  # None: all of them
+    moves: Moves = field(default_factory=dict)  # as far as they are known
+    why: str = ""  # when it is all of them
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Rows of some sources in one snapshot. Travels to Spark's workers."""
+
+    place: Place
+    members: tuple[Member, ...]
+    schema: bytes  # Arrow IPC schema of the table
+    sources: frozenset[int]
+    sign: int  # -1: these went, 1: these came
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """With `_source` as the last column."""
+        schema = pa.ipc.read_schema(pa.py_buffer(self.schema))
+        names = [*columns, SOURCE]
+        ids = np.fromiter(self.sources, np.int64, len(self.sources))
+        for member in self.members:
+            for batch in read_part(self.place, member, WantedRows(schema, names)):
+                held = np.isin(batch.column(SOURCE).to_numpy(zero_copy_only=False), ids)
+                rows = batch if held.all() else batch.filter(pa.array(held))
+                if rows.num_rows:
+                    yield rows
+
+    def by_member(self) -> list[Side]:
+        return [replace(self, members=(member,)) for member in self.members]
+
+    @property
+    def rows(self) -> int:
+        return sum(n for member in self.members for source, n in member.sources if source in self.sources)
+
+    @property
+    def bytes(self) -> int:
+        return sum(member.bytes for member in self.members)
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """Rows without their content: for each kind of them its slot, its source, its hash (two halves; 0 where
+    rows are only counted), and how many came, or went if it is negative."""
+
+    slots: np.ndarray
+    sources: np.ndarray
+    high: np.ndarray
+    low: np.ndarray
+    counts: np.ndarray
+
+    @staticmethod
+    def of(several: Sequence[Signed]) -> Signed:
+        """All of them, one after the other."""
+        kinds = (np.int64, np.int64, np.uint64, np.uint64, np.int64)
+        columns = [
+            np.concatenate([np.zeros(0, kind), *(one.columns()[at] for one in several)])
+            for at, kind in enumerate(kinds)
+        ]
+        return Signed(*columns)
+
+    def columns(self) -> tuple[np.ndarray, ...]:
+        return (self.slots, self.sources, self.high, self.low, self.counts)
+
+    def condensed(self, by: Sequence[str]) -> Signed:
+        """Those that are alike in these columns as one, in their order; where they cancel out, none."""
+        ordered = self._ordered(by)
+        first = np.flatnonzero(ordered._starts(by))
+        if not len(first):
+            return self
+        counts = np.add.reduceat(ordered.counts, first)
+        kept = first[counts != 0]
+        slots, sources, high, low = (column[kept] for column in ordered.columns()[:4])
+        return Signed(slots, sources, high, low, counts[counts != 0])
+
+    def without_even(self, by: Sequence[str]) -> Signed:
+        """All but those that are alike in these columns and cancel each other out."""
+        ordered = self._ordered(by)
+        starts = ordered._starts(by)
+        first = np.flatnonzero(starts)
+        if not len(first):
+            return self
+        uneven = np.add.reduceat(ordered.counts, first) != 0
+        return ordered._where(uneven[np.cumsum(starts) - 1])
+
+    def signs(self) -> tuple[Signed, Signed]:
+        """Those that went, and those that came."""
+        return self._where(self.counts < 0), self._where(self.counts > 0)
+
+    def _ordered(self, by: Sequence[str]) -> Signed:
+        return self._where(np.lexsort([getattr(self, name) for name in reversed(by)]))
+
+    def _starts(self, by: Sequence[str]) -> np.ndarray:
+        """Where another one begins, of rows in their order."""
+        starts = np.zeros(len(self.counts), bool)
+        starts[:1] = True
+        for name in by:
+            column = getattr(self, name)
+            starts[1:] |= column[1:] != column[:-1]
+        return starts
+
+    def _where(self, which: np.ndarray) -> Signed:
+        return Signed(*(column[which] for column in self.columns()))
+
+
+# Reads the rows of both sides, by these columns; with their hashes or without.
+Reading = Callable[[Sequence[Side], Sequence[str], Cut, bool], Signed]
+
+
+def signed_rows(sides: Iterable[Side], columns: Sequence[str], cut: Cut, exact: bool) -> Signed:
+    """In this process, or in a task of its own."""
+    pieces = [piece for side in sides for piece in side.by_member()]
+
+    def read(side: Side) -> Signed:
+        return Signed.of([_signed(rows, side.sign, columns, cut, exact) for rows in side.batches(columns)])
+
+    return Signed.of([read(pieces[0])] if len(pieces) == 1 else list(in_parallel(read, pieces)))
+
+
+def _signed(rows: pa.RecordBatch, sign: int, columns: Sequence[str], cut: Cut, exact: bool) -> Signed:
+    counts = np.full(rows.num_rows, sign, np.int64)
+    sources = rows.column(SOURCE).to_numpy(zero_copy_only=False)
+    nothing = np.zeros(rows.num_rows, np.uint64)
+    high, low = row_hashes(rows.select(list(columns))) if exact else (nothing, nothing)
+    one = Signed(cut.of(rows), sources, high, low, counts)
+    return one.condensed(("slots", "sources", "high", "low"))
+
+
+def net(rows: Signed) -> Signed:
+    """Without those that both sides have: in the same file, or in another one."""
+    return rows.condensed(("high", "low", "slots", "sources")).without_even(("high", "low", "slots"))
+
+
+def moves_of(rows: Signed) -> Moves:
+    """What came and went, by slot and source."""
+    found: Moves = {}
+    for one in (side.condensed(("slots", "sources")) for side in rows.signs()):
+        each = zip(one.slots.tolist(), one.sources.tolist(), one.counts.tolist(), strict=True)
+        for slot, source, count in each:
+            went, came = found.get((slot, source), (0, 0))
+            found[slot, source] = (went - count, came) if count < 0 else (went, came + count)
+    return found
+
+
+def changed_slots(
+    old: OpenInput, new: OpenInput, cut: Cut | None, read: Reading = signed_rows, look: bool = False
+) -> Changed:
+    """`cut` is how the input is cut, None if it is given whole: then whatever changes, changes every slot.
+    `read` is who reads the rows. A `look` leaves it to a run to read much."""
+    went, came = changed_sources(old.members, new.members)
+    if not went and not came:
+        return Changed()
+    if not (_all_accounted(old.members) and _all_accounted(new.members)):
+        return Changed(None, why=f"rows of {new.name} that belong to no file may have changed")
+    sides = (side_of(old, went, -1), side_of(new, came, 1))
+    rows = sum(side.rows for side in sides)
+    if not rows:
+        return Changed()
+    size = sum(side.bytes for side in sides)
+    can_tell = rows <= EXACT_ROWS and can_compare(new.schema)
+    if look and size > MOST_OF_A_LOOK and (cut is None or cut.width is None):
+        return Changed(None, why=f"{new.name} changed: a run works out in which slots")
+    if cut is None:
+        if not can_tell:
+            return Changed(None, why=f"{new.name} is given whole, and {rows:,} of its rows were read again")
+        moves = moves_of(net(read(sides, new.schema.names, Cut(), True)))
+        return Changed(None, moves, f"{new.name} is given whole, and changed") if moves else Changed()
+    if size > HERE or not can_tell:  # what is quickly found may be few enough to go by
+        by_column = cut.width is None
+        quick = moves_of(read(sides, cut.columns, cut, False)) if by_column else _by_members(sides)
+        if not can_tell or len({slot for slot, _ in quick}) <= FEW:
+            return Changed(frozenset(slot for slot, _ in quick), quick)
+    moves = moves_of(net(read(sides, new.schema.names, cut, True)))
+    return Changed(frozenset(slot for slot, _ in moves), moves)
+
+
+def _by_members(sides: Sequence[Side]) -> Moves:
+    """By bucket, what the log says of the parts is enough."""
+    found: Moves = {}
+    for side in sides:
+        for member in side.members:
+            for source, rows in member.sources:
+                if source in side.sources and source not in member.minus:
+                    went, came = found.get((member.bucket, source), (0, 0))
+                    moved = (went + rows, came) if side.sign < 0 else (went, came + rows)
+                    found[member.bucket, source] = moved
+    return found
+
+
+def changed_sources(old: MemberStore, new: MemberStore) -> tuple[frozenset[int], frozenset[int]]:
+    """The sources whose rows went, and those whose rows came; one that was read again is in both."""
+    before = {source.id: source for source, _ in old.sources()}
+    after = {source.id: source for source, _ in new.sources()}
+    same = {one for one, source in before.items() if one in after and _is_same(source, after[one])}
+    return frozenset(before.keys() - same), frozenset(after.keys() - same)
+
+
+def _is_same(old: Source, new: Source) -> bool:
+    """Reading a file again sets its time; noting a new fingerprint for the same bytes does not."""
+    return (old.processed_at, old.sha256, old.rows) == (new.processed_at, new.sha256, new.rows)
+
+
+def _all_accounted(members: MemberStore) -> bool:
+    """Whether every row is one of a source that the snapshot lists."""
+    return sum(source.rows for source, _ in members.sources()) == members.row_count()
+
+
+def side_of(one: OpenInput, sources: Collection[int], sign: int) -> Side:
+    held = frozenset(sources)
+    members = tuple(one.members.members_of(held)) if held else ()
+    return Side(one.place, members, one.members.schema, held, sign)
+
+
+def bare(member: Member) -> Member:
+    """All of it that whoever reads its rows has to know."""
+    return msgspec.structs.replace(member, sources=(), zones={})
+
+
+def can_compare(schema: pa.Schema) -> bool:
+    return not any(pa.types.is_nested(one.type) for one in schema)

@@ -1,0 +1,55 @@
+"""Rows that came and went, read by Spark's tasks where there is too much of them for the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from lading.ingest.derived.changed import HERE, HERE_BY_COLUMNS, Reading, Side, Signed, bare, signed_rows
+from lading.ingest.derived.slots import Cut
+from lading.ingest.table_run import TableRun
+
+_PER_TASK = 32 << 20
+
+
+def reading(run: TableRun) -> Reading:
+    """How a run reads them; a look starts no Spark."""
+    return partial(_read, run)
+
+
+def _read(run: TableRun, sides: Sequence[Side], columns: Sequence[str], cut: Cut, exact: bool) -> Signed:
+    if run.start_spark is None or sum(side.bytes for side in sides) <= (HERE if exact else HERE_BY_COLUMNS):
+        return signed_rows(sides, columns, cut, exact)
+    from lading.spark.tasks import spread
+
+    plain = [replace(side, members=tuple(map(bare, side.members))) for side in sides]
+    tasks = [one for side in plain for one in _shares(side)]
+    what = f"compare the inputs of {run.name}"
+    work = partial(_task, tasks, tuple(columns), cut, exact)
+    answers = spread(run.spark(), work, len(tasks), what, table=run.name)
+    return Signed.of([_told(answer) for answer in answers])
+
+
+def _shares(side: Side) -> list[Side]:
+    shares: list[list[int]] = [[]]
+    held = 0
+    for number, member in enumerate(side.members):
+        if shares[-1] and held + member.bytes > _PER_TASK:
+            shares.append([])
+            held = 0
+        shares[-1].append(number)
+        held += member.bytes
+    return [replace(side, members=tuple(side.members[at] for at in share)) for share in shares if share]
+
+
+def _task(tasks: Sequence[Side], columns: Sequence[str], cut: Cut, exact: bool, number: int) -> bytes:
+    found = signed_rows([tasks[number]], columns, cut, exact)
+    return b"".join(column.view(np.int64).tobytes() for column in found.columns())
+
+
+def _told(answer: bytes) -> Signed:
+    slots, sources, high, low, counts = np.frombuffer(answer, np.int64).reshape(5, -1)
+    return Signed(slots, sources, high.view(np.uint64), low.view(np.uint64), counts)

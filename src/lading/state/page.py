@@ -1,0 +1,192 @@
+"""A page: some thousand entries of a table's state and what is asked of all of them, as immutable bytes.
+
+A page is named by the hash of its content (layout/table.py) and never changes, so that any number of
+checkpoints and snapshots share it. It is read in pieces: the directory says where each section lies, and
+a section is checked against its CRC when it is read and not before. docs/format/pages.md has the grammar.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, get_args
+
+import google_crc32c
+import msgspec
+
+from lading.errors import LadingError, LogCorrupt
+from lading.late import np
+from lading.layout.table import PageKind, page_name
+from lading.zones.numbers import Numbers, Packed, packed, packed_at
+from lading.zones.vector import ZoneVector
+
+PAGE_VERSION = 1
+HEAD = 16 << 10  # bytes that are read at once: the directory, and small sections with it
+
+_KINDS: tuple[PageKind, ...] = get_args(PageKind)
+_MAGIC = b"LDGP"
+_HEADER = struct.Struct("<4sBBxxIII")  # magic, version, kind, entries, bytes of the directory, CRC32C
+_ALIGNED = 8
+
+Read = Callable[[Sequence[tuple[int, int]]], list[bytes]]  # (start, length) of some bytes; fewer at the end
+Directory = dict[str, tuple[int, int, int]]  # section -> where it begins, how long it is, its CRC32C
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_directory = msgspec.msgpack.Decoder(list[tuple[str, int, int, int]]).decode
+_crc32c = google_crc32c.value
+
+
+def encode_page(kind: PageKind, entries: int, sections: Mapping[str, bytes]) -> bytes:
+    """The page with these sections, in this order: what is asked for most often comes first."""
+    directory, at = [], 0
+    for name, content in sections.items():
+        directory.append((name, at, len(content), _crc32c(content)))
+        at += _padded(len(content))
+    encoded = _encode(directory)
+    head = _HEADER.pack(_MAGIC, PAGE_VERSION, _KINDS.index(kind), entries, len(encoded), 0)
+    crc = google_crc32c.extend(_crc32c(head), encoded)
+    pieces = [head[:-4], struct.pack("<I", crc), encoded, *sections.values()]
+    first = _HEADER.size + len(encoded)
+    pads = [0, 0, _padded(first) - first, *(_padded(len(one)) - len(one) for one in sections.values())]
+    return b"".join(part for piece, pad in zip(pieces, pads, strict=True) for part in (piece, b"\0" * pad))
+
+
+def _padded(size: int) -> int:
+    return size + -size % _ALIGNED
+
+
+class Page:
+    """A page that is read where it lies. `damaged` makes the error for what isn't as it was written."""
+
+    def __init__(
+        self, name: str, kind: PageKind, entries: int, read: Read, damaged: Callable[[str], LadingError]
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.entries = entries
+        self._read = read
+        self.damaged = damaged
+
+    @cached_property
+    def _head(self) -> bytes:
+        head = self._bytes(0, HEAD)
+        size = self._directory_size(head)
+        return head if size <= len(head) else self._bytes(0, size)
+
+    @cached_property
+    def directory(self) -> Directory:
+        head = self._head
+        size = self._directory_size(head)
+        crc = google_crc32c.extend(_crc32c(head[: _HEADER.size - 4] + b"\0\0\0\0"), head[_HEADER.size : size])
+        if len(head) < size or crc != _HEADER.unpack_from(head)[5]:
+            raise self.damaged("its directory fails its checksum")
+        first = _padded(size)
+        with self.sound("its directory"):
+            found = _decode_directory(head[_HEADER.size : size])
+            if any(offset < 0 or length < 0 for _, offset, length, _ in found):
+                raise ValueError("a section before the first")
+            return {name: (first + offset, length, crc) for name, offset, length, crc in found}
+
+    def _directory_size(self, head: bytes) -> int:
+        """Where the directory ends; what is no page of this kind is refused."""
+        if len(head) < _HEADER.size:
+            raise self.damaged("it is cut short")
+        magic, version, kind, entries, size, _ = _HEADER.unpack_from(head)
+        if magic != _MAGIC or kind >= len(_KINDS) or _KINDS[kind] != self.kind:
+            raise self.damaged(f"it doesn't begin as a page of {self.kind} does")
+        if version != PAGE_VERSION:
+            raise self.damaged(f"its version is {version}, this lading reads {PAGE_VERSION}")
+        if entries != self.entries:
+            raise self.damaged(f"it has {entries} entries, not {self.entries}")
+        return _HEADER.size + int(size)
+
+    def has(self, section: str) -> bool:
+        return section in self.directory
+
+    def section(self, name: str) -> bytes:
+        """A section, checked."""
+        if name not in self.directory:
+            raise self.damaged(f"it has no section {name}")
+        offset, length, crc = self.directory[name]
+        head = self._head
+        found = (
+            head[offset : offset + length] if offset + length <= len(head) else self._bytes(offset, length)
+        )
+        if len(found) != length or _crc32c(found) != crc:
+            raise self.damaged(f"its section {name} fails its checksum")
+        return found
+
+    def pieces(self, name: str, wanted: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Some bytes of a section that has checksums of its own: they aren't checked here."""
+        if name not in self.directory:
+            raise self.damaged(f"it has no section {name}")
+        offset, size, _ = self.directory[name]
+        if any(start < 0 or length < 0 or start + length > size for start, length in wanted):
+            raise self.damaged(f"its section {name} is shorter than it says")
+        return self._pieces([(offset + start, length) for start, length in wanted])
+
+    def arrays(self, name: str, *counts: int | None) -> list[Numbers]:
+        """A section that is several arrays of integers; of those with a count, so many."""
+        found = self.packed(name, *counts)
+        with self.sound(f"its section {name}"):
+            return [np.asarray(one) for one in found]
+
+    def packed(self, name: str, *counts: int | None) -> list[Packed]:
+        blob = self.section(name)
+        found, at = [], 0
+        with self.sound(f"its section {name}"):
+            for count in counts:
+                one, at = packed_at(blob, at)
+                if count is not None and len(one) != count:
+                    raise ValueError(f"{len(one)} numbers where {count} should be")
+                found.append(one)
+            if at != len(blob):
+                raise ValueError(f"{len(blob) - at} bytes too many")
+        return found
+
+    def zones(self, name: str, *, as_packed: bool = False) -> ZoneVector:
+        """A section that is a zone vector of all entries."""
+        blob = self.section(name)
+        with self.sound(f"its section {name}"):
+            found = ZoneVector.from_blob(blob, as_packed=as_packed)
+            if len(found) != self.entries:
+                raise ValueError(f"{len(found)} entries where {self.entries} should be")
+            return found
+
+    def check(self) -> bytes:
+        """Read all of it against its name and its checksums; its content."""
+        directory = self.directory
+        ends = [_padded(offset + length) for offset, length, _ in directory.values()]
+        content = self._bytes(0, max([*ends, self._directory_size(self._head)]) + 1)  # none may follow
+        if page_name(self.kind, content) != self.name:
+            for section in directory:
+                self.section(section)  # which says more
+            raise self.damaged("its content is not what its name says")
+        return content
+
+    def _bytes(self, start: int, length: int) -> bytes:
+        [found] = self._pieces([(start, length)])
+        return found
+
+    def _pieces(self, wanted: Sequence[tuple[int, int]]) -> list[bytes]:
+        try:
+            return self._read(wanted)
+        except FileNotFoundError:
+            raise self.damaged("it is missing") from None
+        except OSError as error:
+            raise self.damaged(f"it can't be read: {error.strerror or error}") from error
+
+    @contextmanager
+    def sound(self, what: str) -> Iterator[None]:
+        """A checksum tells damage, not malice: content that is no content is the same error."""
+        try:
+            yield
+        except (ValueError, TypeError, OverflowError, IndexError, LogCorrupt, msgspec.MsgspecError) as error:
+            raise self.damaged(f"{what} can't be read: {error}") from error
+
+
+def numbers_blob(*arrays: Any) -> bytes:
+    """For `Page.arrays`."""
+    return b"".join(packed(np.asarray(one, np.int64)) for one in arrays)

@@ -1,0 +1,135 @@
+"""Sampled slots of a table made of tables, compared with what its whole query gives for them.
+
+The query is evaluated as a whole over the snapshots that the table names, so a query that is not cut by its
+slots shows. Rows have to be equal, except that floats may differ as sums of the same numbers do when they are
+added in another order: by no more than one part in 10^9, see the guide.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lading.errors import LadingError, ManifestGone
+from lading.ingest.derived.evaluate import asked, whole_rows
+from lading.ingest.derived.inputs import opened, pins_of
+from lading.ingest.prepare import ingest_job, prepare
+from lading.ingest.table_run import TableRun
+from lading.layout.table import SOURCE
+from lading.log.table import Table
+from lading.model import Source, StartSpark
+from lading.parts.rows import WantedRows, read_part
+from lading.read.scan import table_schema
+from lading.upkeep.verify import Verified
+
+SAMPLE = 8
+TOLERANCE = 1e-9
+_ROWS = 200_000  # of the sampled slots: they are compared in memory
+
+Row = tuple[Any, ...]
+
+
+def verify_slots(seen: TableRun, table: Table, found: Verified, session: StartSpark) -> None:
+    """Adds to what `verify` found."""
+    sample = _sample(table)
+    if not sample or seen.derived is None:
+        return
+    seen.watch.phase(found.table, "evaluate again")
+    try:
+        fresh = _evaluated(seen, table, sample, session)
+        held = _held(table, sample)
+    except ManifestGone:
+        found.note(
+            "source", "the snapshots that it was made from are no longer kept", f"lading run {seen.name}"
+        )
+        return
+    except LadingError as error:
+        found.failed("source", error)
+        return
+    found.count("slots evaluated again", len(sample))
+    for source in sample:
+        mine, theirs = held.get(source.id, []), fresh.get(source.id, [])
+        if not same_rows(mine, theirs):
+            found.wrong(
+                "source",
+                f"{source.key} has {len(mine):,} rows; the whole query gives others ({len(theirs):,})",
+                "the query is not cut by its `by` columns: cut it otherwise, or set slots: 1; then: "
+                f"lading run {seen.name} --full",
+                source.key,
+            )
+
+
+def _sample(table: Table) -> list[Source]:
+    """Slots with rows first: one without any says less."""
+    chance = random.Random(table.state.sequence)
+    sources = [source for source, _ in table.state.sources().values() if source.rejected == 0]
+    chance.shuffle(sources)
+    chosen: list[Source] = []
+    for source in sorted(sources, key=lambda one: one.rows == 0)[:SAMPLE]:
+        if sum(one.rows for one in chosen) + source.rows <= _ROWS:
+            chosen.append(source)
+    return chosen
+
+
+def _evaluated(
+    seen: TableRun, table: Table, sample: Sequence[Source], session: StartSpark
+) -> dict[int, list[Row]]:
+    """The rows that the whole query gives, of the sampled slots."""
+    assert seen.derived is not None
+    refs = {name: pin.ref for name, pin in pins_of(table.state.meta.inputs).items()}
+    job = ingest_job(seen, prepare(seen, ()))
+    with opened(seen.derived.shown, refs) as inputs:
+        question, _ = asked(seen, inputs, None)
+        rows = whole_rows(session, job, question, [source.id for source in sample])
+    return _by_source(rows)
+
+
+def _held(table: Table, sample: Sequence[Source]) -> dict[int, list[Row]]:
+    schema = table_schema(table.state)
+    ids = [source.id for source in sample]
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for member in table.state.members_of(ids):
+            for batch in read_part(table.place, member, WantedRows(schema, schema.names)):
+                wanted = pc.is_in(batch.column(SOURCE), pa.array(ids, pa.int64()))
+                yield batch.filter(wanted)
+
+    return _by_source(pa.Table.from_batches(batches(), schema))
+
+
+def _by_source(table: pa.Table) -> dict[int, list[Row]]:
+    names = [name for name in table.schema.names if name != SOURCE]
+    found: dict[int, list[Row]] = {}
+    for row in table.to_pylist():
+        found.setdefault(row[SOURCE], []).append(tuple(row[name] for name in names))
+    return found
+
+
+def same_rows(one: Sequence[Row], other: Sequence[Row]) -> bool:
+    """Whether both are the same rows, in whatever order; floats as the order of additions allows."""
+    if len(one) != len(other):
+        return False
+    mine, theirs = (sorted(rows, key=_coarse) for rows in (one, other))
+    return all(
+        _same(a, b) for row, row2 in zip(mine, theirs, strict=True) for a, b in zip(row, row2, strict=True)
+    )
+
+
+def _coarse(row: Row) -> str:
+    """A key to sort by that two floats share which differ in their last digits."""
+    return repr([f"{value:.6e}" if isinstance(value, float) else value for value in row])
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return one == other or (one != one and other != other) or math.isclose(one, other, rel_tol=TOLERANCE)
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    return bool(one == other)

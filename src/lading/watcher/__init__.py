@@ -1,0 +1,1 @@
+"""`lading watch`: a run whenever files arrive, change or vanish."""

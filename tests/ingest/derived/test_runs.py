@@ -1,0 +1,437 @@
+"""Tables made of tables in a run: order, what stops them, what they cost, and what they have in common with
+tables of files. Evaluated by DuckDB (support/chains.py); tests/spark/test_derived.py has real Spark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.chains import by_duckdb
+
+import lading
+from lading.cli.main import invoke
+from lading.config.file import load as load_config
+from lading.errors import ConfigError, NotReady
+from lading.ingest.derived import evaluate
+from lading.ingest.derived.lineage import files_in, last_change
+from lading.ingest.look import look
+from lading.ingest.quarantine import list_aside
+from lading.plan import plan_tables
+from lading.run import RunReport, run
+from lading.snapshots.history import Wanted
+from lading.upkeep.clean.apply import clean
+from lading.upkeep.clean.survey import Rules
+from lading.upkeep.merge import merge_table
+from lading.upkeep.rollback import roll_back
+from lading.watch import Watch
+
+CONFIG = """\
+warehouse: warehouse
+spark: {in_process_below: 1GB}
+tables:
+  voyages: {root: data, path: "v*.csv", format: csv, order_by: day, bucket_size: 10}
+  ports: {root: data, path: "p*.csv", format: csv, gate: {rows: {max_drop: 0%}}}
+"""
+TONNAGE = """\
+  tonnage:
+    from: {voyages: {by: port}, ports: {by: port}}
+    sql: "select v.port, country, cast(sum(tonnes) as bigint) as tonnes
+      from voyages v join ports p on v.port = p.port group by all"
+"""
+TOP = """\
+  top:
+    from: {tonnage: {}}
+    sql: "select cast(sum(tonnes) as bigint) as tonnes, count(*) as ports from tonnage"
+"""
+BY_DAY = """\
+  by_day:
+    from: {voyages: {by: bucket}}
+    sql: "select day, cast(sum(tonnes) as bigint) as tonnes from voyages group by day"
+    order_by: day
+    bucket_size: 10
+"""
+
+
+class Asked:
+    """Counts what is evaluated, and how many rows are read for it."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, int]] = []
+        self.parts: list[dict[str, int]] = []
+
+    def __call__(self, session: Any, job: Any, question: Any, *rest: Any) -> Any:
+        read = {
+            g.name: [r for n in range(g.tasks) for r in g.read(n, g.schema.names)] for g in question.given
+        }
+        self.rows.append({name: sum(len(one) for one in several) for name, several in read.items()})
+        self.parts.append({g.name: sum(map(len, g.read.__self__.portions)) for g in question.given})
+        return by_duckdb(session, job, question, *rest)
+
+
+class Shop:
+    def __init__(self, folder: Path, *tables: str) -> None:
+        self.folder = folder
+        (folder / "data").mkdir(parents=True)
+        self.tick = 0
+        self.configure(*(tables or (TONNAGE, TOP)))
+        self.put("v1.csv", "port,day,tonnes\nhh,1,10\nro,11,20\nsi,21,5\n")
+        self.put("v2.csv", "port,day,tonnes\nhh,2,1\nsa,12,7\n")
+        self.put("p.csv", "port,country\nhh,de\nro,nl\nsi,sg\nsa,br\n")
+
+    def configure(self, *tables: str) -> None:
+        (self.folder / "lading.yaml").write_text(CONFIG + "".join(tables))
+
+    @property
+    def config(self) -> Any:
+        return load_config(self.folder)
+
+    def put(self, key: str, text: str) -> None:
+        self.tick += 1
+        path = self.folder / "data" / key
+        path.write_text(text)
+        os.utime(path, (1_600_000_000 + self.tick,) * 2)
+
+    def run(self, *names: str, **options: Any) -> RunReport:
+        return run(self.config, names, allow_vanish=True, **options)
+
+    def done(self, *names: str, **options: Any) -> dict[str, Any]:
+        report = self.run(*names, **options)
+        assert report.error is None, report.error
+        return {one.table: one for one in report.tables}
+
+    def rows(self, name: str) -> list[tuple[Any, ...]]:
+        with lading.open(self.folder / "warehouse" / name) as reader:
+            table = reader.to_arrow().read_all().drop_columns(["_source"])
+        return sorted(tuple(row.values()) for row in table.to_pylist())
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
+    found = Asked()
+    monkeypatch.setattr(evaluate, "through_spark", found)
+    yield found
+
+
+@pytest.fixture
+def shop(tmp_path: Path, asked: Asked) -> Shop:
+    return Shop(tmp_path / "project")
+
+
+def test_a_table_follows_an_edit_and_a_deletion_of_the_files_below_it(shop):
+    shop.done()
+    assert shop.rows("tonnage") == [("hh", "de", 11), ("ro", "nl", 20), ("sa", "br", 7), ("si", "sg", 5)]
+    assert shop.rows("top") == [(43, 4)]
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,2\nsa,12,7\n")
+    shop.done()
+    assert shop.rows("tonnage")[0] == ("hh", "de", 12)
+    assert shop.rows("top") == [(44, 4)]
+    (shop.folder / "data" / "v1.csv").unlink()
+    shop.done()
+    assert shop.rows("tonnage") == [("hh", "de", 2), ("sa", "br", 7)]
+    assert shop.rows("top") == [(9, 2)]
+
+
+def test_only_the_slots_of_rows_that_differ_are_evaluated(shop, asked):
+    shop.done()
+    asked.rows.clear()
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,2\nsa,12,7\n")
+    done = shop.done("tonnage")
+    assert done["tonnage"].verdicts["changed"] == 1
+    assert asked.rows == [{"voyages": 2, "ports": 1}]  # those of hh, and no others
+
+
+def test_a_run_with_nothing_to_do_evaluates_nothing_and_starts_nothing(shop, asked):
+    shop.done()
+    asked.rows.clear()
+    report = shop.run()
+    assert not report.spark_started and not asked.rows
+    assert [one.sequence for one in report.tables] == [1, 1, 1, 1]
+    assert all(plan.idle for plan in plan_tables(shop.config))
+
+
+def test_rows_that_only_moved_change_no_slot(shop, asked):
+    shop.done()
+    asked.rows.clear()
+    (shop.folder / "data" / "v1.csv").rename(shop.folder / "data" / "v9.csv")
+    done = shop.done()
+    assert done["voyages"].rows_added == 3 and not asked.rows
+    assert done["tonnage"].verdicts["unchanged"] == 256 and not done["tonnage"].published
+    merge_table(shop.config, "voyages")
+    assert shop.done()["tonnage"].verdicts["unchanged"] == 256 and not asked.rows
+    [voyages] = [
+        one for one in look(shop.config, "tonnage", watch=Watch()).derived.pins if one.name == "voyages"
+    ]
+    assert voyages.sequence == lading.open(shop.folder / "warehouse" / "voyages").snapshot.sequence
+
+
+def test_a_chain_stops_where_the_result_is_as_it_was(shop, asked):
+    shop.configure(TONNAGE, TOP.replace("from tonnage", "from tonnage where port <> 'hh'"))
+    shop.done()
+    asked.rows.clear()
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,1\nsa,12,3\nsa,13,4\n")  # 7 as before
+    assert shop.done()["top"].verdicts["unchanged"] == 1
+    assert len(asked.rows) == 1
+
+
+def test_more_than_half_of_the_slots_are_evaluated_at_once(shop, asked):
+    shop.configure(TONNAGE + "    slots: 3\n")
+    shop.done()
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,100\nsa,12,700\nro,12,700\nsi,1,1\n")
+    [plan] = [one for one in plan_tables(shop.config) if one.table == "tonnage"]
+    done = shop.done()
+    assert done["tonnage"].verdicts["changed"] + done["tonnage"].verdicts["reread"] == 3
+    assert plan.waits and asked.rows[-1]["voyages"] == 7
+
+
+def test_another_recipe_evaluates_everything_and_says_what_changed(shop):
+    shop.done()
+    shop.configure(TONNAGE.replace("sum(tonnes)", "max(tonnes)"), TOP)
+    plans = {plan.table: plan for plan in plan_tables(shop.config)}
+    assert plans["tonnage"].again.why == "the query changed"
+    shop.done()
+    assert shop.rows("tonnage")[0] == ("hh", "de", 10)
+    shop.configure(TONNAGE.replace("sum(tonnes)", "max(tonnes)") + "    slots: 7\n", TOP)
+    assert {plan.table: plan for plan in plan_tables(shop.config)}["tonnage"].again.why == "slots changed"
+    assert shop.done()["tonnage"].verdicts["vanished"] == 249
+    assert shop.rows("tonnage")[0] == ("hh", "de", 10)
+
+
+def test_an_input_whose_columns_changed_evaluates_everything(shop):
+    shop.done()
+    shop.configure(TONNAGE.replace("country", "country"), TOP)
+    (shop.folder / "schema" / "ports.yaml").unlink()
+    shop.put("p.csv", "port,country,pilots\nhh,de,1\nro,nl,2\nsi,sg,3\nsa,br,4\n")
+    shop.done("ports")
+    [plan] = [one for one in plan_tables(shop.config) if one.table == "tonnage"]
+    assert plan.again.why == "the columns of an input changed"
+    shop.done()
+
+
+def test_a_table_whose_input_failed_is_not_run_and_others_are(shop):
+    shop.configure(TONNAGE, TOP, BY_DAY)
+    shop.done()
+    shop.put("p.csv", "port,country\nhh\n")
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,2\n")
+    told = {one.table: one for one in shop.run().tables}
+    assert isinstance(told["tonnage"].error, NotReady) and isinstance(told["top"].error, NotReady)
+    assert "tonnage was not run: ports, which it is made of, failed" in told["tonnage"].error.message
+    assert told["by_day"].error is None and told["by_day"].rows_removed
+
+
+def test_a_gate_that_refuses_an_input_stops_what_depends_on_it(shop):
+    shop.done()
+    shop.put("p.csv", "port,country\nhh,de\n")
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,2\n")
+    told = {one.table: one for one in shop.run().tables}
+    assert "ports, which it is made of, was refused by its gate" in told["tonnage"].error.message
+    assert shop.rows("tonnage")[0] == ("hh", "de", 11)
+    assert shop.done("tonnage", only=True)["tonnage"].published  # of what readers see: the ports as before
+    assert shop.rows("tonnage") == [("hh", "de", 12), ("ro", "nl", 20), ("si", "sg", 5)]
+
+
+def test_a_run_of_one_table_runs_what_it_needs_first_and_only_does_not(shop):
+    assert list(shop.done("tonnage")) == ["voyages", "ports", "tonnage"]
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,2\n")
+    assert list(shop.done("tonnage", only=True)) == ["tonnage"]
+    assert shop.rows("tonnage")[0] == ("hh", "de", 11)
+
+
+def test_what_is_asked_beyond_a_plain_run_is_asked_of_the_selected_tables(shop, asked):
+    shop.done()
+    done = shop.done("tonnage", full=True)
+    assert done["voyages"].verdicts["reread"] == 0 and done["tonnage"].verdicts["reread"] == 256
+
+
+def test_a_table_whose_input_was_never_published_says_so(shop):
+    [table] = shop.run("tonnage", only=True).tables
+    assert isinstance(table.error, NotReady) and table.error.hint == "lading run voyages"
+    [*_, plan] = plan_tables(shop.config, ["tonnage"])
+    assert plan.waits and "has nothing published" in plan.notes[0]
+
+
+def test_by_bucket_only_the_buckets_that_changed_are_opened(tmp_path, asked):
+    shop = Shop(tmp_path / "project", BY_DAY)
+    shop.done()
+    assert shop.rows("by_day") == [(1, 10), (2, 1), (11, 20), (12, 7), (21, 5)]
+    assert [one.key for one in lading.open(shop.folder / "warehouse" / "by_day").sources()] == [
+        "slot=000000",
+        "slot=000001",
+        "slot=000002",
+    ]
+    shop.put("v1.csv", "port,day,tonnes\nhh,1,11\nro,11,20\nsi,21,5\n")
+    done = shop.done()
+    assert done["by_day"].verdicts["changed"] == 1
+    assert asked.rows[-1] == {"voyages": 2}
+    assert shop.rows("by_day")[0] == (1, 11)
+    shop.put("v1.csv", "port,day,tonnes\nhh,1,11\nro,11,20\n")
+    assert shop.done()["by_day"].verdicts["vanished"] == 1
+    assert shop.rows("by_day")[-1] == (12, 7)
+
+
+@pytest.mark.parametrize(
+    ("by", "complaint"),
+    [
+        (
+            "voyages: {by: prt}",
+            ":7: tables.tonnage.from.voyages.by: voyages has no column 'prt'; did you mean",
+        ),
+        ("voyages: {by: port}, ports: {by: country}", None),
+        ("voyages: {by: day}, ports: {by: port}", "from.ports.by: string here, but bigint in voyages"),
+        ("ports: {by: bucket}", "ports has no buckets"),
+    ],
+)
+def test_columns_that_can_t_be_cut_by_are_refused_with_line_and_key(shop, by, complaint):
+    shop.done("voyages", "ports")
+    shop.configure("  tonnage:\n    from: {" + by + "}\n    sql: select port from voyages\n")
+    before = shop.run("voyages", "ports").run_id
+    try:
+        error = shop.run("tonnage").error
+    except ConfigError as raised:
+        error = raised
+    assert (error is None) == (complaint is None)
+    if complaint is not None:
+        assert complaint in error.message and before
+
+
+def test_rows_that_fail_a_check_are_set_aside_with_their_slot(tmp_path, asked):
+    checks = "    on_bad: quarantine\n    checks: [{range: {column: tonnes, max: 15}}]\n"
+    shop = Shop(tmp_path / "project", TONNAGE + checks)
+    done = shop.done()
+    assert done["tonnage"].rows_rejected == 1 and [row[0] for row in shop.rows("tonnage")] == [
+        "hh",
+        "sa",
+        "si",
+    ]
+    [aside] = list_aside(shop.config, "tonnage")
+    again = shop.done("tonnage", replay=[aside.file])
+    assert list(again) == ["tonnage"] and again["tonnage"].verdicts["reread"] == 1
+    shop.put("v1.csv", "port,day,tonnes\nhh,1,10\nro,11,2\nsi,21,5\n")
+    shop.done()
+    assert [row[0] for row in shop.rows("tonnage")] == ["hh", "ro", "sa", "si"]
+
+
+def test_a_gate_of_its_own_works_as_for_files(tmp_path, asked):
+    shop = Shop(tmp_path / "project", TONNAGE + "    gate: {rows: {max_drop: 10%}}\n")
+    shop.done()
+    (shop.folder / "data" / "v1.csv").unlink()
+    assert "the gate of tonnage refused" in str(shop.run().error)
+    assert len(shop.rows("tonnage")) == 4
+
+
+def test_a_removed_entry_of_the_manifest_evaluates_that_slot_again(shop, asked):
+    import json
+
+    shop.done()
+    path = shop.folder / "manifest" / "tonnage.json"
+    manifest = json.loads(path.read_text())
+    key = next(key for key, entry in manifest["files"].items() if entry["metadata"]["row_count"])
+    del manifest["files"][key]
+    path.write_text(json.dumps(manifest))
+    assert shop.done()["tonnage"].verdicts["reread"] == 1
+
+
+def test_an_input_that_is_rolled_back_takes_what_is_made_of_it_along(shop):
+    shop.done()
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,2\nsa,12,7\n")
+    shop.done()
+    roll_back(shop.config, "voyages", Wanted(offset=1))
+    shop.done()
+    assert shop.rows("tonnage")[0] == ("hh", "de", 11)
+
+
+def test_cleaning_keeps_the_snapshot_that_a_table_was_made_from(shop, asked):
+    shop.done()
+    for number in range(3):
+        shop.put("v2.csv", f"port,day,tonnes\nhh,2,{number + 5}\nsa,12,7\n")
+        shop.done("voyages")
+    clean(shop.config, "voyages", Rules(keep_runs=1, grace=timedelta(0)), apply=True)
+    assert shop.done("tonnage")["tonnage"].verdicts["changed"] == 1
+
+
+def test_without_the_snapshot_that_it_was_made_from_everything_is_evaluated(shop):
+    shop.done()
+    [pin] = [one for one in look(shop.config, "tonnage", watch=Watch()).derived.pins if one.name == "voyages"]
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,2\nsa,12,7\n")
+    shop.done("voyages")
+    (shop.folder / "warehouse" / "voyages" / pin.ref).unlink()
+    plan = look(shop.config, "tonnage", watch=Watch()).plan
+    assert plan.replaces_all and "is no longer kept" in plan.again.why
+    shop.done()
+    assert shop.rows("tonnage")[0] == ("hh", "de", 12)
+
+
+def test_a_published_table_elsewhere_can_be_an_input(tmp_path, asked):
+    there = Shop(tmp_path / "there")
+    there.done("ports")
+    here = Shop(tmp_path / "here")
+    other = TONNAGE.replace("ports: {by: port}", "harbours: {path: ../there/warehouse/ports, by: port}")
+    here.configure(other.replace("ports p", "harbours p"))
+    here.done()
+    assert here.rows("tonnage")[0] == ("hh", "de", 11)
+    there.put("p.csv", "port,country\nhh,xx\nro,nl\nsi,sg\nsa,br\n")
+    there.done("ports")
+    assert here.done()["tonnage"].verdicts["changed"] == 1
+    assert here.rows("tonnage")[0] == ("hh", "xx", 11)
+
+
+def test_a_slot_leads_back_to_the_files_whose_rows_are_in_it(shop):
+    shop.done()
+    config = shop.config
+    pins = {one.name: one for one in look(config, "tonnage", watch=Watch()).derived.pins}
+    with lading.open(shop.folder / "warehouse" / "tonnage") as reader:
+        [row] = reader.to_arrow("port = 'hh'").read_all().to_pylist()
+        key = next(one.key for one in reader.sources() if one.id == row["_source"])
+    found = files_in(config, config.table("tonnage"), pins, frozenset([int(key[5:])]))
+    assert [(one.table, one.key, one.rows) for one in found] == [
+        ("ports", "p.csv", 1),
+        ("voyages", "v1.csv", 1),
+        ("voyages", "v2.csv", 1),
+    ]
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,2\nsa,12,7\n")
+    shop.done()
+    last = last_change(config, config.table("tonnage"), key)
+    assert [(one.table, one.key, one.came, one.went) for one in last.moved] == [("voyages", "v2.csv", 1, 1)]
+    top = {one.name: one for one in look(config, "top", watch=Watch()).derived.pins}
+    files = {one.key for one in files_in(config, config.table("top"), top, frozenset([0]))}
+    assert files == {"p.csv", "v1.csv", "v2.csv"}
+
+
+def test_the_command_line_speaks_of_slots(shop, capsys):
+    shop.done()
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,2\nsa,12,7\n")
+    shop.done("voyages")
+
+    def said(*words: str) -> str:
+        invoke(["-C", str(shop.folder), *words])
+        return capsys.readouterr().out
+
+    assert "1 row of voyages came, 1 went" in said("plan")
+    assert "behind voyages (at 1, readers see 2)" in said("status")
+    slot = next(
+        one.key for one in look(shop.config, "tonnage", watch=Watch()).plan.files if one.verdict == "changed"
+    )
+    assert "v2.csv" in said("explain", "tonnage", slot)
+    shop.done()
+    assert "made of ports at sequence 1, voyages at sequence 2" in said("history", "tonnage")
+    assert "input voyages: sequence 1 -> 2" in said("diff", "tonnage", "~1", "current")
+    assert "v2.csv" in said("sources", "tonnage", "--slot", slot)
+    assert "intact" in said("verify", "tonnage")
+
+
+def test_tables_are_opened_at_snapshots_that_belong_together(shop):
+    shop.done()
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,2\nsa,12,7\n")
+    shop.done("voyages")
+    warehouse = shop.folder / "warehouse"
+    found = lading.open_all(warehouse, ["voyages", "tonnage", "top"])
+    assert found["voyages"].snapshot.sequence == 1
+    assert sum(found["voyages"].to_arrow().read_all()["tonnes"].to_pylist()) == 43
+    shop.done("tonnage")
+    assert lading.open_all(warehouse, ["voyages", "tonnage"])["voyages"].snapshot.sequence == 2
+    assert lading.open_all(warehouse, ["voyages", "top"])["voyages"].snapshot.sequence == 1
+    shop.done()
+    assert lading.open_all(warehouse, ["voyages", "top"])["voyages"].snapshot.sequence == 2

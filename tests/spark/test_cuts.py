@@ -1,0 +1,162 @@
+"""Queries that can be seen not to be cut are refused, with the reason; those that are cut are not. The plans
+are Spark's own, of frames without rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from lading.spark.cuts import Broken, check_cut, refuse_others, refuse_unordered, tree_of, used_columns
+from lading.spark.determinism import plans_of
+
+COLUMNS = {
+    "voyages": ["port", "month", "tonnes", "flag"],
+    "ports": ["port", "country"],
+    "flags": ["flag", "name"],
+}
+BY = {"voyages": ("port",), "ports": ("port",), "flags": ()}
+TYPES = {"month": "int", "tonnes": "bigint"}
+
+
+@pytest.fixture(scope="module")
+def inputs(spark):
+    """Views as spark/derived.py makes them."""
+    for name, columns in COLUMNS.items():
+        ddl = ", ".join(f"c{at} {TYPES.get(column, 'string')}" for at, column in enumerate(columns))
+        frame = spark.range(0, 1, 1, 1).mapInArrow(lambda batches: iter(()), ddl)
+        frame.toDF(*columns).createOrReplaceTempView(name)
+    yield spark
+    for name in COLUMNS:
+        spark.catalog.dropTempView(name)
+
+
+def check(spark, sql: str) -> None:
+    frame = spark.sql(sql)
+    analysed, _ = plans_of(frame)
+    refuse_others(analysed)
+    refuse_unordered(analysed)
+    check_cut(analysed, BY, [frame.columns.index("port")])
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select port, tonnes * 2 as double from voyages where tonnes > 3 order by tonnes",
+        "select port, sum(tonnes), count(distinct flag) from voyages group by port",
+        "select port, month, sum(tonnes) from voyages group by all having count(*) > 1",
+        "select port, flag, sum(tonnes) from voyages join ports using (port) join flags using (flag) "
+        "group by all",
+        "select v.port, country from voyages v left join ports p on v.port = p.port and p.country <> 'x'",
+        "select p.port, tonnes from voyages v right join ports p on p.port = v.port",
+        "select * from voyages full join ports using (port)",
+        "select coalesce(v.port, p.port) port, count(*) n from voyages v full join ports p "
+        "on v.port = p.port group by 1",
+        "select port from voyages left semi join ports using (port)",
+        "select port from voyages left anti join ports using (port)",
+        "select port, row_number() over (partition by port, month order by tonnes, flag) n from voyages",
+        "select port, tonnes from voyages union all select port, 0 from ports",
+        "select port from voyages union select port from ports",
+        "select port from voyages except select port from ports",
+        "select distinct port, month from voyages",
+        "with a as (select port, max(month) m from voyages group by port) select a.port, tonnes from a join "
+        "voyages v on a.port = v.port and a.m = v.month",
+        "select port, explode(array(1, 2)) x from voyages",
+        "select port, sort_array(collect_list(tonnes)) x from voyages group by port",
+        "select port, name from voyages join flags on voyages.flag = flags.flag",
+        "select port, (select count(*) from flags) n from voyages",
+        "select port from voyages where flag in (select flag from flags order by name limit 3)",
+        "select a.port, b.tonnes from voyages a join voyages b on a.port = b.port",
+        "select port p2, upper(port) u, port from voyages",
+        "select port, sum(n) n from (select port, count(*) n from voyages group by 1, month) group by port",
+        "from voyages |> where tonnes > 1 |> aggregate sum(tonnes) as t group by port",
+        "select port, listagg(flag, ',') within group (order by flag) x from voyages group by port",
+    ],
+)
+def test_a_query_that_is_cut_passes(inputs, sql):
+    check(inputs, sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("select port, tonnes from voyages limit 5", "it has a limit"),
+        ("select max(port) as port from voyages", "it aggregates rows of several slots of voyages"),
+        ("select first(port) as port from voyages", "first\\(\\) depends on the order"),
+        ("select max(port) port, month from voyages group by month", "it aggregates rows of several slots"),
+        ("select port, collect_list(tonnes) x from voyages group by port", "collect_list\\(\\) depends"),
+        ("select port, rank() over (order by tonnes) n from voyages", "a window goes over rows of several"),
+        ("select port, sum(tonnes) over (partition by month) n from voyages", "a window goes over"),
+        ("select port, month, sum(tonnes) from voyages group by rollup (port, month)", "it aggregates rows"),
+        ("select v.port, p.country from voyages v cross join ports p", "it joins rows of different slots"),
+        (
+            "select v.port from voyages v join ports p on v.flag = p.country",
+            "it joins rows of different slots",
+        ),
+        ("select v.port from voyages v join ports p on v.port = p.port or v.month = 1", "different slots"),
+        (
+            "select v.port from flags f left join voyages v on v.flag = f.flag",
+            "a join keeps rows of an input",
+        ),
+        ("select v.port from voyages v full join flags f on v.flag = f.flag", "a join keeps rows"),
+        ("select name as port from flags f left semi join voyages v on f.flag = v.flag", "a join keeps rows"),
+        ("select port from voyages union all select name from flags", "a union adds rows of an input"),
+        ("select port from voyages union all select 'x'", "a union adds rows of an input"),
+        ("select flag as port from flags intersect select port from voyages", "given whole"),
+        ("select upper(port) as port from voyages", "is not port as the input has it"),
+        ("select flag as port from voyages", "is not port as the input has it"),
+        ("select p.port from voyages v left join ports p on v.port = p.port", "is not port as the input"),
+        ("select port from voyages where tonnes > (select avg(tonnes) from voyages)", "it aggregates rows"),
+        (
+            "select port from voyages where exists (select 1 from ports p where p.port = voyages.port)",
+            "within",
+        ),
+        ("select name as port from flags", "it uses no input that is cut"),
+        ("select distinct flag as port from voyages", "distinct rows of several slots"),
+        ("select port from voyages where flag = 'x' offset 2", "it has a limit"),
+    ],
+)
+def test_a_query_that_is_not_cut_is_refused_with_the_reason(inputs, sql, why):
+    with pytest.raises(Broken, match=why):
+        check(inputs, sql)
+
+
+def test_what_is_none_of_the_inputs_is_not_read(inputs, tmp_path):
+    inputs.range(3).write.parquet(str(tmp_path / "other"))
+    frame = inputs.sql(f"select port from voyages join parquet.`{tmp_path}/other` on true")
+    with pytest.raises(Broken, match="none of its inputs"):
+        refuse_others(plans_of(frame)[0])
+
+
+def test_a_step_that_nobody_knows_is_let_pass(inputs):
+    frame = inputs.table("voyages").groupBy("month").applyInPandas(lambda rows: rows, "port string")
+    check_cut(plans_of(frame)[0], BY, [0])
+
+
+def test_duplicates_that_are_dropped_at_random_are_refused(inputs):
+    with pytest.raises(Broken, match="dropDuplicates"):
+        refuse_unordered(plans_of(inputs.table("voyages").dropDuplicates(["port"]))[0])
+
+
+@pytest.mark.parametrize(
+    ("sql", "used"),
+    [
+        ("select port, sum(tonnes) from voyages group by port", {"voyages": {"port", "tonnes"}}),
+        ("select v.port from voyages v join ports using (port)", {"voyages": {"port"}, "ports": {"port"}}),
+        ("select * from ports", {"ports": {"port", "country"}}),
+        ("table flags", {"flags": {"flag", "name"}}),
+        ("select count(*) from voyages", {}),
+        (
+            "select a.port from voyages a join voyages b on a.month = b.tonnes",
+            {"voyages": {"port", "month", "tonnes"}},
+        ),
+    ],
+)  # fmt: skip
+def test_only_the_columns_that_a_query_uses_are_read(inputs, sql, used):
+    found = used_columns(*plans_of(inputs.sql(sql)), COLUMNS)
+    assert {name: columns for name, columns in found.items() if columns} == used
+
+
+def test_the_tree_of_a_plan_has_queries_within_expressions_apart():
+    tree = tree_of("Filter a\n:  +- Inner x\n:     +- Leaf\n+- Child y\n   :- Left\n   +- Right\n")
+    assert [one.text for one in tree.inner] == ["Inner x"]
+    assert [one.text for one in tree.children] == ["Child y"]
+    assert [one.text for one in tree.children[0].children] == ["Left", "Right"]

@@ -1,0 +1,236 @@
+"""Small chains of tables made of tables, evaluated without Spark, and an oracle that knows nothing of slots.
+
+DuckDB stands in for Spark where the question is which slots change and what becomes of their rows; the
+queries mean the same to both, and tests on real Spark say that it is so.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+import lading
+from lading.config.file import load as load_config
+from lading.ingest.derived import evaluate
+from lading.parts.buckets import bucket_width
+from lading.run import RunReport, run
+from lading.spark.ingest import Output
+
+SOURCES = """\
+warehouse: warehouse
+spark: {in_process_below: 1GB}
+tables:
+  moves:
+    root: data
+    path: "m*.csv"
+    format: csv
+    order_by: day
+    bucket_size: 5
+    replace: %(replace)s
+  ports:
+    root: data
+    path: "p*.csv"
+    format: csv
+"""
+SCHEMAS = {
+    "moves": "columns:\n  - {name: port, type: string}\n  - {name: day, type: bigint}\n"
+    "  - {name: tonnes, type: bigint}\n",
+    "ports": "columns:\n  - {name: port, type: string}\n  - {name: country, type: string}\n",
+}
+
+# Of each: the inputs, and the query over them. All give port (or day) and tonnes, so that one can be made of
+# another.
+FIRST: dict[str, tuple[str, str]] = {
+    "filter": ("{moves: {by: port}}", "select port, tonnes from moves where tonnes > 3"),
+    "join": (
+        "{moves: {by: port}, ports: {by: port}}",
+        "select moves.port, country, tonnes from moves join ports on moves.port = ports.port",
+    ),
+    "outer join": (
+        "{moves: {by: port}, ports: {by: port}}",
+        "select ports.port, country, tonnes from ports left join moves on moves.port = ports.port",
+    ),
+    "aggregate": (
+        "{moves: {by: port}}",
+        "select port, cast(sum(tonnes) as bigint) as tonnes, count(*) as n from moves group by port",
+    ),
+    "window": (
+        "{moves: {by: port}}",
+        "select port, tonnes, cast(row_number() over (partition by port order by day, tonnes) as bigint) "
+        "as at from moves",
+    ),
+    "union": (
+        "{moves: {by: port}, ports: {by: port}}",
+        "select port, tonnes from moves union all select port, cast(0 as bigint) as tonnes from ports",
+    ),
+    "with a whole one": (
+        "{moves: {by: port}, ports: {}}",
+        "select moves.port, ports.country, tonnes from moves left join ports on moves.port = ports.port",
+    ),
+    "by two": (
+        "{moves: {by: [port, day]}}",
+        "select port, day, cast(sum(tonnes) as bigint) as tonnes from moves group by port, day",
+    ),
+}
+BUCKET: dict[str, tuple[str, str]] = {
+    "by bucket": (
+        "{moves: {by: bucket}}",
+        "select day, 'x' as port, cast(sum(tonnes) as bigint) as tonnes from moves group by day",
+    ),
+    "rows by bucket": ("{moves: {by: bucket}}", "select port, day, tonnes from moves where tonnes <> 2"),
+}
+NEXT: dict[str, tuple[str, str]] = {
+    "aggregate": (
+        "{%(below)s: {by: port}}",
+        "select port, cast(sum(tonnes) as bigint) as tonnes, count(*) as n from %(below)s group by port",
+    ),
+    "join back": (
+        "{%(below)s: {by: port}, moves: {by: port}}",
+        "select m.port, m.tonnes + coalesce(b.tonnes, 0) as tonnes from moves m "
+        "left join %(below)s b on m.port = b.port",
+    ),
+    "whole": (
+        "{%(below)s: {}}",
+        "select count(*) as n, cast(sum(tonnes) as bigint) as tonnes from %(below)s",
+    ),
+    "filter": ("{%(below)s: {by: port}}", "select port, tonnes from %(below)s where tonnes > 2"),
+}
+
+
+_CON = duckdb.connect(config={"threads": 1})
+
+
+class Chain:
+    """A project with two tables of files and two or three made of them."""
+
+    def __init__(self, folder: Path, chance: random.Random) -> None:
+        self.folder = folder
+        self.data = folder / "data"
+        self.data.mkdir(parents=True)
+        (folder / "schema").mkdir()
+        for name, text in SCHEMAS.items():
+            (folder / "schema" / f"{name}.yaml").write_text(text)
+        self.replace = chance.choice(["auto", "minus", "rewrite"])
+        self.slots = chance.choice([1, 3, 8, 64])
+        self.tables = _made_up(chance)
+        self.tick = 0
+        self.write_config()
+
+    def write_config(self) -> None:
+        text = SOURCES % {"replace": self.replace}
+        for name, (inputs, sql) in self.tables.items():
+            slots = f"\n    slots: {self.slots}" if "by: port" in inputs or "by: [" in inputs else ""
+            text += f"  {name}:\n    from: {inputs}\n    sql: {sql!r}\n    replace: {self.replace}{slots}\n"
+        (self.folder / "lading.yaml").write_text(text)
+
+    def put(self, key: str, rows: list[tuple[Any, ...]]) -> None:
+        """Each write has a time of its own, long ago: no file is racy."""
+        self.tick += 1
+        path = self.data / key
+        with open(path, "w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(("port", "day", "tonnes") if key[0] == "m" else ("port", "country"))
+            writer.writerows(rows)
+        os.utime(path, (1_600_000_000 + self.tick, 1_600_000_000 + self.tick))
+
+    def run(self, **options: Any) -> RunReport:
+        return run(load_config(self.folder), allow_vanish=True, **options)
+
+    def open(self, name: str, **which: Any) -> lading.Reader:
+        return lading.open(self.folder / "warehouse" / name, **which)
+
+    def named(self, name: str) -> dict[str, str]:
+        """The snapshots of its inputs that a derived table names, by input."""
+        with self.open(name) as reader:
+            return {one["name"]: one["ref"] for one in reader.info()["inputs"]}
+
+    def rows(self, name: str, ref: str | None = None) -> pa.Table:
+        with self.open(name, ref=ref) as reader:
+            return reader.to_arrow().read_all().drop_columns(["_source"])
+
+    def evaluated(self, name: str, *, now: bool = False) -> Counter[tuple[Any, ...]]:
+        """What the table's query gives over the snapshots that it names, or over those of `now`."""
+        inputs = {one: self.rows(one, None if now else ref) for one, ref in self.named(name).items()}
+        return counted(over(inputs, self.tables[name][1]))
+
+    def seen(self, name: str) -> Counter[tuple[Any, ...]]:
+        return counted(self.rows(name))
+
+    def is_published(self, name: str) -> bool:
+        return (self.folder / "warehouse" / name / "_CURRENT").exists()
+
+
+def _made_up(chance: random.Random) -> dict[str, tuple[str, str]]:
+    first = chance.choice([*FIRST, *BUCKET])
+    tables = {"one": (FIRST | BUCKET)[first]}
+    below = "one"
+    for name in ("two", "three")[: chance.choice([1, 1, 2])]:
+        inputs, sql = NEXT[chance.choice(["aggregate", "join back", "filter", "whole"])]
+        tables[name] = (inputs % {"below": below}, sql % {"below": below})
+        if "port" not in sql:
+            break
+        below = name
+    return tables
+
+
+def over(inputs: Mapping[str, pa.Table], sql: str) -> pa.Table:
+    for name, table in inputs.items():
+        _CON.register(name, table)
+    try:
+        return _CON.sql(sql).to_arrow_table()
+    finally:
+        for name in inputs:
+            _CON.unregister(name)
+
+
+def counted(table: pa.Table) -> Counter[tuple[Any, ...]]:
+    names = sorted(table.schema.names)
+    columns = [table.column(name).to_pylist() for name in names]
+    return Counter(zip(*columns, strict=True)) if names else Counter()
+
+
+def by_duckdb(
+    session: Any,
+    job: Any,
+    question: Any,
+    write: Callable[..., bytes],
+    checks: Callable[..., Any],
+    tick: Any,
+) -> tuple[Output, list[bytes]]:
+    """In place of `evaluate.through_spark`."""
+    inputs = {}
+    for one in question.given:
+        batches = [rows for number in range(one.tasks) for rows in one.read(number, one.schema.names)]
+        inputs[one.name] = pa.Table.from_batches(batches, schema=one.schema)
+    result = over(inputs, question.sql)
+    schema = pa.schema([pa.field(field.name, _plain(field.type)) for field in result.schema])
+    result = result.cast(schema)
+    whole = schema.append(pa.field("_source", pa.int64()))
+    width = bucket_width(schema, job.order_by, job.bucket_size, table=job.table)
+    by = next((g.by for g in question.given if g.by and set(g.by) <= set(schema.names)), ())
+    batches = []
+    for rows in result.combine_chunks().to_batches():
+        source = pa.array(question.sources(by, rows), pa.int64())
+        batches.append(pa.RecordBatch.from_arrays([*rows.columns, source], names=whole.names))
+    out = Output(whole.serialize().to_pybytes(), width, bits=False)
+    return out, [write(iter(batches), out)]
+
+
+def _plain(dtype: pa.DataType) -> pa.DataType:
+    if pa.types.is_large_string(dtype) or pa.types.is_string_view(dtype):
+        return pa.string()
+    return dtype
+
+
+def without_spark(patch: Any) -> None:
+    """Nor with a disk to wait for: what a crash of the machine leaves is asked elsewhere."""
+    patch.setattr(evaluate, "through_spark", by_duckdb)
+    patch.setattr(os, "fsync", lambda _: None)
