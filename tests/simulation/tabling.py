@@ -311,8 +311,10 @@ class Tabling:
         table = Table.open(self.config.place("t"))
         needed = {member.path for member in table.state.candidates(None)}
         kept = store.list_manifests()
+        mentioned: dict[str, Any] = {}
         for one in kept:
-            needed |= references(store, one.ref).members
+            references(store, one.ref, self.config.place("t"), mentioned)
+        needed = needed.union(*(page.members for page in mentioned.values()))
         files = list(files_of(self.config.place("t")))
         left = [one.path for one in files if one.kind == "part" and one.path not in needed]
         left += [one.path for one in files if one.kind == "temporary"]
