@@ -195,6 +195,8 @@ class Tabling:
             return ("conflict",)
         if isinstance(error, (ManifestGone, NotFound)):
             return ("not found",)
+        if isinstance(error.__cause__, FileNotFoundError) and str(error.__cause__).endswith(".tmp'"):
+            return ("conflict",)  # a part that was half written, taken from one that slept: it is told badly
         gone = (ManifestGone, FileNotFoundError)  # taken by cleaning from one that slept for more than a day
         if isinstance(error, (PublishManifestError, PublishCurrentError)) and isinstance(
             error.__cause__, gone
