@@ -44,7 +44,9 @@ def make(folder: Path, columns: Mapping[str, str], table: Iterable[str], data: P
 
 
 def start_session(work: Path) -> Any:
-    """The session that `run` finds, with its files in a folder that outlives every project of the job."""
+    """The session that `run` finds, with its files in a folder that outlives every project of the job. It
+    leaves no process behind that would make an archive of classes while the next job is measured."""
+    os.environ.setdefault("LADING_JAVA_ARCHIVE", "off")
     return spark_session(f"local[{CORES}]", {}, work / "cache")
 
 

@@ -5,8 +5,10 @@ the moved pointer. Its floor writes as many bytes as the manifest and the pointe
 fsync of the folder, twice.
 
 `after one changed file` commits one member in place of another, somewhere, and then publishes; the
-figure is the publish alone: pages that changed, the checkpoint that names them, the manifest, the pointer.
-Its floor is five durable writes: two pages, checkpoint, manifest, pointer.
+figure is the publish alone: pages that changed, the checkpoint that names them, the Iceberg files, the
+manifest, the pointer, then Iceberg's metadata and hint. Its floor is nine durable writes of that kind: two
+pages, checkpoint, Iceberg's manifest and list, manifest, pointer, metadata, hint. The peers add one file to a
+table of as many, which is less: nothing is replaced, and nothing is synced.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -30,6 +33,10 @@ from bench.bars import Clause, at_least_floor, at_most, ratio
 from bench.case import Case, Job, Kit, label
 from bench.fixtures import MadeUp
 from bench.harness import Contender, Turn, timed
+from bench.peers import delta, iceberg
+from lading.iceberg.follow import follow
+from lading.iceberg.pages import pages_of
+from lading.iceberg.snapshot import Record, Shown, write_snapshot
 from lading.log.table import Table
 from lading.model import Source
 from lading.snapshots.manifest import BuildMeta, ShardMeta, build_snapshot
@@ -38,6 +45,9 @@ from lading.state.tables import create_tables
 
 SHARDS = 64
 SMALL = 100
+KEPT = 10  # snapshots
+PEERS_UP_TO = 100_000
+SECONDS = 20
 
 
 def measure(kit: Kit) -> Iterator[Case]:
@@ -55,17 +65,23 @@ def measure(kit: Kit) -> Iterator[Case]:
 def _changed(kit: Kit, size: int) -> Case:
     name = f"{label(size)} members, after one changed file"
     kit.tell(f"{name}: fixtures")
+    iceberg_took: list[float] = []
     contenders = [
-        Contender("lading", "lading", lambda: _after_a_change(kit, size)),
-        Contender("5 x durable write", "floor", lambda: _five(kit)),
+        Contender("lading", "lading", lambda: _after_a_change(kit, size, iceberg_took)),
+        Contender("9 x durable write", "floor", lambda: _nine(kit)),
     ]
-    return Case(
-        name, size, "s", "lower", kit.contest(contenders, what=name), [], panel="after one changed file"
-    )
+    if size <= PEERS_UP_TO and kit.with_peers:
+        contenders += [
+            Contender("deltalake", "peer", lambda: _deltalake(kit, size), SECONDS),
+            Contender("pyiceberg", "peer", lambda: _pyiceberg(kit, size), SECONDS),
+        ]
+    measured = kit.contest(contenders, what=name)
+    extra = {"of it for Iceberg, s": statistics.median(iceberg_took)} if iceberg_took else {}
+    return Case(name, size, "s", "lower", measured, [], panel="after one changed file", extra=extra)
 
 
 @contextmanager
-def _after_a_change(kit: Kit, size: int) -> Iterator[Turn]:
+def _after_a_change(kit: Kit, size: int, iceberg_took: list[float]) -> Iterator[Turn]:
     folder = fixtures.copied(fixtures.collection(kit.data, size), kit.work / f"changed-{size}")
     table, store = Table.open(folder), LocalStore(folder)
     numbers, draw = count(), random.Random(size)
@@ -77,21 +93,64 @@ def _after_a_change(kit: Kit, size: int) -> Iterator[Turn]:
         gone = (old.path,) if table.state.contains(old.path) else ()
         source = Source(number, f"{number}.csv", "h", "s", 1, 1, 1, False, fixtures.AT)
         table.commit(msgspec.structs.replace(fixtures.commit((new,)), remove=gone, sources=(source,)))
-        begun = time.perf_counter()
-        store.publish(payload_of(table, f"run-{number}"), f"run-{number}", sequence=table.state.sequence)
-        return time.perf_counter() - begun
+        return publish(f"run-{number}")
 
-    turn()  # the first one brings the checkpoint up to date
+    before: Record | None = None
+
+    def publish(run_id: str) -> float:
+        nonlocal before
+        state = table.state
+        begun = time.perf_counter()
+        table.settle()
+        settled = time.perf_counter()
+        pages = pages_of(state)
+        shown = Shown(
+            table.place, table.table_id, run_id, state.sequence, state.schema, state.order_by, pages
+        )
+        before = write_snapshot(shown, before)
+        written = time.perf_counter()
+        payload = payload_of(table, run_id, iceberg=msgspec.to_builtins(before))
+        store.publish(payload, run_id, sequence=state.sequence)
+        published = time.perf_counter()
+        follow(store, table.place, keep=KEPT)
+        done = time.perf_counter()
+        iceberg_took.append(done - published + written - settled)
+        return done - begun
+
+    turn()  # the first one brings checkpoint and manifests up to date
+    iceberg_took.clear()
     yield turn
     table.close()
     shutil.rmtree(folder)
 
 
 @contextmanager
-def _five(kit: Kit) -> Iterator[Turn]:
-    root = kit.work / "five"
+def _deltalake(kit: Kit, size: int) -> Iterator[Turn]:
+    from deltalake import DeltaTable
+
+    folder = fixtures.copied(delta.table(kit.data, size), kit.work / f"delta-{size}")
+    opened, numbers = DeltaTable(folder), count(size)
+    yield timed(lambda: delta.append(opened, [MadeUp(next(numbers), False)]))
+    shutil.rmtree(folder)
+
+
+@contextmanager
+def _pyiceberg(kit: Kit, size: int) -> Iterator[Turn]:
+    folder = kit.work / f"iceberg-{size}"
+    folder.mkdir()
+    iceberg.fill(folder, size)
+    opened, numbers = iceberg.opened(folder), count(size)
+    yield timed(lambda: iceberg.append(opened, [MadeUp(next(numbers), False)]))
+    opened.catalog.close()
+    shutil.rmtree(folder)
+
+
+@contextmanager
+def _nine(kit: Kit) -> Iterator[Turn]:
+    root = kit.work / "nine"
     root.mkdir()
-    contents = [b"x" * (1 << 20), b"x" * (1 << 20), b"x" * 50_000, b"x" * 50_000, b"x" * 300]
+    sizes = (1 << 20, 1 << 20, 50_000, 1 << 20, 5_000, 50_000, 300, 50_000, 2)
+    contents = [b"x" * length for length in sizes]
 
     def write() -> None:
         for number, content in enumerate(contents):
@@ -117,7 +176,7 @@ def _case(kit: Kit, size: int) -> Case:
     return Case(name, size, "/s", "higher", measured, bar, extra=extra)
 
 
-def payload_of(table: Table, run_id: str) -> bytes:
+def payload_of(table: Table, run_id: str, iceberg: dict[str, Any] | None = None) -> bytes:
     """As the publish step builds it."""
     state = table.state
     meta = BuildMeta(
@@ -125,7 +184,7 @@ def payload_of(table: Table, run_id: str) -> bytes:
         created_at=datetime.now(UTC),
         num_dbs=SHARDS,
         key_col="key",
-        custom={"table": "t", "table_id": table.table_id, "sequence": state.sequence},
+        custom={"table": "t", "table_id": table.table_id, "sequence": state.sequence, "iceberg": iceberg},
     )
     shards = [
         ShardMeta(

@@ -14,6 +14,7 @@ from bench.registry import JOBS
 WITHOUT_SPARK = ("plan", "key_to_file", "commit", "lookup", "noop", "record", "publish")
 WITH_SPARK = (
     "get", "multi_get", "shard_build", "ingest", "formats", "driver", "spread", "change", "evolve", "chain",
+    "watch",
 )  # fmt: skip
 WITHOUT_FLOOR = ("ingest", "formats", "spread", "change", "evolve", "chain")
 

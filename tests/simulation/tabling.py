@@ -34,7 +34,7 @@ from lading.log import table as log_table
 from lading.log.table import Table
 from lading.run import run
 from lading.snapshots.history import Wanted
-from lading.snapshots.opening import references
+from lading.snapshots.opening import Mentioned, references
 from lading.snapshots.stores.by_url import store_of
 from lading.storage.place import storage_of
 from lading.upkeep.clean.apply import clean
@@ -313,7 +313,7 @@ class Tabling:
         table = Table.open(self.config.place("t"))
         needed = {member.path for member in table.state.candidates(None)}
         kept = store.list_manifests()
-        mentioned: dict[str, Any] = {}
+        mentioned: dict[str, Mentioned] = {}
         for one in kept:
             references(store, one.ref, self.config.place("t"), mentioned)
         needed = needed.union(*(page.members for page in mentioned.values()))

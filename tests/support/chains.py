@@ -19,7 +19,7 @@ import pyarrow as pa
 
 import lading
 from lading.config.file import load as load_config
-from lading.ingest.derived import evaluate
+from lading.ingest.derived import count, evaluate
 from lading.parts.buckets import bucket_width
 from lading.run import RunReport, run
 from lading.spark.ingest import Output
@@ -233,4 +233,6 @@ def _plain(dtype: pa.DataType) -> pa.DataType:
 def without_spark(patch: Any) -> None:
     """Nor with a disk to wait for: what a crash of the machine leaves is asked elsewhere."""
     patch.setattr(evaluate, "through_spark", by_duckdb)
+    for limit in ("HERE", "HERE_BY_COLUMNS"):
+        patch.setattr(count, limit, 1 << 60)
     patch.setattr(os, "fsync", lambda _: None)

@@ -190,6 +190,18 @@ def test_what_is_made_of_a_table_follows_it(project):
     assert [name for name, _, _ in told][1:] == ["a", "c"]
 
 
+@pytest.mark.parametrize(("config", "times"), [(CONFIG, 0), (CONFIG.partition("\n")[2], 1)])
+def test_spark_is_started_ahead_once_unless_small_files_are_read_without(project, monkeypatch, config, times):
+    started: list[int] = []
+    monkeypatch.setattr("lading.spark.tasks.warm_up", lambda *spark: started.append(1))
+    monkeypatch.setattr("lading.spark.session.is_started", lambda: False)
+    (project.folder / "lading.yaml").write_text(config)
+    watcher = Watcher(project.config)
+    watcher._warm_up()
+    watcher._warm_up()
+    assert len(started) == times
+
+
 @pytest.mark.skipif(not is_possible(), reason="watchfiles is not installed")
 def test_a_real_watcher_hears_runs_and_stops(project):
     watcher = Watcher(project.config, options=Options(every=30.0))

@@ -145,7 +145,7 @@ class _Following:
         connection = open_manifest(self.store, current.ref)
         try:
             members = members_in(connection, self.place)
-            if members is None:
+            if members is None or not members.schema:  # nothing was ever committed
                 return None
             shown = None if anew else next((one for one in known if one.ref == current.ref), None)
             shown = shown or self._twin(current.ref, load_build_meta(connection), members, anew=anew)
@@ -206,10 +206,12 @@ class _Following:
         return write_snapshot(shown, anew=anew)
 
     def _refuse_unsettled(self, schema: pa.Schema, pages: list[Page]) -> None:
-        every = (page.whole(at) for page in pages for at in range(len(page.members())))
-        wrong = unsettled(self.place, schema, every)
+        wrong = 0
+        for page in pages:  # never all members at once
+            every = [page.whole(at) for at in range(len(page.members()))]
+            wrong += len(unsettled(self.place, schema, every))
         if wrong:
             raise NotShown(
-                f"{count_words(len(wrong), 'part')} of it hold columns in older types than the table's",
+                f"{count_words(wrong, 'part')} of it hold columns in older types than the table's",
                 hint="the next publish writes them again",
             )

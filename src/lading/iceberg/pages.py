@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
+import msgspec
+
 from lading.layout.table import page_digest
 from lading.log.state import TableState
 from lading.model import Member
@@ -31,5 +33,9 @@ def pages_of(state: TableState | MemberStore) -> list[Page]:
 
 
 def _page(store: MemberStore, ref: PageRef) -> Page:
-    whole = cache(partial(store.members_in, ref))
-    return Page(page_digest(ref.name), whole, lambda at: whole()[at])
+    """Of most pages only the name is asked for, and of a page that changed the zones of few members."""
+    members = cache(lambda: store.member_page(ref).members(with_sources=False))
+    zones = cache(partial(store.zones_in, ref))
+    return Page(
+        page_digest(ref.name), members, lambda at: msgspec.structs.replace(members()[at], zones=zones()(at))
+    )

@@ -52,9 +52,14 @@ def _settled(
     columns = _suspects(schema, store, current)
     if columns is not None and not columns:
         return True
-    members = unsettled(
-        table.place, schema, table.state.with_zones(), columns, lambda path: is_part_of(path, run_id)
-    )
+    state = table.state
+    members = [
+        member
+        for page in state.pages()  # never all members at once
+        for member in unsettled(
+            table.place, schema, state.members_in(page), columns, lambda path: is_part_of(path, run_id)
+        )
+    ]
     return not members or _rewrite(table, run_id, kept, members)
 
 

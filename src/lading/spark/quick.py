@@ -24,6 +24,7 @@ SWITCH = "LADING_JAVA_ARCHIVE"  # `off` in the environment: no archive is made o
 
 # Ten times Java's own: a run of a few seconds spends half of its time on compiling otherwise.
 _LATER = (
+    "-XX:+IgnoreUnrecognizedVMOptions",  # of a Java to come
     "-XX:Tier4InvocationThreshold=50000",
     "-XX:Tier4MinInvocationThreshold=6000",
     "-XX:Tier4CompileThreshold=150000",

@@ -10,6 +10,7 @@ import pickle
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -22,7 +23,7 @@ from lading.model import Member, Place
 from lading.parts.fold import Fold, FoldSpec, fold_parts
 from lading.parts.packs import packed
 from lading.spark.failures import Py4JError, failure_of, raise_interrupt
-from lading.spark.session import quiet_pandas
+from lading.spark.session import quiet_pandas, spark_session
 from lading.storage.place import storage_of
 
 _Task = TypeVar("_Task")
@@ -62,6 +63,17 @@ def spread(
         raise_interrupt(error)
         raise failure_of(error, what, table=table, hint=hint) from error
     return [bytes(row["answer"]) for row in sorted(found, key=lambda row: int(row["number"]))]
+
+
+def warm_up(master: str, conf: dict[str, str], cache: Path) -> None:
+    """Start Spark and its Python workers, so that whoever needs them next need not wait for that."""
+    spark = spark_session(master, conf, cache)
+    count = cores(spark) if master.startswith("local") else 1
+    spread(spark, _nothing, count, "start Spark's tasks")
+
+
+def _nothing(number: int) -> bytes:
+    return b""
 
 
 def cores(spark: SparkSession) -> int:

@@ -38,15 +38,11 @@ def train(cache: Path) -> bool:
 
 def _session(cache: Path) -> bool:
     """What every run does: a session, and a task. Whether its JVM has ended by itself, with all written."""
-    from lading.spark.session import let_go, spark_session
-    from lading.spark.tasks import spread
+    from lading.spark.session import let_go
+    from lading.spark.tasks import warm_up
 
-    spread(spark_session("local[1]", {}, cache), _nothing, 1, "make the archive")
+    warm_up("local[1]", {}, cache)
     return let_go(patience=300)  # the archive is written when the JVM ends
-
-
-def _nothing(number: int) -> bytes:
-    return b""
 
 
 if __name__ == "__main__":

@@ -91,10 +91,16 @@ def offsets_of(page: Page) -> tuple[Packed, Packed]:
 def read_some(page: Page, offsets: tuple[Packed, Packed], wanted: Sequence[int]) -> list[bytes]:
     """Some entries, checked, without the others."""
     ends, crcs = offsets
-    starts = [int(ends[at - 1]) if at else 0 for at in wanted]
-    spans = [(start, int(ends[at]) - start) for start, at in zip(starts, wanted, strict=True)]
+    until = ends.some(wanted)
+    starts = [0 if at == 0 else start for at, start in zip(wanted, ends.some(_before(wanted)), strict=True)]
+    spans = [(start, end - start) for start, end in zip(starts, until, strict=True)]
     found = page.pieces(ENTRIES, spans)
-    for at, entry in zip(wanted, found, strict=True):
-        if _crc32c(entry) != int(crcs[at]):
-            raise page.damaged(f"its entry {at} fails its checksum")
+    told = crcs.some(wanted)
+    if list(map(_crc32c, found)) != told:
+        wrong = next(at for at, entry, crc in zip(wanted, found, told, strict=True) if _crc32c(entry) != crc)
+        raise page.damaged(f"its entry {wrong} fails its checksum")
     return found
+
+
+def _before(places: Sequence[int]) -> list[int]:
+    return [at - 1 if at else 0 for at in places]

@@ -20,7 +20,7 @@ import msgspec
 from lading.errors import LadingError, ManifestParseError
 from lading.late import np
 from lading.layout.table import PageKind, page_path
-from lading.model import Bound, Looked, Member, Place, Source
+from lading.model import Bound, Looked, Member, Place, Source, Zone
 from lading.state.edit import PageRef
 from lading.state.key_index import may_hold
 from lading.state.loaded import LoadedPage, MemberPage
@@ -112,6 +112,12 @@ class MemberStore:
             msgspec.structs.replace(member, zones=_zones_at(vectors, at))
             for at, member in enumerate(page.members())
         ]
+
+    def zones_in(self, ref: PageRef) -> Callable[[int], dict[str, Zone]]:
+        """The zones of one member of a page, by its place there."""
+        page = self.member_page(ref)
+        vectors = {name: page.zones(name) for name in page.columns}
+        return lambda at: _zones_at(vectors, at)
 
     @property
     def rows(self) -> Numbers:

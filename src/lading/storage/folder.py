@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from lading import clock
 from lading.errors import ConfigError, StorageError
 from lading.layout.beside import fresh_temporary, lock_of, temporary_of
 from lading.storage.protocol import Named, NotPlain, Replaced, SwapLost, TooLarge, utf8_name
@@ -117,7 +118,7 @@ def write_same(folder: Path, files: Mapping[str, bytes]) -> None:
     for name, data in files.items():
         path = folder / name
         if _holds(path, data):
-            os.utime(path)
+            _touch(path)
             continue
         beside = path.with_name(fresh_temporary(name))
         try:
@@ -178,6 +179,12 @@ def _create_dirs(folder: Path) -> list[Path]:
             wanted = "a file where a folder should be"
             raise NotADirectoryError(errno.ENOTDIR, wanted, str(step)) from None
     return missing
+
+
+def _touch(path: Path) -> None:
+    """By the clock that cleaning goes by."""
+    now = clock.now().timestamp()
+    os.utime(path, (now, now))
 
 
 def _holds(path: Path, data: bytes) -> bool:
@@ -260,7 +267,7 @@ class FolderStorage:
     def touch(self, names: Iterable[str]) -> None:
         for name in names:
             with suppress(FileNotFoundError):
-                os.utime(self.path(name))
+                _touch(self.path(name))
 
     def swap(self, name: str, data: bytes, etag: str | None, *, content_type: str | None = None) -> str:
         """Compared under a lock and replaced by a rename: readers take no lock and see the old or the new."""

@@ -65,6 +65,7 @@ class Watcher:
     _stopping: bool = False
     _schedule: Schedule | None = None
     _last_run: float = 0.0
+    _warm: bool = False  # whether Spark was started ahead, or need not be
     _stamp: tuple[int, int] | None = None  # of lading.yaml
     _told_of: frozenset[str] = frozenset()  # tables that hints come for
 
@@ -101,6 +102,7 @@ class Watcher:
                 self._tell_start()
             while not self._stopping and not self._config_changed():
                 self.step()
+                self._warm_up()
 
     def _tell_start(self) -> None:
         own = [name for name in self.tables if self.config.table(name).derived is None]
@@ -220,6 +222,26 @@ class Watcher:
             only=True,
             near=near,
         )
+
+    def _warm_up(self) -> None:
+        """After the first runs, start Spark unless they did: the first file to come should not wait for it.
+        Those who read small files without Spark may never need it."""
+        if self._warm or self.config.spark.in_process_below:
+            return
+        self._warm = True
+        from lading.spark.session import is_started
+
+        if is_started():
+            return
+        try:
+            from lading.spark.tasks import warm_up
+
+            spark = self.config.spark
+            warm_up(spark.master, spark.conf, self.config.cache)
+        except (ImportError, LadingError):
+            return  # a run that needs it says what is missing
+        self._last_run = self.clock()
+        self.tell(Event("spark", None, {"said": "Spark is ready"}))
 
     def _let_go_if_idle(self) -> None:
         idle = self.options.idle

@@ -78,6 +78,13 @@ class Packed:
             raise IndexError(which)
         return np.int64(self.base + (0 if self.above is None else int(self.above[which])))
 
+    def some(self, places: Sequence[int]) -> list[int]:
+        """The numbers at these places, from 0 on."""
+        if self.above is None:
+            return [self.base] * len(places)
+        found = self.above[np.asarray(places, np.int64)].tolist()
+        return found if self.base == 0 else [self.base + one for one in found]
+
     def _array(self) -> Numbers:
         if self.above is None:  # one value, seen `count` times
             return np.ndarray((self.count,), _INT64, _ONE.pack(self.base), 0, (0,))

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from support.chains import by_duckdb
 
@@ -20,6 +21,9 @@ from lading.ingest.derived import evaluate
 from lading.ingest.derived.lineage import files_in, last_change
 from lading.ingest.look import look
 from lading.ingest.quarantine import list_aside
+from lading.ingest.release import release
+from lading.log.table import Table as LogTable
+from lading.model import Commit
 from lading.plan import plan_tables
 from lading.run import RunReport, run
 from lading.snapshots.history import Wanted
@@ -435,3 +439,17 @@ def test_tables_are_opened_at_snapshots_that_belong_together(shop):
     assert lading.open_all(warehouse, ["voyages", "top"])["voyages"].snapshot.sequence == 1
     shop.done()
     assert lading.open_all(warehouse, ["voyages", "top"])["voyages"].snapshot.sequence == 2
+
+
+def test_a_part_that_somebody_put_there_by_hand_evaluates_everything(shop):
+    shop.done()
+    config, table = shop.config, LogTable.open(shop.config.place("voyages"))
+    member = table.state.candidates(None)[0]
+    stray = msgspec.structs.replace(member, sources=())
+    commit = Commit("c", "by-hand", "2026-01-01T00:00:00+00:00", table.state.meta.recipe)
+    table.commit(msgspec.structs.replace(commit, remove=(member.path,), add=(stray,)))
+    release(
+        config, config.table("voyages"), table, "by-hand", session=lambda: None, watch=Watch(), kept=set()
+    )
+    plan = look(config, "tonnage", watch=Watch()).plan
+    assert plan.replaces_all and "belong to no file" in plan.again.why

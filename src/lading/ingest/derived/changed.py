@@ -31,6 +31,8 @@ HERE_BY_COLUMNS = 128 << 20  # the same if it is only for the columns that rows 
 FEW = 8  # slots that are evaluated sooner than large parts are read to see whether fewer would do
 MOST_OF_A_LOOK = 256 << 20  # bytes of parts that `lading plan` and `lading status` read
 
+_NOBODY = 0  # the source of rows that a `per: table` transform makes of several files
+
 # (slot, source) -> rows that went and rows that came
 Moves = dict[tuple[int, int], tuple[int, int]]
 
@@ -188,10 +190,11 @@ def changed_slots(
     """`cut` is how the input is cut, None if it is given whole: then whatever changes, changes every slot.
     `read` is who reads the rows. A `look` leaves it to a run to read much."""
     went, came = changed_sources(old.members, new.members)
+    if _has_strays(old.members, new.members) or _has_strays(new.members, old.members):
+        return Changed(None, why=f"rows of {new.name} that belong to no file may have changed")
     if not went and not came:
         return Changed()
-    if not (_all_accounted(old.members) and _all_accounted(new.members)):
-        return Changed(None, why=f"rows of {new.name} that belong to no file may have changed")
+    went, came = went | {_NOBODY}, came | {_NOBODY}
     sides = (side_of(old, went, -1), side_of(new, came, 1))
     rows = sum(side.rows for side in sides)
     if not rows:
@@ -228,11 +231,18 @@ def _by_members(sides: Sequence[Side]) -> Moves:
 
 
 def changed_sources(old: MemberStore, new: MemberStore) -> tuple[frozenset[int], frozenset[int]]:
-    """The sources whose rows went, and those whose rows came; one that was read again is in both."""
-    before = {source.id: source for source, _ in old.sources()}
-    after = {source.id: source for source, _ in new.sources()}
+    """The sources whose rows went, and those whose rows came; one that was read again is in both. Pages that
+    both snapshots have are not opened."""
+    before, after = _sources_apart(old, new), _sources_apart(new, old)
     same = {one for one, source in before.items() if one in after and _is_same(source, after[one])}
     return frozenset(before.keys() - same), frozenset(after.keys() - same)
+
+
+def _sources_apart(one: MemberStore, other: MemberStore) -> dict[int, Source]:
+    """Those in pages that only `one` has."""
+    shared = {ref.name for ref in other.pages("sources")}
+    pages = (ref for ref in one.pages("sources") if ref.name not in shared)
+    return {source.id: source for ref in pages for source, _ in one.sources_in(ref)}
 
 
 def _is_same(old: Source, new: Source) -> bool:
@@ -240,9 +250,12 @@ def _is_same(old: Source, new: Source) -> bool:
     return (old.processed_at, old.sha256, old.rows) == (new.processed_at, new.sha256, new.rows)
 
 
-def _all_accounted(members: MemberStore) -> bool:
-    """Whether every row is one of a source that the snapshot lists."""
-    return sum(source.rows for source, _ in members.sources()) == members.row_count()
+def _has_strays(one: MemberStore, other: MemberStore) -> bool:
+    """Whether a part that only `one` may have says nothing of where its rows come from: somebody put it
+    there by hand."""
+    shared = {ref.name for ref in other.pages()}
+    pages = (ref for ref in one.pages() if ref.name not in shared)
+    return any(member.rows and not member.sources for ref in pages for member in one.members_in(ref))
 
 
 def side_of(one: OpenInput, sources: Collection[int], sign: int) -> Side:
