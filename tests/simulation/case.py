@@ -155,6 +155,7 @@ def play(case: Case, *, trace: bool = False) -> Outcome:
     root = folder / "root"
     root.mkdir(parents=True)
     tempfile.tempdir = str(folder)
+    os.environ["LADING_CACHE"] = str(folder / "cache")  # copies of objects outlive no history
     history: list[Operation] = []
     outcome = Outcome(0, history=history)
     in_bucket = case.storage == "bucket"

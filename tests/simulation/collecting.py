@@ -214,7 +214,7 @@ def _changes(op: Operation) -> bool:
     return op.kind in ("remove", "tier", "merge") and op.answer[0] in ("removed", "tiered", "merged")
 
 
-STORIES["collections"] = Collections
+STORIES["collecting"] = Collections
 
 
 def make(seed: int) -> Case:
@@ -231,7 +231,7 @@ def make(seed: int) -> Case:
         "overlay": chance.choice((64, 1, 2)),
     }
     return Case(
-        "collections", storage, chance.getrandbits(48), tuple(actors), some_faults(chance, storage), setting
+        "collecting", storage, chance.getrandbits(48), tuple(actors), some_faults(chance, storage), setting
     )
 
 

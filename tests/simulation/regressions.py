@@ -5,12 +5,12 @@ defect put back.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import msgspec
 
-from simulation.case import Case, play, smaller
+from simulation.case import Case, Wrong, play, smaller
 from simulation.mutants import MUTANTS, Mutant, hunt, mutated
 from simulation.stories import story_case
 
@@ -41,16 +41,22 @@ def defect(name: str) -> Mutant:
 
 
 def hold_all() -> int:
-    """Plays each with and without its defect; 1 if one isn't as it should be."""
+    """Plays each with and without its defect; 1 if one isn't as it should be. Code that makes one request
+    more turns a seed into another schedule, so the same is done in several."""
     wrong = 0
     for file, told, case in regressions():
-        now = play(case).wrong
+        now = _first_wrong(case, 30)
         with mutated(defect(told.defect)):
-            then = play(case).wrong
+            then = _first_wrong(case, 1_000)
         good = now is None and then is not None
         wrong += not good
         print(f"{file.stem:<44} {'holds' if good else f'now: {now}; with the defect: {then}'}", flush=True)
     return 1 if wrong else 0
+
+
+def _first_wrong(case: Case, schedules: int) -> Wrong | None:
+    tried = (play(replace(case, seed=case.seed + number)).wrong for number in range(schedules))
+    return next((wrong for wrong in tried if wrong is not None), None)
 
 
 def record(name: str, found: str) -> int:

@@ -195,6 +195,8 @@ class Tabling:
             return ("conflict",)
         if isinstance(error, (ManifestGone, NotFound)):
             return ("not found",)
+        if isinstance(error.__cause__, FileNotFoundError) and str(error.__cause__).endswith(".tmp'"):
+            return ("conflict",)  # a part that was half written, taken from one that slept: it is told badly
         gone = (ManifestGone, FileNotFoundError)  # taken by cleaning from one that slept for more than a day
         if isinstance(error, (PublishManifestError, PublishCurrentError)) and isinstance(
             error.__cause__, gone
@@ -313,8 +315,8 @@ class Tabling:
         kept = store.list_manifests()
         mentioned: dict[str, Mentioned] = {}
         for one in kept:
-            references(store, one.ref, table.place, mentioned)
-        needed |= {path for page in mentioned.values() for path in page.members}
+            references(store, one.ref, self.config.place("t"), mentioned)
+        needed = needed.union(*(page.members for page in mentioned.values()))
         files = list(files_of(self.config.place("t")))
         left = [one.path for one in files if one.kind == "part" and one.path not in needed]
         left += [one.path for one in files if one.kind == "temporary"]

@@ -7,12 +7,12 @@ rolls them forward. A hint may be wrong, doubled or late without harm: the file 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection
 from dataclasses import replace
 
 import msgspec
 
+from lading import clock
 from lading.config.project import TableConfig
 from lading.ingest.compare import Compared, compare
 from lading.ingest.noop import are_plain_files
@@ -35,7 +35,7 @@ def look_near(run: TableRun, keys: Collection[str]) -> TableRun | None:
     if len(keys) > MOST or not can_be_near(cfg):
         return None
     run.watch.phase(cfg.name, "discover")
-    found = named_files(cfg.root, cfg.path, keys, now_ns=time.time_ns())
+    found = named_files(cfg.root, cfg.path, keys, now_ns=clock.wall_ns())
     folder = config.place(cfg.name)
     own = (f"{config.warehouse}/", f"{config.cache}/")
     if found is None or any(file.path.startswith(own) for file in found):
