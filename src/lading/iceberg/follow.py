@@ -208,8 +208,7 @@ class _Following:
     def _refuse_unsettled(self, schema: pa.Schema, pages: list[Page]) -> None:
         wrong = 0
         for page in pages:  # never all members at once
-            every = [page.whole(at) for at in range(len(page.members()))]
-            wrong += len(unsettled(self.place, schema, every))
+            wrong += len(unsettled(self.place, schema, page.members()))
         if wrong:
             raise NotShown(
                 f"{count_words(wrong, 'part')} of it hold columns in older types than the table's",

@@ -21,9 +21,14 @@ from lading.state.members import MemberStore
 
 @dataclass(frozen=True, slots=True)
 class Page:
+    """Of most pages only the name is asked for, and of a page that changed little but its paths."""
+
     name: str
-    members: Callable[[], Sequence[Member]]  # in key order; their zones may be missing
-    whole: Callable[[int], Member]  # one of them, zones included
+    rows: int
+    paths: Callable[[], list[str]]  # of its members, in key order
+    with_minus: Callable[[], list[int]]  # which of them hold rows that no longer count
+    one: Callable[[int], Member]  # zones included
+    members: Callable[[], Sequence[Member]]  # all of them, zones included
 
 
 def pages_of(state: TableState | MemberStore) -> list[Page]:
@@ -33,9 +38,17 @@ def pages_of(state: TableState | MemberStore) -> list[Page]:
 
 
 def _page(store: MemberStore, ref: PageRef) -> Page:
-    """Of most pages only the name is asked for, and of a page that changed the zones of few members."""
-    members = cache(lambda: store.member_page(ref).members(with_sources=False))
     zones = cache(partial(store.zones_in, ref))
+
+    def one(at: int) -> Member:
+        [member] = store.member_page(ref).members([at])
+        return msgspec.structs.replace(member, zones=zones()(at))
+
     return Page(
-        page_digest(ref.name), members, lambda at: msgspec.structs.replace(members()[at], zones=zones()(at))
+        page_digest(ref.name),
+        ref.rows,
+        lambda: [row[1] for row in store.member_page(ref).rows()],
+        lambda: store.member_page(ref).with_minus(),
+        one,
+        partial(store.members_in, ref),
     )

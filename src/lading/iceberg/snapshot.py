@@ -8,7 +8,7 @@ before some metadata names the list.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -141,11 +141,10 @@ class _Writing:
             if (more := self.deletes.get(digest)) is not None:
                 yield more
             return
-        members = page.members()
-        yield self._written(digest, self._parts(members, page.whole), deletes=False)
-        minus = [one for one in members if one.minus]
+        yield self._written(digest, self._parts(page), deletes=False)
+        minus = page.with_minus()
         if minus:
-            yield self._written(digest, self._minus(minus), deletes=True)
+            yield self._written(digest, self._minus([page.one(at) for at in minus]), deletes=True)
 
     def _written(self, digest: str, files: Files, *, deletes: bool) -> Listed:
         data = manifest(self.schema, files, self.former, deletes=deletes)
@@ -153,11 +152,12 @@ class _Writing:
         self.put(name, data)
         return Listed.of(self._path(name), len(data), files, deletes=deletes)
 
-    def _parts(self, members: Sequence[Member], whole_one: Callable[[int], Member]) -> Files:
+    def _parts(self, page: Page) -> Files:
         def record(number: int) -> bytes:
-            return self.entries.part(self._path(members[number].path), whole_one(number))
+            member = page.one(number)
+            return self.entries.part(self._path(member.path), member)
 
-        return Files([one.path for one in members], sum(one.rows for one in members), record)
+        return Files(page.paths(), page.rows, record)
 
     def _minus(self, members: Sequence[Member]) -> Files:
         names = [_digest(self._path(one.path), ",".join(map(str, one.minus))) for one in members]

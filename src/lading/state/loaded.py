@@ -14,6 +14,8 @@ from lading.state.encoded import Encoded, offsets_of, read_some
 from lading.state.member_columns import (
     BUCKETS,
     KEYS,
+    LIVE_ROWS,
+    ROWS,
     MemberRow,
     columns_of,
     decode_row,
@@ -121,6 +123,10 @@ class MemberPage(LoadedPage):
 
     def buckets(self) -> Numbers:
         return np.asarray(self.packed(BUCKETS))
+
+    def with_minus(self) -> list[int]:
+        """The members some of whose rows no longer count."""
+        return np.flatnonzero(np.asarray(self.packed(ROWS)) != np.asarray(self.packed(LIVE_ROWS))).tolist()
 
     def rows(self, wanted: Sequence[int] | None = None) -> list[MemberRow]:
         entries = self.entries(wanted)
