@@ -23,8 +23,8 @@ settings.load_profile("lading")
 # A cache a test would mean an archive of 150 MB a test.
 os.environ.setdefault("LADING_JAVA_ARCHIVE", "off")
 
-# Folders with files that take minutes, the longest first. Whatever begins last is waited for by one process
-# alone; with these at the end, that was a third of the time (Makefile: `--no-loadscope-reorder`).
+# Folders with files that take minutes come first: whatever begins last is waited for by one process alone
+# (Makefile: `--no-loadscope-reorder`).
 _LONG = ("cluster", "crash", "properties", "s3", "bench", "spark", "acceptance", "upkeep")
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from lading.cli.main import app, invoke
 from lading.cli.terminal.command import Commands
+from lading.watcher.loop import Watcher
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "0.1.0"
 CONFIG = """\
@@ -124,6 +125,9 @@ def test_no_value_of_a_parameter_ends_in_a_traceback(
     command: Any,
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO())
+    # Watching, with values that are right, goes on for ever: here it stops before its first run.
+    monkeypatch.setattr(Watcher, "step", Watcher.stop)
+    monkeypatch.setattr(Watcher, "_warm_up", lambda watcher: None)
     params = [one for one in command.params if one.name != "help"]
     wrong = []
     for value in ABSURD:

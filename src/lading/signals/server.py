@@ -31,6 +31,8 @@ def serving(text: Callable[[], str], port: int, host: str = "127.0.0.1") -> Iter
 
     try:
         server = ThreadingHTTPServer((host, port), Handler)
+    except OverflowError:
+        raise ConfigError(f"--metrics-port {port} is no port", hint="choose one up to 65535") from None
     except OSError as error:
         raise ConfigError(
             f"--metrics-port {port}: {error.strerror}", hint="choose a port that is free"
