@@ -17,7 +17,13 @@ from psycopg import sql
 from support.servers import PostgresServer, Proxy, S3Server
 
 from lading.config.stores import PostgresNames
-from lading.errors import LadingError, ManifestStoreError, PublishCurrentError, PublishManifestError
+from lading.errors import (
+    LadingError,
+    ManifestStoreError,
+    PublishCurrentError,
+    PublishManifestError,
+    StoreUnreachable,
+)
 from lading.snapshots.stores.files import BucketStore
 from lading.snapshots.stores.postgres import connections as postgres_connections
 from lading.snapshots.stores.postgres.store import PostgresStore
@@ -273,4 +279,4 @@ def test_every_failure_is_an_error_of_ours(s3_server: S3Server, bucket: str) -> 
     for call in (store.load_current, store.list_manifests):
         with pytest.raises(LadingError) as caught:
             call()
-        assert type(caught.value) is ManifestStoreError
+            assert type(caught.value) is StoreUnreachable
