@@ -16,7 +16,7 @@ def test_a_job_leaves_results_a_page_and_a_picture_and_no_scratch(tmp_path: Path
     data = tmp_path / "data"
     run_job("publish", Results(tmp_path / "results"), "tiny", data=data)
     figures = Results(tmp_path / "results").figures()
-    assert list(figures) == ["publish"] and len(figures["publish"]) == 1
+    assert list(figures) == ["publish"] and len(figures["publish"]) == 2
     assert (tmp_path / "results" / "RESULTS.md").read_text().count("## publish") == 1
     assert (tmp_path / "results" / "pictures" / "publish.svg").exists()
     assert not list(data.glob("work-*"))
@@ -32,7 +32,7 @@ def test_an_unknown_size_is_refused_and_leaves_the_results_alone(tmp_path: Path)
     results = Results(tmp_path / "results")
     run_job("publish", results, "tiny", data=tmp_path / "data")
     before = {path.name: path.read_bytes() for path in results.folder.iterdir() if path.is_file()}
-    with pytest.raises(SystemExit, match="publish: there is no size '77'; the sizes are: 100"):
+    with pytest.raises(SystemExit, match="publish: there is no size '77'; the sizes are: 100, 1k"):
         run_job("publish", results, "tiny", "77", data=tmp_path / "data")
     assert {path.name: path.read_bytes() for path in results.folder.iterdir() if path.is_file()} == before
 

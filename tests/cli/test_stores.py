@@ -218,7 +218,7 @@ def test_a_store_that_is_away_fails_the_publish_and_the_next_run_heals(project: 
     project.put("b.csv", "id,ship\n7,Dora\n")
     project.proxy.cut = lambda data: "before"
     answer = json.loads(cli("run", "--json", code=1).splitlines()[-1])
-    assert answer["tables"][0]["error"]["kind"] in ("ManifestStoreError", "PublishCurrentError")
+    assert answer["tables"][0]["error"]["kind"] in ("StoreUnreachable", "PublishCurrentError")
     assert answer["tables"][0]["error"]["hint"]
     [status] = json.loads(cli("status", "--json"))["tables"]
     assert status["rows"] == 3 and status["current"] is None and status["note"]

@@ -70,7 +70,7 @@ def test_a_project_lives_in_a_bucket_from_the_first_run_to_the_last_question(
     told(capsys, "merge", "events", "--json")
     assert told(capsys, "lookup", "events", "33", "--json")["found"] is True
     assert {name.split("/")[0].split("=")[0] for name in project.names()} == {
-        "bucket", "log", "manifest.json", "manifests", "quarantine", "runs", "shards", "_CURRENT",
+        "bucket", "log", "manifest.json", "manifests", "metadata", "quarantine", "runs", "shards", "_CURRENT",
     }  # fmt: skip
     assert not (project.folder / "warehouse").exists()
 

@@ -15,6 +15,7 @@ SOURCES = sorted(Path(lading.__file__).parent.rglob("*.py"))
 GATEWAY = {"rdd", "_jvm", "_jsc", "_jdf", "_jsparkSession", "_jconf", "_sc", "toJSON", "foreachPartition"}
 GUARDED = {  # ask how far Spark is, and how many cores there are; they live without an answer
     "job_settings.py": {"sparkContext"},
+    "session.py": {"_jvm"},  # forgets one that died; a client of Spark Connect has none to forget
     "tasks.py": {"sparkContext"},
 }
 

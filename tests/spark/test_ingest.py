@@ -173,6 +173,7 @@ def test_a_member_tells_what_its_part_holds(shop):
         b"lading.run_id": b"run-1",
         b"lading.commit_id": b"commit-1",
         b"lading.order_by": b"k",
+        b"lading.last_field_id": b"3",
     }
     column = footer.row_group(0).column(2)
     assert (column.path_in_schema, column.compression) == ("_source", "ZSTD")

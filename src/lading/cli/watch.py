@@ -161,7 +161,7 @@ class _Lines:
 
 
 class _Logged:
-    """logs/lading.jsonl hears of runs that did something."""
+    """The project's log hears of runs that did something."""
 
     def __init__(self, config: Config) -> None:
         from lading.cli.terminal.watching import JsonLog

@@ -26,6 +26,7 @@ SHARD_COPIES = "shards"
 SPARK = "spark"
 SPARK_LOG = "spark/spark.log"
 JAVA = "java"
+TRAINING_LOCK = "training.lock"  # in there: who makes the archive of classes
 GLOBAL_LOCK = "global.lock"
 
 INDEX = ".lading-index.json"  # lading's own file in a folder that it made

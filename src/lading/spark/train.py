@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from lading.layout.project import JAVA
+from lading.layout.project import JAVA, TRAINING_LOCK
 from lading.spark.java import found_java
 from lading.spark.quick import TRAINING, archive_at, forget_archive
 from lading.storage.folder import is_locked, locked, make_dirs
@@ -17,7 +17,7 @@ def train(cache: Path) -> bool:
     """Whether there is an archive now that Java takes. One process at a time tries."""
     home = cache.absolute() / JAVA
     make_dirs(home)
-    lock = home / "training.lock"
+    lock = home / TRAINING_LOCK
     if is_locked(lock):
         return False
     with locked(lock):
