@@ -344,7 +344,11 @@ class FolderStorage:
         self.path(name).rename(self.path(to))
 
     def delete(self, name: str) -> None:
-        self.path(name).unlink(missing_ok=True)
+        """For good: what was told to be gone doesn't come back with a power cut."""
+        path = self.path(name)
+        with suppress(FileNotFoundError):
+            path.unlink()
+            fsync_dir(path.parent)
 
     def delete_found(self, found: Named) -> bool:
         """Every step of its path is opened without following links."""
