@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import get_args
 
 from lading import clock
 from lading.config.clean import GRACE, KEEP_RUNS
@@ -33,17 +34,7 @@ from lading.upkeep.clean.rules import (
     split_manifests,
 )
 
-KINDS: tuple[Kind, ...] = (
-    "losing attempt",
-    "stale attempt",
-    "old run",
-    "replaced part",
-    "replaced page",
-    "quarantine",
-    "old log",
-    "iceberg",
-    "temporary file",
-)
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True, slots=True)
