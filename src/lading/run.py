@@ -74,6 +74,27 @@ class TableReport:
     files_rejected: int = 0  # and whole files
     notes: tuple[str, ...] = ()  # for people: a stale schema, columns that were left out
 
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, for `--json`."""
+        found = {
+            "table": self.table,
+            "verdicts": self.verdicts,
+            "rows_added": self.rows_added,
+            "rows_removed": self.rows_removed,
+            "parts_added": self.parts_added,
+            "parts_removed": self.parts_removed,
+            "rows": self.rows,
+            "sequence": self.sequence,
+            "published": self.published,
+            "manifest_ref": self.manifest_ref,
+            "seconds": round(self.seconds, 3),
+            "rows_rejected": self.rows_rejected,
+            "files_rejected": self.files_rejected,
+            "checks": [as_object(check) for check in self.checks],
+            "notes": list(self.notes),
+        }
+        return {**found, "error": self.error.as_json()} if self.error is not None else found
+
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
@@ -84,6 +105,11 @@ class RunReport:
     @property
     def error(self) -> LadingError | None:
         return next((table.error for table in self.tables if table.error is not None), None)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, for `--json`."""
+        tables = [table.as_json() for table in self.tables]
+        return {"run_id": self.run_id, "spark_started": self.spark_started, "tables": tables}
 
 
 def run(
