@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lading.cli.terminal.command import Context, Exit
 from lading.cli.terminal.invocation import Json, Tables, config_of
-from lading.words import count_words
+from lading.words import byte_words, count_words, verdict_words
 
 if TYPE_CHECKING:
     from lading.ingest.plan import TablePlan
@@ -44,7 +44,7 @@ def plan(ctx: Context, tables: Tables = None, json: Json = False) -> None:
 
 
 def _show(plan: TablePlan, *, of_slots: bool) -> None:
-    from lading.cli.terminal.screen import byte_words, note, say, show_table, verdict_words
+    from lading.cli.terminal.screen import note, say, show_table
 
     for text in plan.notes:
         note(f"{plan.table}: {text}")

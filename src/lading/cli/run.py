@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from lading.cli.terminal.command import Context, Exit, Option
 from lading.cli.terminal.invocation import Json, Tables, config_of
 from lading.config.project import Config
-from lading.words import count_words
+from lading.words import count_words, verdict_words
 
 if TYPE_CHECKING:
     from lading.run import RunReport, TableReport
@@ -93,7 +93,7 @@ def run_and_report(
 
 def _show(report: RunReport) -> None:
     from lading.cli.terminal.failures import print_error
-    from lading.cli.terminal.screen import say, show_table, verdict_words
+    from lading.cli.terminal.screen import say, show_table
 
     worked = [table for table in report.tables if table.error is None]
     if worked:

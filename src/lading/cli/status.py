@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lading.cli.terminal.command import Context
 from lading.cli.terminal.invocation import Json, Tables, config_of
-from lading.words import count_words
+from lading.words import count_words, verdict_words
 
 if TYPE_CHECKING:
     from lading.upkeep.status import TableStatus
@@ -79,7 +79,6 @@ def _published(one: TableStatus) -> str:
 
 
 def _pending(one: TableStatus) -> str:
-    from lading.cli.terminal.screen import verdict_words
 
     if one.pending is None:
         return "unknown" if one.note else ""

@@ -15,7 +15,7 @@ from lading.cli.run import AllowVanish, MetricsFile, SparkMaster
 from lading.cli.terminal.command import Context, Option
 from lading.cli.terminal.invocation import Tables, config_of
 from lading.errors import ConfigError, LadingError
-from lading.words import count_words
+from lading.words import count_words, verdict_words
 
 if TYPE_CHECKING:
     from lading.config.project import Config
@@ -254,7 +254,6 @@ def _words(event: Event) -> list[str]:
 
 
 def _run_words(table: TableReport) -> list[str]:
-    from lading.cli.terminal.screen import verdict_words
 
     if _is_quiet(table):
         return []
