@@ -1,8 +1,8 @@
 """Tables in the order in which they are made of each other: one by one, or several side by side.
 
 Side by side, each table has a thread. Ctrl-C reaches the main thread alone: it tells the others, which stop
-between two steps of theirs, and waits for them, so that each table ends as one that was interrupted by itself.
-A second Ctrl-C waits for nobody; what that leaves is what any kill leaves, and the next run completes it.
+between two steps of theirs, and waits for them: each ends as a table does that is interrupted alone. A second
+Ctrl-C waits for nobody; what that leaves is what any kill leaves, and the next run completes it.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class _Threads(Generic[_T]):
 
 
 class Interruptible(Watch):
-    """Tells another watch, until it is told to stop: then whoever enters another phase is interrupted there."""
+    """Tells another watch, until it is told to stop: then whoever enters another phase is interrupted."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
