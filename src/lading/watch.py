@@ -16,6 +16,9 @@ class Watch:
     def progress(self, table: str, text: str, done: int | None = None, total: int | None = None) -> None:
         """Something countable moved on inside the phase."""
 
+    def ended(self, table: str) -> None:
+        """Nothing more will be told of `table` in this run, however it went."""
+
     @property
     def counts(self) -> bool:
         """Whether anybody hears of progress: else nobody needs to ask Spark for it every second."""
@@ -35,6 +38,10 @@ class Watches(Watch):
     def progress(self, table: str, text: str, done: int | None = None, total: int | None = None) -> None:
         for watch in self._watches:
             watch.progress(table, text, done, total)
+
+    def ended(self, table: str) -> None:
+        for watch in self._watches:
+            watch.ended(table)
 
     @property
     def counts(self) -> bool:

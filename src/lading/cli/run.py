@@ -19,6 +19,10 @@ AllowVanish = Annotated[
     bool, Option("--allow-vanish", help="Retract rows even if more than half the files are gone.")
 ]
 Only = Annotated[bool, Option("--only", help="Run just these tables, not those that they are made of.")]
+Jobs = Annotated[
+    int,
+    Option("--jobs", metavar="N", min=1, help="Run up to N tables at once, where none is made of another."),
+]
 SparkMaster = Annotated[
     str | None,
     Option("--spark-master", metavar="URL", help="Use this Spark master instead of the configured one."),
@@ -36,6 +40,7 @@ def run(
     full: Full = False,
     allow_vanish: AllowVanish = False,
     only: Only = False,
+    jobs: Jobs = 1,
     json: Json = False,
     spark_master: SparkMaster = None,
     metrics_file: MetricsFile = None,
@@ -51,6 +56,7 @@ def run(
       lading run
       lading run voyages --json
       lading run tonnage --only
+      lading run --jobs 4
       lading run --spark-master spark://host:7077
     """
     config = config_of(ctx, tables)
@@ -62,6 +68,7 @@ def run(
         full=full,
         allow_vanish=allow_vanish,
         only=only,
+        jobs=jobs,
         metrics_file=metrics_file,
     )
 
