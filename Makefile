@@ -52,6 +52,7 @@ simulate: install
 # The property test for a long time, and a Spark cluster that loses a worker.
 soak: install
 	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target .engines --group engines
+	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target .engines/sail --group sail
 	PYTHONPATH=.engines LADING_SOAK=1 $(BIN)/python -m pytest tests/properties tests/simulation tests/iceberg tests/cluster -q
 
 # Beside the peers, in an environment of its own. `make bench JOB=plan SIZE=100k` runs one job at one size,
