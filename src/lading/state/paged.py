@@ -144,10 +144,12 @@ class PagedState:
         small = [ref for kind in KINDS for ref in self.pages(kind) if lies_in_root(ref.bytes)]
         return {**self.unsaved(), **{ref.name: self._content(ref) for ref in small}}
 
-    def saved(self, meta: StateMeta | None = None) -> Self:
-        """The same once its pages are written, under another description of itself if there is one."""
+    def save(self, meta: StateMeta | None = None) -> Self:
+        """Write the pages that nobody wrote yet; the same state then, under another description of itself if
+        there is one."""
         assert isinstance(self._root, MadeRoot)
-        return type(self)(self._root.saved(meta or self.meta), self.root, self.damaged, like=self)
+        named = self.shelf.keep(self.unsaved())
+        return type(self)(self._root.saved(meta or self.meta, named), self.root, self.damaged, like=self)
 
     def page_names(self) -> set[str]:
         """Of the pages that lie outside of the root."""
