@@ -1,4 +1,4 @@
-"""A run that slept so long that cleaning took it for dead, and its files; found by the simulation. Whatever it
+"""A run that slept until cleaning took it for dead, and its files too; found by the simulation. Whatever it
 misses first when it wakes up, it plans again and finishes, or says that it was given up and what to do."""
 
 from __future__ import annotations
