@@ -69,7 +69,64 @@ def _slow_download_dropped(swap: Swap) -> None:
     )
 
 
+def _hint_stays(swap: Swap) -> None:
+    import lading.iceberg.show as show
+
+    real = swap(
+        show, "follow", lambda store, place, **more: None if show.where(place) else real(store, place, **more)
+    )
+
+
+def _hint_first(swap: Swap) -> None:
+    """The next version, and the hint, before the pointer moves."""
+    import lading.ingest.release as release
+    from lading.iceberg.follow import where
+    from lading.storage.place import storage_of
+
+    def publish(store: Any, table: Any, payload: bytes, run_id: str) -> Any:
+        at = where(table.place)
+        if at is not None:
+            storage_of(table.place).put("metadata/version-hint.text", str(at.version + 1).encode())
+        return real(store, table, payload, run_id)
+
+    real = swap(release, "publish_snapshot", publish)
+
+
+def _no_positions(swap: Swap) -> None:
+    from lading.iceberg.pages import Page
+
+    swap(Page, "with_minus", lambda self: [])
+
+
+def _metadata_forgotten(swap: Swap) -> None:
+    from lading.iceberg.follow import where
+    from lading.iceberg.followed import Followed
+    from lading.upkeep.clean import survey
+
+    def today(place: Any, horizon: Any) -> Any:
+        at = where(place)
+        return None if at is None else Followed(at.version)
+
+    swap(survey, "followed_since", today)
+
+
+def _never_shown_is_new(swap: Swap) -> None:
+    import lading.ingest.settle as settle
+    from lading.parts.field_ids import field_id, gone_names
+
+    def renumbered(before: Any, now: Any) -> list[str]:
+        old = gone_names(before) | {field.name: field_id(field) for field in before}
+        return [field.name for field in now if old.get(field.name, field_id(field)) != field_id(field)]
+
+    swap(settle, "renumbered", renumbered)
+
+
 OF_READERS = (
+    Mutant("a hint that stays where it is", ("showing",), _hint_stays),
+    Mutant("the hint before the pointer", ("showing",), _hint_first),
+    Mutant("position deletes left out", ("showing",), _no_positions),
+    Mutant("metadata that somebody follows cleaned away", ("showing",), _metadata_forgotten),
+    Mutant("a column that was never shown taken for new", ("showing",), _never_shown_is_new),
     Mutant("shards shared though their keys changed", ("serving",), _shards_shared_wrongly),
     Mutant("of equal keys any row that wins", ("serving",), _any_row_wins),
     Mutant("a winning attempt dropped with the losers", ("serving",), _winners_dropped),
