@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lading import clock
 from lading.errors import Conflict, ManifestGone, ManifestParseError, NotShown
 from lading.iceberg.metadata import Shelf, Twin, metadata_file, twin, twins_in
 from lading.iceberg.pages import Page, pages_of
@@ -35,6 +36,7 @@ from lading.words import count_words
 
 _ATTEMPTS = 100  # each lost race means that another one got through
 _HINT_LIMIT = 64  # bytes
+_LOOKS, _PAUSE = 25, 0.02  # at metadata that is about to follow the pointer; seconds between two
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,28 @@ def where(place: Place) -> At | None:
     """Where Iceberg readers are pointed at now."""
     hint, _ = _hint(place)
     return At(hint, version_path(hint)) if hint else None
+
+
+def shown_now(store: ManifestStore, place: Place) -> tuple[At, bytes] | None:
+    """The metadata of what the pointer names, and where it is; None for a table that isn't shown. Writes
+    nothing: NotShown if the metadata has yet to follow and nobody brings it up to date meanwhile."""
+    for look in range(_LOOKS):
+        if look:
+            clock.sleep(_PAUSE)
+        at, current = where(place), store.load_current()
+        if at is None or current is None:
+            return None
+        try:
+            data = storage_of(place).get(at.path)
+        except FileNotFoundError:
+            continue  # cleaned away meanwhile: the hint names another by now
+        found = twins_in(data, location_of(place))
+        if found is not None and _is_shown(*found, current):
+            return at, data
+    raise NotShown(
+        f"the Iceberg metadata in {place} is not that of the snapshot that readers see",
+        hint="lading run brings it up to date; after a move or damage: lading iceberg TABLE --rewrite",
+    )
 
 
 def _is_shown(twins: list[Twin] | None, shown: int, current: SnapshotRef) -> bool:

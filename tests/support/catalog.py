@@ -1,0 +1,141 @@
+"""A catalog over HTTP, and the engines that read through it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import uvicorn
+from support.iceberg import connected
+
+TOKEN = "the token of this test"
+SAIL = Path(__file__).parents[2] / ".sail"  # made by `make soak`
+
+
+@contextmanager
+def listening(app: Any) -> Iterator[str]:
+    """A real server on loopback; its address."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        sock.listen()  # from now on a request waits until it is answered
+        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="off"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{sock.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def error(self) -> tuple[int, str]:
+        """Its code and kind, when the answer is an error as the specification has it."""
+        told = self.json["error"]
+        assert set(told) == {"message", "type", "code"} and told["code"] == self.status
+        return told["code"], told["type"]
+
+
+def ask(url: str, method: str = "GET", *, token: str | None = TOKEN, **headers: str) -> Answer:
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    if token is not None:
+        sent["Authorization"] = f"Bearer {token}"
+    try:
+        found = urllib.request.urlopen(urllib.request.Request(url, method=method, headers=sent))
+    except urllib.error.HTTPError as error:
+        found = error
+    with found:
+        return Answer(found.status, {name.lower(): one for name, one in found.headers.items()}, found.read())
+
+
+class DuckDB:
+    """One connection, attached once: what it sees must not depend on when it looked first."""
+
+    def __init__(self, url: str) -> None:
+        self.connection = connected()
+        package = importlib.import_module("duckdb_extension_httpfs")
+        [file] = Path(str(package.__file__)).parent.rglob("*.duckdb_extension")
+        self.connection.execute(f"LOAD '{file}'")
+        self.connection.execute(f"ATTACH 'w' AS here (TYPE iceberg, ENDPOINT '{url}', TOKEN '{TOKEN}')")
+
+    def read(self, table: str) -> pa.Table:
+        return self.connection.execute(f"SELECT * FROM here.lading.{table}").to_arrow_table()
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+class PyIceberg:
+    def __init__(self, url: str) -> None:
+        from pyiceberg.catalog.rest import RestCatalog
+
+        self.catalog = RestCatalog("here", uri=url, token=TOKEN)
+
+    def read(self, table: str) -> pa.Table:
+        return self.catalog.load_table(("lading", table)).scan().to_arrow()
+
+    def close(self) -> None:
+        self.catalog.close()
+
+
+_IN_SAIL = """\
+import sys
+from pysail.spark import SparkConnectServer
+server = SparkConnectServer(port=0)
+server.start()
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.remote(f"sc://127.0.0.1:{server.listening_address[1]}").getOrCreate()
+rows = spark.sql(f"SELECT * FROM here.lading.{sys.argv[1]}").toArrow()
+import pyarrow as pa
+with pa.ipc.new_stream(sys.argv[2], rows.schema) as out:
+    out.write_table(rows)
+spark.stop()
+server.stop()
+"""
+
+
+class Sail:
+    """In a process and with a Spark client of its own: it doesn't understand a newer one's requests."""
+
+    def __init__(self, url: str, scratch: Path) -> None:
+        listed = f'[{{type="iceberg-rest", name="here", uri="{url}", bearer_access_token="{TOKEN}"}}]'
+        self.environment = os.environ | {
+            "PYTHONPATH": str(SAIL),
+            "SAIL_CATALOG__LIST": listed,
+            "SAIL_CATALOG__DEFAULT_CATALOG": "here",
+        }
+        self.scratch = scratch
+
+    def read(self, table: str) -> pa.Table:
+        file = self.scratch / "rows.arrow"
+        subprocess.run(
+            [sys.executable, "-c", _IN_SAIL, table, str(file)], env=self.environment, check=True, timeout=300
+        )
+        with pa.ipc.open_stream(file) as rows:
+            return rows.read_all()
+
+    def close(self) -> None:
+        pass
