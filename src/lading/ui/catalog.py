@@ -1,8 +1,8 @@
 """The Iceberg REST catalog below `/iceberg`: what readers see now, for engines that ask a catalog. Read-only.
 
-It follows the published specification (`rest-catalog-open-api.yaml`): config, namespaces and tables, listed by
-pages, and errors in its model. A project is one namespace. No credentials are handed out: an engine reads the
-files with its own. Nothing is kept here, so every answer is what the pointer says at that moment.
+It follows the published specification (`rest-catalog-open-api.yaml`): config, namespaces and tables, listed
+by pages, and errors in its model. A project is one namespace. No credentials are handed out: an engine reads
+the files with its own. Nothing is kept here, so every answer is what the pointer says at that moment.
 """
 
 from __future__ import annotations
