@@ -16,7 +16,7 @@ $(STAMP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "lading needs Python 3.11 or newer: make PYTHON=/path/to/python"; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable '.[spark,s3,postgres,formats]' --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[spark,s3,postgres,formats,ui]' --group dev
 	@touch $(STAMP)
 
 # A table that stays true to its files, in two minutes.

@@ -12,7 +12,7 @@ from lading.cli.terminal.command import Argument, Context
 from lading.cli.terminal.invocation import Json, config_of
 from lading.config.project import Config, TableConfig
 from lading.errors import NotFound
-from lading.words import count_words
+from lading.words import count_words, verdict_words
 
 if TYPE_CHECKING:
     from lading.ingest.plan import TablePlan
@@ -125,7 +125,6 @@ def _answer(config: Config, table: TableConfig, keys: list[str]) -> _Answer:
 
 def _archive(config: Config, table: TableConfig, key: str, plan: TablePlan) -> _Answer | None:
     """An archive, or what a script works on: what becomes of the files that come out of it."""
-    from lading.cli.terminal.screen import verdict_words
     from lading.layout.project import made_folder
     from lading.sources.archives.extractions import relative_path
 

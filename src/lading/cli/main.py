@@ -24,6 +24,7 @@ _COMMANDS: dict[str, str | Commands] = {
     "plan": "lading.cli.plan:plan",
     "run": "lading.cli.run:run",
     "watch": "lading.cli.watch:watch",
+    "ui": "lading.cli.ui:ui",
     "status": "lading.cli.status:status",
     "explain": "lading.cli.explain:explain",
     "scan": "lading.cli.scan:scan",
