@@ -1,74 +1,18 @@
-"""A catalog over HTTP, and the engines that read through it."""
+"""Engines that read through the Iceberg REST catalog, each attached once."""
 
 from __future__ import annotations
 
 import importlib
-import json
 import os
-import socket
 import subprocess
 import sys
-import threading
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
-import uvicorn
 from support.iceberg import connected
+from support.page import TOKEN
 
-TOKEN = "the token of this test"
 SAIL = Path(__file__).parents[2] / ".sail"  # made by `make soak`
-
-
-@contextmanager
-def listening(app: Any) -> Iterator[str]:
-    """A real server on loopback; its address."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        sock.listen()  # from now on a request waits until it is answered
-        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="off"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{sock.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
-
-
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-    @property
-    def error(self) -> tuple[int, str]:
-        """Its code and kind, when the answer is an error as the specification has it."""
-        told = self.json["error"]
-        assert set(told) == {"message", "type", "code"} and told["code"] == self.status
-        return told["code"], told["type"]
-
-
-def ask(url: str, method: str = "GET", *, token: str | None = TOKEN, **headers: str) -> Answer:
-    sent = {name.replace("_", "-"): value for name, value in headers.items()}
-    if token is not None:
-        sent["Authorization"] = f"Bearer {token}"
-    try:
-        found = urllib.request.urlopen(urllib.request.Request(url, method=method, headers=sent))
-    except urllib.error.HTTPError as error:
-        found = error
-    with found:
-        return Answer(found.status, {name.lower(): one for name, one in found.headers.items()}, found.read())
 
 
 class DuckDB:

@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from lading.config.project import Config
-from lading.errors import LadingError, NotFound
+from lading.errors import LadingError, NotFound, Unexpected
 from lading.iceberg.follow import shown_now, where
 from lading.iceberg.snapshot import location_of
 from lading.snapshots.stores.by_url import store_of
@@ -88,6 +88,8 @@ def _answering(answer: Callable[[Request], Response], token: str) -> Callable[[R
             return refusal(refused.code, refused.kind, refused.message)
         except LadingError as error:
             return refusal(503, "ServiceUnavailableException", str(error))
+        except Exception as error:
+            return refusal(500, "InternalServerError", str(Unexpected.of(error)))
         # The specification's answer to "does it exist?"
         return Response(status_code=204) if request.method == "HEAD" else found
 
