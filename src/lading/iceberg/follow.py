@@ -13,13 +13,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from lading import clock
 from lading.errors import Conflict, ManifestGone, ManifestParseError, NotShown
 from lading.iceberg.metadata import Shelf, Twin, metadata_file, twin, twins_in
-from lading.iceberg.pages import Page, pages_of
-from lading.iceberg.settled import unsettled
+from lading.iceberg.pages import pages_of
+from lading.iceberg.settled import count_unsettled
 from lading.iceberg.snapshot import Record, Shown, location_of, record_in, write_snapshot
 from lading.layout.table import METADATA, VERSION_HINT, version_of, version_path
 from lading.model import Place, SnapshotRef
@@ -209,6 +207,8 @@ class _Following:
 
     def _twin(self, ref: str, meta: BuildMeta, members: MemberStore, *, anew: bool) -> Twin:
         record = record_in(meta.custom)
+        if record is None:
+            self._refuse_unsettled(members)  # one that was shown before, wherever, was settled then
         if anew or record is None or not self._is_there(record):
             record = self._written(meta, members, anew=anew)
         return self._told(ref, meta, members.schema, record)
@@ -223,16 +223,13 @@ class _Following:
     def _written(self, meta: BuildMeta, members: MemberStore, *, anew: bool) -> Record:
         """The files of a snapshot that has none, or none here."""
         state, pages = members.meta, pages_of(members)
-        self._refuse_unsettled(of_log(state.schema), pages)
         shown = Shown(
             self.place, state.table_id, meta.run_id, state.sequence, state.schema, state.order_by, pages
         )
         return write_snapshot(shown, anew=anew)
 
-    def _refuse_unsettled(self, schema: pa.Schema, pages: list[Page]) -> None:
-        wrong = 0
-        for page in pages:  # never all members at once
-            wrong += len(unsettled(self.place, schema, page.members()))
+    def _refuse_unsettled(self, members: MemberStore) -> None:
+        wrong = count_unsettled(self.place, members)
         if wrong:
             raise NotShown(
                 f"{count_words(wrong, 'part')} of it hold columns in older types than the table's",

@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from lading.errors import PartError
 from lading.model import Member, Place
-from lading.parts.field_ids import field_id, gone_names, stays
+from lading.parts.field_ids import field_id, gone_names, of_log, stays
 from lading.parts.open import open_parquet, shown_path
+from lading.state.members import MemberStore
 
 _THREADS = 8
 
@@ -24,6 +25,12 @@ def renumbered(before: pa.Schema, now: pa.Schema) -> list[str]:
     """The columns that older parts may hold under another number. Both schemas are numbered."""
     old = gone_names(before) | {field.name: field_id(field) for field in before}
     return [field.name for field in now if old.get(field.name, field_id(field)) != field_id(field)]
+
+
+def count_unsettled(root: Place, members: MemberStore) -> int:
+    """How many members of a state can't be shown as they are. Page by page: never all of them at once."""
+    schema = of_log(members.schema)
+    return sum(len(unsettled(root, schema, members.members_in(page))) for page in members.pages())
 
 
 def unsettled(

@@ -9,6 +9,7 @@ refused before anything is read.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -132,10 +133,11 @@ class FileStore:
         if folder is None:
             return None
         try:
-            path = (folder / name).resolve()
-            if path.is_relative_to(folder.resolve()):
-                return path
-        except (OSError, ValueError, RuntimeError) as error:  # a NUL, undecodable text, a loop of links
+            root = os.path.realpath(folder)
+            path = os.path.realpath(os.path.join(root, name))
+            if path.startswith(f"{root.rstrip('/')}/"):
+                return Path(path)
+        except (OSError, ValueError) as error:  # a NUL, undecodable text
             raise self._leaves(ref) from error
         raise self._leaves(ref)
 

@@ -47,6 +47,12 @@ document.addEventListener("click", (event) => {
   });
 });
 
+// What was asked for by a click is read on from there.
+document.addEventListener("htmx:afterSettle", (event) => {
+  const target = document.getElementById(event.detail.target.id);
+  if (target && target.hasAttribute("data-focus")) target.focus();
+});
+
 // What a run under way tells, in the header, and to whoever listens on the page as the event `lading`.
 function listen() {
   const live = document.getElementById("live");
