@@ -133,8 +133,9 @@ class Tabling:
             return ("compacted",)
         if kind == "repair":
             done = repair(self.config, "t", watch=SILENT)
-            if done.left:
-                raise Wrong("beyond repair", f"{done.left}")
+            left = [one for one in done.left if "is gone: it was there" not in one]  # edited meanwhile
+            if left:
+                raise Wrong("beyond repair", f"{left}")
             return ("repaired", tuple(done.done))
         if kind == "reset":
             (self.folder / "manifest" / "t.json").unlink(missing_ok=True)
@@ -208,18 +209,9 @@ class Tabling:
             return ("conflict",)
         if isinstance(error, (ManifestGone, NotFound)):
             return ("not found",)
-        if isinstance(error.__cause__, FileNotFoundError) and str(error.__cause__).endswith(".tmp'"):
-            return ("conflict",)  # a part that was half written, taken from one that slept: it is told badly
-        gone = (ManifestGone, FileNotFoundError)  # taken by cleaning from one that slept for more than a day
-        if isinstance(error, (PublishManifestError, PublishCurrentError)) and isinstance(
-            error.__cause__, gone
-        ):
-            return ("conflict",)
         if isinstance(error, SourceError) or self._shaky(error):
             return None
         if isinstance(error, FileNotFoundError) and "/data/" in str(error):
-            return None
-        if isinstance(error, StorageError) and isinstance(error.__cause__, FileNotFoundError):
             return None
         if isinstance(error, Exception):
             raise Wrong("unexpected error", f"{type(error).__name__}: {error}") from error

@@ -182,13 +182,10 @@ def _made_up(chance: random.Random) -> dict[str, tuple[str, str]]:
 
 
 def over(inputs: Mapping[str, pa.Table], sql: str) -> pa.Table:
-    for name, table in inputs.items():
-        _CON.register(name, table)
-    try:
-        return _CON.sql(sql).to_arrow_table()
-    finally:
-        for name in inputs:
-            _CON.unregister(name)
+    with _CON.cursor() as own:  # tables may be run side by side
+        for name, table in inputs.items():
+            own.register(name, table)
+        return own.sql(sql).to_arrow_table()
 
 
 def counted(table: pa.Table) -> Counter[tuple[Any, ...]]:

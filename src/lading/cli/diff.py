@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from lading.cli.terminal.command import Argument, Context
 from lading.cli.terminal.invocation import Json, Table, known_table
+from lading.words import byte_words
 
 if TYPE_CHECKING:
     from lading.snapshots.diff import Diff
@@ -70,7 +71,7 @@ def _said(one: HistoryEntry) -> dict[str, Any]:
 
 
 def _show(found: Diff, between: list[HistoryEntry]) -> None:
-    from lading.cli.terminal.screen import byte_words, say, show_table
+    from lading.cli.terminal.screen import say, show_table
 
     change = found.rows_after - found.rows_before
     say(f"rows: {found.rows_before:,} -> {found.rows_after:,} ({change:+,})")

@@ -37,10 +37,8 @@ def followed_since(place: Place, horizon: datetime) -> Followed | None:
         return None
     found = ((version_of(one.name), one.modified) for one in storage.list(METADATA))
     old = sorted(number for number, written in found if number is not None and written < horizon)
-    if moved < horizon:
-        since = at.version
-    else:
-        since = hint_in(_content(place, old[-1])) if old else 0
+    before = hint_in(_content(place, old[-1])) if old else 0
+    since = at.version if moved < horizon else before
     return Followed(
         since, frozenset(ref for number in old if number >= since for ref in _shown(place, number))
     )

@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from lading.errors import PartError
 from lading.model import Member, Place
-from lading.parts.field_ids import field_id, fields_within, gone_names, last_id, stays
+from lading.parts.field_ids import field_id, fields_within, gone_names, last_id, of_log, stays
 from lading.parts.open import open_parquet, shown_path
+from lading.state.members import MemberStore
 
 _THREADS = 8
 
@@ -35,6 +36,12 @@ def renumbered(before: pa.Schema, now: pa.Schema) -> list[str]:
         if old.get(field.name, field_id(field)) != field_id(field)
         or (skipped and (field_id(field) or 0) > last)
     ]
+
+
+def count_unsettled(root: Place, members: MemberStore) -> int:
+    """How many members of a state can't be shown as they are. Page by page: never all of them at once."""
+    schema = of_log(members.schema)
+    return sum(len(unsettled(root, schema, members.members_in(page))) for page in members.pages())
 
 
 def unsettled(

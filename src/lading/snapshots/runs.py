@@ -79,6 +79,10 @@ class RunRecord:
         """`running`, `succeeded`, `failed`, or `dead`: running by its record, with a lease that lapsed."""
         return "dead" if self.status == "running" and not self.alive(now) else self.status
 
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, for `--json`."""
+        return {**asdict(self), "state": self.state()}
+
 
 class RunHandle:
     """One run's record. As a context manager it keeps the lease alive and never leaves `running` behind."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from lading.config.project import Config
 from lading.errors import Conflict, ManifestParseError, NotFound
@@ -43,6 +44,18 @@ class Moved:
     before: SnapshotRef | None
     now: SnapshotRef
     note: str | None = None  # for people: why Iceberg readers see another one
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, for `--json`."""
+        return {
+            "table": self.table,
+            "run_id": self.now.run_id,
+            "manifest_ref": self.now.ref,
+            "sequence": self.now.sequence,
+            "held": self.now.held,
+            "before": self.before.run_id if self.before is not None else None,
+            "note": self.note,
+        }
 
 
 def roll_back(config: Config, name: str, wanted: Wanted, *, now: datetime | None = None) -> Moved:
