@@ -19,6 +19,7 @@ from starlette.staticfiles import StaticFiles
 from lading.errors import ConfigError, Conflict, LadingError, NotFound, PredicateError, Unexpected
 from lading.signals.log import log_unexpected
 from lading.storage.folder import disk_failure
+from lading.ui.catalog import catalog
 from lading.ui.guard import KEY_FIELD, Guard, may_write
 from lading.ui.page import Action, Page
 from lading.ui.pages import history, overview, plan, runs
@@ -40,6 +41,7 @@ def make_app(folder: Path, *, token: str, read_only: bool) -> Starlette:
     routes: list[BaseRoute] = [
         Route("/events", _events(project)),
         Mount("/static", StaticFiles(packages=[("lading.ui", "static")])),
+        catalog(project.config, token),
     ]
     for page in PAGES:
         routes.append(Route(page.path, _page(project, show, page)))
