@@ -52,7 +52,9 @@ simulate: install
 # The property test for a long time, and a Spark cluster that loses a worker.
 soak: install
 	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target .engines --group engines
-	PYTHONPATH=.engines LADING_SOAK=1 $(BIN)/python -m pytest tests/properties tests/simulation tests/iceberg tests/cluster -q
+	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target .sail --group sail
+	PYTHONPATH=.engines LADING_SOAK=1 $(BIN)/python -m pytest tests/properties tests/simulation tests/iceberg \
+		tests/ui/test_catalog.py tests/cluster -q
 
 # Beside the peers, in an environment of its own. `make bench JOB=plan SIZE=100k` runs one job at one size,
 # `QUICK=1` takes small sizes and leaves bench/results.json alone.
@@ -78,5 +80,5 @@ format: install
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .engines bench/.data demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
+	rm -rf .engines .sail bench/.data demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
 	find src tests scripts bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -19,13 +19,14 @@ from starlette.staticfiles import StaticFiles
 from lading.errors import ConfigError, Conflict, LadingError, NotFound, PredicateError, Unexpected
 from lading.signals.log import log_unexpected
 from lading.storage.folder import disk_failure
+from lading.ui.catalog import catalog
 from lading.ui.guard import KEY_FIELD, Guard, may_write
 from lading.ui.page import Action, Page
-from lading.ui.pages import overview, plan
+from lading.ui.pages import history, overview, plan, runs
 from lading.ui.project import Project
 from lading.ui.show import Show
 
-PAGES: tuple[Page, ...] = (overview.PAGE, plan.PAGE)
+PAGES: tuple[Page, ...] = (overview.PAGE, plan.PAGE, runs.PAGE, history.PAGE)
 
 _LONGEST = 1 << 16  # bytes of a form
 _STATUS = {NotFound: 404, ConfigError: 400, PredicateError: 400, Conflict: 409}
@@ -40,6 +41,7 @@ def make_app(folder: Path, *, token: str, read_only: bool) -> Starlette:
     routes: list[BaseRoute] = [
         Route("/events", _events(project)),
         Mount("/static", StaticFiles(packages=[("lading.ui", "static")])),
+        catalog(project.config, token),
     ]
     for page in PAGES:
         routes.append(Route(page.path, _page(project, show, page)))
