@@ -1,5 +1,5 @@
-"""The machine is asked for the time and for chance in one place each: whoever plays histories on another clock has
-all of it in hand."""
+"""The machine is asked for the time and for chance in one place each: whoever plays histories on another
+clock has all of it in hand."""
 
 from __future__ import annotations
 
