@@ -1,4 +1,5 @@
-"""Rows that came and went, read by Spark's tasks where there is too much of them for the driver."""
+"""Rows that came and went, read by Spark's tasks. The driver reads them itself only where the parts that hold
+them are no more than it also folds itself, or than `in_process_below` leaves to it."""
 
 from __future__ import annotations
 
@@ -8,11 +9,12 @@ from functools import partial
 
 import numpy as np
 
-from lading.ingest.derived.changed import HERE, HERE_BY_COLUMNS, Reading, Side, Signed, bare, signed_rows
+from lading.ingest.derived.changed import Reading, Side, Signed, bare, signed_rows
 from lading.ingest.derived.slots import Cut
 from lading.ingest.table_run import TableRun
 
-_PER_TASK = 32 << 20
+HERE = 1 << 20  # bytes of parts that are read in this process sooner than a task is started
+_PER_TASK = 16 << 20
 
 
 def reading(run: TableRun) -> Reading:
@@ -21,7 +23,8 @@ def reading(run: TableRun) -> Reading:
 
 
 def _read(run: TableRun, sides: Sequence[Side], columns: Sequence[str], cut: Cut, exact: bool) -> Signed:
-    if run.start_spark is None or sum(side.bytes for side in sides) <= (HERE if exact else HERE_BY_COLUMNS):
+    size = sum(side.bytes for side in sides)
+    if run.start_spark is None or size <= max(HERE, run.config.spark.in_process_below):
         return signed_rows(sides, columns, cut, exact)
     from lading.spark.tasks import spread
 

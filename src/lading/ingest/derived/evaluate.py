@@ -28,6 +28,7 @@ from lading.layout.table import slot_of
 from lading.model import Check, IngestJob, Member, Place, StartSpark
 from lading.parts.cut import Limits
 from lading.parts.footer import Origin
+from lading.parts.pick import picked
 from lading.parts.rows import WantedRows, read_part
 from lading.parts.task import TaskSpec
 from lading.sources.fingerprint import source_id
@@ -55,13 +56,13 @@ class Portions:
 
     def read(self, number: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         schema = pa.ipc.read_schema(pa.py_buffer(self.schema))
-        some = self.slots if self.cut is not None else None
-        needed = list(dict.fromkeys([*columns, *(self.cut.columns if self.cut and some is not None else ())]))
+        cut, slots = self.cut, self.slots
         for member in self.portions[number]:
-            for batch in read_part(self.place, member, WantedRows(schema, needed)):
-                rows = batch if self.cut is None else self.cut.keep(batch, some)
-                if rows.num_rows:
-                    yield rows.select(list(columns))
+            if cut is None or slots is None:
+                yield from read_part(self.place, member, WantedRows(schema, columns))
+            else:
+                wanted = partial(cut.within, slots=slots)
+                yield from picked(self.place, member, schema, columns, cut.columns, wanted)
 
 
 def evaluate(
