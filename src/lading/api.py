@@ -149,6 +149,11 @@ class Reader:
         """The files that the rows came from; `id` matches `_source` in the rows."""
         return self._using(lambda view: [source for source, _ in view.members.sources()])
 
+    def source(self, number: int) -> Source | None:
+        """The file that rows with this `_source` came from."""
+        found = self._using(lambda view: view.members.source(number))
+        return found[0] if found is not None else None
+
     def to_arrow(
         self, where: str | None = None, columns: Sequence[str] | None = None, limit: int | None = None
     ) -> pa.RecordBatchReader:

@@ -24,6 +24,7 @@ from lading.errors import (
     CommitUnknown,
     Conflict,
     GateFailed,
+    GivenUp,
     LadingError,
     NotReady,
     SourceError,
@@ -76,6 +77,27 @@ class TableReport:
     files_rejected: int = 0  # and whole files
     notes: tuple[str, ...] = ()  # for people: a stale schema, columns that were left out
 
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, for `--json`."""
+        found = {
+            "table": self.table,
+            "verdicts": self.verdicts,
+            "rows_added": self.rows_added,
+            "rows_removed": self.rows_removed,
+            "parts_added": self.parts_added,
+            "parts_removed": self.parts_removed,
+            "rows": self.rows,
+            "sequence": self.sequence,
+            "published": self.published,
+            "manifest_ref": self.manifest_ref,
+            "seconds": round(self.seconds, 3),
+            "rows_rejected": self.rows_rejected,
+            "files_rejected": self.files_rejected,
+            "checks": [as_object(check) for check in self.checks],
+            "notes": list(self.notes),
+        }
+        return {**found, "error": self.error.as_json()} if self.error is not None else found
+
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
@@ -86,6 +108,11 @@ class RunReport:
     @property
     def error(self) -> LadingError | None:
         return next((table.error for table in self.tables if table.error is not None), None)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, for `--json`."""
+        tables = [table.as_json() for table in self.tables]
+        return {"run_id": self.run_id, "spark_started": self.spark_started, "tables": tables}
 
 
 def run(
@@ -228,6 +255,8 @@ def _run_table(order: _Order, name: str) -> TableReport:
         except Conflict as error:
             if attempt == _ATTEMPTS - 1:
                 return _failed_report(name, verdicts, error, started)
+            if isinstance(error, GivenUp):
+                order.run_id = new_run_id()  # the dead one's name is in the log, and maybe in a manifest
         except Exception as error:  # in one table: it must not stop the others
             return _failed_report(name, verdicts, _told(error, name), started)
     raise AssertionError("unreachable")
@@ -238,7 +267,8 @@ def _carry_out(run: TableRun, started: float) -> TableReport:
         return _nothing_there(run, started)
     run = _begun(run)
     before = run.table.state.row_count()
-    done = _change_rows(run) if run.plan.changes_rows else _settle(run)
+    with run.table.not_expired(run.run_id):
+        done = _change_rows(run) if run.plan.changes_rows else _settle(run)
     run.table.checkpoint_if_due()
     if run.objects is not None:
         run.objects.drop()

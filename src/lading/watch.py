@@ -25,4 +25,27 @@ class Watch:
         return type(self).progress is not Watch.progress
 
 
+class Watches(Watch):
+    """Several watches as one."""
+
+    def __init__(self, *watches: Watch) -> None:
+        self._watches = watches
+
+    def phase(self, table: str, name: str) -> None:
+        for watch in self._watches:
+            watch.phase(table, name)
+
+    def progress(self, table: str, text: str, done: int | None = None, total: int | None = None) -> None:
+        for watch in self._watches:
+            watch.progress(table, text, done, total)
+
+    def ended(self, table: str) -> None:
+        for watch in self._watches:
+            watch.ended(table)
+
+    @property
+    def counts(self) -> bool:
+        return any(watch.counts for watch in self._watches)
+
+
 SILENT = Watch()

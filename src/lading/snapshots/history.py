@@ -52,6 +52,25 @@ class HistoryEntry:
         told = {"current": self.current, "held": self.held, "failed": self.failed, "unreadable": self.problem}
         return [mark for mark, is_so in told.items() if is_so]
 
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, for `--json`."""
+        return {
+            "run_id": self.run_id,
+            "published_at": self.at.isoformat(),
+            "rows": self.rows,
+            "change": self.change,
+            "parts": self.parts,
+            "sequence": self.sequence,
+            "current": self.current,
+            "held": self.held,
+            "failed": list(self.failed),
+            "problem": self.problem,
+            "columns": [{"name": c.name, "before": c.before, "after": c.after} for c in self.columns],
+            "schema_changes": list(self.column_words),
+            "manifest_ref": self.ref,
+            "inputs": dict(self.inputs),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
