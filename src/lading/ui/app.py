@@ -22,11 +22,11 @@ from lading.storage.folder import disk_failure
 from lading.ui.catalog import catalog
 from lading.ui.guard import KEY_FIELD, Guard, may_write
 from lading.ui.page import Action, Page
-from lading.ui.pages import overview, plan
+from lading.ui.pages import history, overview, plan, runs
 from lading.ui.project import Project
 from lading.ui.show import Show
 
-PAGES: tuple[Page, ...] = (overview.PAGE, plan.PAGE)
+PAGES: tuple[Page, ...] = (overview.PAGE, plan.PAGE, runs.PAGE, history.PAGE)
 
 _LONGEST = 1 << 16  # bytes of a form
 _STATUS = {NotFound: 404, ConfigError: 400, PredicateError: 400, Conflict: 409}
@@ -40,6 +40,7 @@ def make_app(folder: Path, *, token: str, read_only: bool) -> Starlette:
     show = Show(project, PAGES, token)
     routes: list[BaseRoute] = [
         Route("/events", _events(project)),
+        Route("/favicon.ico", _icon),
         Mount("/static", StaticFiles(packages=[("lading.ui", "static")])),
         catalog(project.config, token),
     ]
@@ -134,6 +135,11 @@ def _failed(project: Project, show: Show, request: Request, error: Exception) ->
 
 def _json(value: object, status: int = 200) -> Response:
     return Response(msgspec.json.encode(value, enc_hook=str), status, media_type="application/json")
+
+
+async def _icon(_request: Request) -> Response:
+    """Browsers ask for it whatever a page says."""
+    return RedirectResponse("/static/icon.svg")
 
 
 def _events(project: Project) -> Endpoint:

@@ -101,7 +101,7 @@ class _Kept:
 
 
 def _taken(warehouse: Where, lease: timedelta) -> tuple[Holder, str]:
-    name = ids.fresh()
+    name = ids.random_bytes(8).hex()
     while True:
         now = clock.now()
         other, etag = _read(warehouse)

@@ -59,7 +59,7 @@ class Watcher:
     options: Options = Options()
     tell: Broadcast = field(default_factory=Broadcast)
     counts: bool = True  # whether progress inside phases is told
-    clock: Callable[[], float] = field(default_factory=lambda: clock.monotonic)
+    clock: Callable[[], float] = lambda: clock.monotonic()
     runs: Runs = run
     heard: Silence = field(default_factory=Silence)
     _stopping: bool = False
