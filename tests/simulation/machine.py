@@ -67,8 +67,14 @@ class Inline:
 class Thread:
     """Of the process that starts it: killed with it, frozen with it."""
 
-    def __init__(self, target: Callable[[], None], name: str = "thread", daemon: bool = False) -> None:
-        self._target, self._name = target, name
+    def __init__(
+        self,
+        target: Callable[..., None],
+        args: tuple[Any, ...] = (),
+        name: str = "thread",
+        daemon: bool = False,
+    ) -> None:
+        self._target, self._args, self._name = target, args, name
         self._done = False
 
     def start(self) -> None:
@@ -83,7 +89,7 @@ class Thread:
             _world.wait(lambda: self._done)
 
     def _run(self) -> None:
-        self._target()
+        self._target(*self._args)
         self._done = True
 
 

@@ -40,6 +40,7 @@ def make_app(folder: Path, *, token: str, read_only: bool) -> Starlette:
     show = Show(project, PAGES, token)
     routes: list[BaseRoute] = [
         Route("/events", _events(project)),
+        Route("/favicon.ico", _icon),
         Mount("/static", StaticFiles(packages=[("lading.ui", "static")])),
         catalog(project.config, token),
     ]
@@ -136,8 +137,15 @@ def _json(value: object, status: int = 200) -> Response:
     return Response(msgspec.json.encode(value, enc_hook=str), status, media_type="application/json")
 
 
+async def _icon(_request: Request) -> Response:
+    """Browsers ask for it whatever a page says."""
+    return RedirectResponse("/static/icon.svg")
+
+
 def _events(project: Project) -> Endpoint:
-    async def endpoint(_request: Request) -> Response:
-        return StreamingResponse(project.live.stream(), media_type="text/event-stream")
+    async def endpoint(request: Request) -> Response:
+        seen = request.headers.get("last-event-id") or request.query_params.get("seen") or ""
+        number = int(seen) if seen.isascii() and seen.isdecimal() and len(seen) < 15 else None
+        return StreamingResponse(project.live.stream(number), media_type="text/event-stream")
 
     return endpoint
