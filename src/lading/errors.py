@@ -124,6 +124,10 @@ class Conflict(LadingError):
     """Somebody else committed or published in between: run again."""
 
 
+class GivenUp(Conflict):
+    """Cleaning took this run for dead, because its lease had lapsed: run again."""
+
+
 class PredicateError(LadingError):
     """A `--where` that can't be parsed or compared: fix the expression."""
 

@@ -24,6 +24,7 @@ from lading.errors import (
     CommitUnknown,
     Conflict,
     GateFailed,
+    GivenUp,
     LadingError,
     NotReady,
     SourceError,
@@ -254,6 +255,8 @@ def _run_table(order: _Order, name: str) -> TableReport:
         except Conflict as error:
             if attempt == _ATTEMPTS - 1:
                 return _failed_report(name, verdicts, error, started)
+            if isinstance(error, GivenUp):
+                order.run_id = new_run_id()  # the dead one's name is in the log, and maybe in a manifest
         except Exception as error:  # in one table: it must not stop the others
             return _failed_report(name, verdicts, _told(error, name), started)
     raise AssertionError("unreachable")
@@ -264,7 +267,8 @@ def _carry_out(run: TableRun, started: float) -> TableReport:
         return _nothing_there(run, started)
     run = _begun(run)
     before = run.table.state.row_count()
-    done = _change_rows(run) if run.plan.changes_rows else _settle(run)
+    with run.table.not_expired(run.run_id):
+        done = _change_rows(run) if run.plan.changes_rows else _settle(run)
     run.table.checkpoint_if_due()
     if run.objects is not None:
         run.objects.drop()

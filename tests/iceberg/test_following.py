@@ -346,6 +346,28 @@ def test_parts_that_cannot_be_settled_keep_nobody_from_publishing(
         note = shown.run().notes[-1]
     assert "older types" in note and not (shown.metadata / "version-hint.text").exists()
     assert by_lading(shown.table).num_rows == 30
-    shown.put("c", lines(range(5)))
+    shown.run()  # with nothing else to do
+    assert_all_see_the_same(shown.table)
+    quiet = shown.hint
     shown.run()
+    assert shown.hint == quiet
+
+
+def test_a_column_that_was_committed_in_another_type_and_never_shown_is_read_all_the_same(
+    shown: Shown,
+) -> None:
+    """The commit that brought `c` as text was killed before its publish; by the next one it is a number."""
+
+    class KilledBeforeThePublish(Watch):
+        def phase(self, table: str, name: str) -> None:
+            if name == "publish":
+                raise Killed
+
+    shown.put("c", "id,c\n1,0.5\n")
+    shown.put("d", "id,c\n2,text\n")
+    with suppress(Killed):
+        shown.run(watch=KilledBeforeThePublish())
+    shown.drop("d")
+    shown.run()
+    assert by_lading(shown.table)["c"].to_pylist().count(0.5) == 1
     assert_all_see_the_same(shown.table)

@@ -35,10 +35,12 @@ from lading.log.table import Table
 from lading.run import run
 from lading.snapshots.history import Wanted
 from lading.snapshots.opening import Mentioned, references
+from lading.snapshots.runs import list_runs
 from lading.snapshots.stores.by_url import store_of
 from lading.storage.place import storage_of
 from lading.upkeep.clean.apply import clean
 from lading.upkeep.clean.files import files_of
+from lading.upkeep.clean.rules import Runs
 from lading.upkeep.clean.survey import Rules
 from lading.upkeep.merge import merge_table
 from lading.upkeep.repair import repair
@@ -73,6 +75,9 @@ SILENT = Watch()
 
 
 class Tabling:
+    header = "id,note"
+    schema = SCHEMA
+
     def __init__(self, world: World, case: Case, place: str) -> None:
         self.world, self.case = world, case
         self.warehouse = place if "://" in place else f"{place}/warehouse"
@@ -86,19 +91,25 @@ class Tabling:
         data = self.folder / "data"
         data.mkdir(parents=True)
         (self.folder / "schema").mkdir()
-        (self.folder / "schema" / "t.yaml").write_text(SCHEMA)
-        text = CONFIG.format(
-            warehouse=self.warehouse,
-            bucket_size=self.case.setting.get("bucket_size", 100),
-            replace=self.case.setting.get("replace", "auto"),
-        )
-        (self.folder / "lading.yaml").write_text(text)
-        self.config = load_config(self.folder)
+        if self.schema:
+            (self.folder / "schema" / "t.yaml").write_text(self.schema)
+        self.configure()
         self.table = f"{self.warehouse}/t"
         for number in range(2):
             self._edit(number, 3)
         self.world.now += 3600 * 10**9
         _done(run(self.config))
+
+    def configure(self) -> None:
+        (self.folder / "lading.yaml").write_text(self.config_text())
+        self.config = load_config(self.folder)
+
+    def config_text(self) -> str:
+        return CONFIG.format(
+            warehouse=self.warehouse,
+            bucket_size=self.case.setting.get("bucket_size", 100),
+            replace=self.case.setting.get("replace", "auto"),
+        )
 
     def do(self, actor: Actor, op: Op, note: Operation) -> Any:
         kind, *asked = op
@@ -124,8 +135,11 @@ class Tabling:
             return ("compacted",)
         if kind == "repair":
             done = repair(self.config, "t", watch=SILENT)
-            if done.left:
-                raise Wrong("beyond repair", f"{done.left}")
+            # Edited meanwhile, or silence of the bucket: both are told as they are.
+            told = ("is gone: it was there", "(no answer)" if self.case.faults.refused else "is gone")
+            left = [one for one in done.left if not any(text in one for text in told)]
+            if left:
+                raise Wrong("beyond repair", f"{left}")
             return ("repaired", tuple(done.done))
         if kind == "reset":
             (self.folder / "manifest" / "t.json").unlink(missing_ok=True)
@@ -146,12 +160,16 @@ class Tabling:
         notes = tuple(f"{number}.{version}.{row}" for row in range(rows))
         self.versions[key].append(notes)
         beside = path.with_name(f"{key}.{version}.new")
-        lines = "".join(f"{number * 7 + row * 50},{note}\n" for row, note in enumerate(notes))
-        beside.write_text(f"id,note\n{lines}")
+        lines = "".join(f"{self.line(number, version, row)},{note}\n" for row, note in enumerate(notes))
+        beside.write_text(f"{self.header}\n{lines}")
         at = self.world.now - 60 * 10**9 * (version % 3)
         os.replace(beside, path)
         os.utime(path, ns=(at, at))
         return ("written",)
+
+    def line(self, number: int, version: int, row: int) -> str:
+        """What stands before the note."""
+        return str(number * 7 + row * 50)
 
     def _read(self, hours: float, offset: int | None = None) -> Any:
         began = self.world.now
@@ -195,18 +213,9 @@ class Tabling:
             return ("conflict",)
         if isinstance(error, (ManifestGone, NotFound)):
             return ("not found",)
-        if isinstance(error.__cause__, FileNotFoundError) and str(error.__cause__).endswith(".tmp'"):
-            return ("conflict",)  # a part that was half written, taken from one that slept: it is told badly
-        gone = (ManifestGone, FileNotFoundError)  # taken by cleaning from one that slept for more than a day
-        if isinstance(error, (PublishManifestError, PublishCurrentError)) and isinstance(
-            error.__cause__, gone
-        ):
-            return ("conflict",)
         if isinstance(error, SourceError) or self._shaky(error):
             return None
         if isinstance(error, FileNotFoundError) and "/data/" in str(error):
-            return None
-        if isinstance(error, StorageError) and isinstance(error.__cause__, FileNotFoundError):
             return None
         if isinstance(error, Exception):
             raise Wrong("unexpected error", f"{type(error).__name__}: {error}") from error
@@ -219,7 +228,7 @@ class Tabling:
         found: Counter[str] = Counter()
         for path in sorted((self.folder / "data").glob("*.csv")):
             lines = path.read_text().splitlines()[1:]
-            found.update(line.partition(",")[2] for line in lines)
+            found.update(line.rpartition(",")[2] for line in lines)
         return found
 
     def check(self, history: list[Operation]) -> None:
@@ -229,14 +238,16 @@ class Tabling:
             if self.case.setting.get("held"):
                 in_process(self.world, self._holds)
             in_process(self.world, self._keeps_nothing)
+            if steps := self.case.setting.get("dies", 0):
+                self._edit(3, 2)
+                in_process(self.world, lambda: run(self.config, allow_vanish=True), die=steps)
+                in_process(self.world, self._gives_up)
         except (LadingError, OSError) as error:
             raise Wrong("does not converge", f"{type(error).__name__}: {error}") from error
 
     def _converges(self) -> None:
         self.world.sleep(60)
-        for path in sorted((self.folder / "data").glob("*.csv")):
-            if not path.read_bytes().startswith(b"id,note\n") or not path.read_bytes().endswith(b"\n"):
-                path.unlink()  # torn by a power cut: not lading's to mend
+        self._drop_torn()
         with suppress(Conflict, NotFound):
             release_hold(self.config, "t")
         first = run(self.config, allow_vanish=True)
@@ -255,6 +266,13 @@ class Tabling:
         after = store_of(self.config, "t").load_current()
         if before is None or after is None or before.ref != after.ref:
             raise Wrong("never rests", f"{before} {after}")
+
+    def _drop_torn(self) -> None:
+        """What a power cut tore is not lading's to mend."""
+        for path in sorted((self.folder / "data").glob("*.csv")):
+            text = path.read_bytes()
+            if not text.startswith(f"{self.header}\n".encode()) or not text.endswith(b"\n"):
+                path.unlink()
 
     def _now(self) -> Counter[str]:
         with lading.open(self.table) as reader:
@@ -301,6 +319,14 @@ class Tabling:
         _done(run(self.config, allow_vanish=True))
         if (seen := self._now()) != (truth := self.truth()):
             raise Wrong("not what the files say", f"more: {seen - truth}; less: {truth - seen}")
+
+    def _gives_up(self) -> None:
+        """A run that died is given up by the next cleaning, also when nothing else may go."""
+        self.world.sleep(3 * 24 * 3600)
+        clean(self.config, "t", Rules(1, GRACE), apply=True)
+        dead = Runs(list_runs(self.config.place("t"))[0], self.world.time()).dead
+        if dead:
+            raise Wrong("kept for ever", f"{[one.record.run_id for one in dead]}")
 
     def _keeps_nothing(self) -> None:
         truth = self.truth()
@@ -355,6 +381,7 @@ def make(seed: int) -> Case:
         "overlay": chance.choice((64, 1)),
         "bucket_size": chance.choice((100, 1000)),
         "held": chance.random() < 0.3,
+        "dies": chance.choice((0, chance.randint(10, 80))),
         "replace": chance.choice(("auto", "rewrite", "minus")),
     }
     return Case("tabling", storage, chance.getrandbits(48), tuple(actors), faults, setting)

@@ -16,7 +16,7 @@ from typing import IO
 
 import pyarrow as pa
 
-_PACKAGES = Path(__file__).resolve().parents[2] / ".engines" / "sail"  # `make soak` puts them there
+_PACKAGES = Path(__file__).resolve().parents[2] / ".sail"  # `make soak` puts them there
 
 
 def by_sail(table: Path | str) -> pa.Table:

@@ -29,6 +29,7 @@ _COMMANDS: dict[str, str | Commands] = {
     "explain": "lading.cli.explain:explain",
     "scan": "lading.cli.scan:scan",
     "lookup": "lading.cli.scan:lookup",
+    "trace": "lading.cli.trace:trace",
     "get": "lading.cli.get:get",
     "multiget": "lading.cli.get:multiget",
     "route": "lading.cli.get:route",

@@ -19,13 +19,14 @@ from starlette.staticfiles import StaticFiles
 from lading.errors import ConfigError, Conflict, LadingError, NotFound, PredicateError, Unexpected
 from lading.signals.log import log_unexpected
 from lading.storage.folder import disk_failure
+from lading.ui.catalog import catalog
 from lading.ui.guard import KEY_FIELD, Guard, may_write
 from lading.ui.page import Action, Page
-from lading.ui.pages import overview
+from lading.ui.pages import history, overview, plan, runs
 from lading.ui.project import Project
 from lading.ui.show import Show
 
-PAGES: tuple[Page, ...] = (overview.PAGE,)
+PAGES: tuple[Page, ...] = (overview.PAGE, plan.PAGE, runs.PAGE, history.PAGE)
 
 _LONGEST = 1 << 16  # bytes of a form
 _STATUS = {NotFound: 404, ConfigError: 400, PredicateError: 400, Conflict: 409}
@@ -39,7 +40,9 @@ def make_app(folder: Path, *, token: str, read_only: bool) -> Starlette:
     show = Show(project, PAGES, token)
     routes: list[BaseRoute] = [
         Route("/events", _events(project)),
+        Route("/favicon.ico", _icon),
         Mount("/static", StaticFiles(packages=[("lading.ui", "static")])),
+        catalog(project.config, token),
     ]
     for page in PAGES:
         routes.append(Route(page.path, _page(project, show, page)))
@@ -134,8 +137,15 @@ def _json(value: object, status: int = 200) -> Response:
     return Response(msgspec.json.encode(value, enc_hook=str), status, media_type="application/json")
 
 
+async def _icon(_request: Request) -> Response:
+    """Browsers ask for it whatever a page says."""
+    return RedirectResponse("/static/icon.svg")
+
+
 def _events(project: Project) -> Endpoint:
-    async def endpoint(_request: Request) -> Response:
-        return StreamingResponse(project.live.stream(), media_type="text/event-stream")
+    async def endpoint(request: Request) -> Response:
+        seen = request.headers.get("last-event-id") or request.query_params.get("seen") or ""
+        number = int(seen) if seen.isascii() and seen.isdecimal() and len(seen) < 15 else None
+        return StreamingResponse(project.live.stream(number), media_type="text/event-stream")
 
     return endpoint

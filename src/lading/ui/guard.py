@@ -33,7 +33,8 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-_OPEN = "/static/"  # nothing in there is anybody's secret
+_OPEN = ("/static/", "/favicon.ico")  # nothing in there is anybody's secret
+_CATALOG = "/iceberg/"  # asks for the token itself, and refuses in words that its clients understand
 KEY_FIELD = "key"  # of a form
 KEY_HEADER = "X-Lading-Key"
 
@@ -75,6 +76,8 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and origin != f"http://{headers['host']}":
             return _refused(403, f"Requests from {origin} are not answered.")
+        if request.url.path.startswith(_CATALOG):
+            return None
         if request.method not in ("GET", "HEAD", "POST"):
             return _refused(405, f"{request.method} does nothing here.")
         if request.method == "POST" and self._read_only:

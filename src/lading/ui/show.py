@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any
 from urllib.parse import urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Undefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
@@ -81,9 +81,13 @@ class Show:
             return []
 
 
-def link(page: str, **query: Any) -> str:
+def link(page: str, /, **query: Any) -> str:
     """The address of a page; what is None or empty is left out."""
-    told = {name: value for name, value in query.items() if value not in (None, "")}
+    told = {
+        name: value
+        for name, value in query.items()
+        if not isinstance(value, Undefined) and value not in (None, "")
+    }
     path = "/" if page == "overview" else f"/{page}"
     return f"{path}?{urlencode(told)}" if told else path
 

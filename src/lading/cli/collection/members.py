@@ -60,8 +60,8 @@ def list_(ctx: Context, folder: Dir, json: Json = False) -> None:
       lading collection list ./corpus
       lading collection list ./corpus --json
     """
-    from lading.cli.terminal.rows import row_json
     from lading.cli.terminal.screen import say
+    from lading.read.text import row_json
 
     with collection_at(ctx, folder) as collection:
         members = collection.members()

@@ -42,6 +42,8 @@ from lading.snapshots.pointer import (
     POINTER_CONTENT_TYPE,
     POINTER_LIMIT,
     encode_pointer,
+    moved_by,
+    moves_before,
     new_swap_id,
     parse_pointer,
 )
@@ -168,7 +170,7 @@ class FileStore:
                     self._require(ref, name)  # again, after the pointer was read: see delete_manifest
                     to = SnapshotRef(ref, run_id, later(now, None), sequence, swap_id=new_swap_id())
                     to = replace(successor(current, to), held=hold)
-                    if self._swap(to, etag) or same_pointer(self.load_current(), to):
+                    if self._swap(to, etag) or moved_by(self.load_current(), to):
                         return to
         except (OSError, StorageError, ManifestStoreError) as error:
             raise PublishCurrentError(
@@ -278,7 +280,7 @@ class FileStore:
         except SwapLost:
             return False
         except StorageError:
-            if same_pointer(self.load_current(), to):
+            if moved_by(self.load_current(), to):
                 return True
             raise
         return True
@@ -346,7 +348,7 @@ def _parsed(name: str) -> tuple[datetime, str]:
 def _renewed(pointer: SnapshotRef, retired: tuple[str, ...]) -> SnapshotRef:
     """The same as another object. Somebody else's stays theirs: it has no swap_id."""
     if pointer.swap_id:
-        return replace(pointer, swap_id=new_swap_id(), retired=retired)
+        return replace(pointer, swap_id=new_swap_id(), retired=retired, before=moves_before(pointer))
     at = later(pointer.published_at, pointer.published_at)
     return replace(pointer, published_at=at, retired=retired)
 
