@@ -29,7 +29,7 @@ from lading.model import Check, IngestJob, Member, Place, StartSpark
 from lading.parts.cut import Limits
 from lading.parts.footer import Origin
 from lading.parts.rows import WantedRows, read_part
-from lading.parts.task import TaskSpec
+from lading.parts.task import MEMORY, TaskSpec
 from lading.sources.fingerprint import source_id
 from lading.zones.vector import ZoneVector
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from lading.spark.ingest import Batches, Output
 
 _PER_TASK = 32 << 20  # bytes of parts that a task reads
-_MEMORY = 256 << 20  # bytes of rows that a task holds before it sorts on disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +239,7 @@ def _ingest(
             origin=Origin(job.table_id, job.run_id, job.commit_id, job.order_by),
             schema=b"",
             bucket_size=None,
-            memory=_MEMORY,
+            memory=MEMORY,
             limits=Limits(),
         ),
         order_by=job.order_by,
