@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.lading-installed
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 
-.PHONY: install demo test check acceptance soak simulate bench docs format clean
+.PHONY: install demo test browser check acceptance soak simulate bench docs format clean
 
 install: $(STAMP)
 
@@ -16,7 +16,7 @@ $(STAMP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "lading needs Python 3.11 or newer: make PYTHON=/path/to/python"; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable '.[spark,s3,postgres,formats]' --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[spark,s3,postgres,formats,ui]' --group dev
 	@touch $(STAMP)
 
 # A table that stays true to its files, in two minutes.
@@ -25,8 +25,19 @@ demo: install
 
 # Two processes, each with a Spark of its own; `make test WORKERS=0` for one, with a debugger.
 WORKERS ?= 2
-test: install
+test: install browser
 	$(BIN)/python -m pytest tests --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+# The page is tested in chromium. As root on Debian it is installed; elsewhere those tests say what is missing.
+browser:
+	@{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null \
+		&& command -v chromedriver >/dev/null \
+		|| if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+			apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+				apt-get install -y -qq --no-install-recommends chromium chromium-driver >/dev/null; \
+		else \
+			echo "no chromium and chromedriver here: the tests of the page in a browser are skipped"; \
+		fi
 
 check: install
 	$(BIN)/ruff format --check .
@@ -52,7 +63,9 @@ simulate: install
 # The property test for a long time, and a Spark cluster that loses a worker.
 soak: install
 	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target .engines --group engines
-	PYTHONPATH=.engines LADING_SOAK=1 $(BIN)/python -m pytest tests/properties tests/simulation tests/iceberg tests/cluster -q
+	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target .sail --group sail
+	PYTHONPATH=.engines LADING_SOAK=1 $(BIN)/python -m pytest tests/properties tests/simulation tests/iceberg \
+		tests/ui/test_catalog.py tests/cluster -q
 
 # Beside the peers, in an environment of its own. `make bench JOB=plan SIZE=100k` runs one job at one size,
 # `QUICK=1` takes small sizes and leaves bench/results.json alone.
@@ -78,5 +91,5 @@ format: install
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .engines bench/.data demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
+	rm -rf .engines .sail bench/.data demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
 	find src tests scripts bench -name __pycache__ -type d -prune -exec rm -rf {} +

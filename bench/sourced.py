@@ -2,6 +2,10 @@
 
 Planning and recording never look at rows, so the log is told in one commit that all files were read. The
 source manifest is then written by a run, which finds it behind the log and rolls it forward. No Spark.
+
+Only the first member has a part. It is published alone before the others are told of: what was shown to
+Iceberg readers once is known to be as it should be, so no later publish opens a footer, and the made-up
+members are shown to them as real ones are.
 """
 
 from __future__ import annotations
@@ -10,14 +14,22 @@ import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from bench import projects
 from bench.fixtures import AT, code_of, kept
 from lading.config.file import load
 from lading.config.project import Config
 from lading.ingest.look import look
+from lading.ingest.release import release
+from lading.ingest.tasks.task import table_schema
 from lading.log.table import Table
-from lading.model import Commit, FoundFile, Member, Source, Zone
+from lading.model import Column, Commit, FoundFile, Member, Source, Zone
+from lading.parts.field_ids import numbered
 from lading.run import RunReport
 from lading.sources.fingerprint import source_id
 from lading.watch import Watch
@@ -33,7 +45,7 @@ _TABLE = ('path: "**/*.csv"', "format: csv", "order_by: a", "bucket_size: 100000
 
 def project(data: Path, size: int, members: int = 0) -> Config:
     """`size` files in up to 1,000 folders, all of them read, and `members` members that hold their rows."""
-    made_by = code_of(".") + f"{size} {members} 5"
+    made_by = code_of(".") + f"{size} {members} 6"
     folder = kept(data, f"sourced-{size}-{members}", made_by, lambda at: _fill(at, size, members))
     config = load(folder)
     projects.run_once(config)  # files that were made elsewhere are compared by content, once
@@ -66,11 +78,33 @@ def _fill(at: Path, size: int, members: int) -> None:
     _make_files(at / "data", size)
     seen = look(config, projects.TABLE, watch=Watch())
     sources = _sources(seen.found)
-    add = tuple(_member(number, sources[number]) for number in range(members))
-    table.commit(Commit("c", "r", AT, seen.recipe or "", add=add, sources=sources))
+    recipe = seen.recipe or ""
+    if members:
+        _publish_one(config, table, recipe, sources[0])
+    add = tuple(_member(number, sources[number]) for number in range(min(members, 1), members))
+    table.commit(Commit("c", "r", AT, recipe, add=add, sources=sources))
     table.checkpoint()
     table.close()
     projects.run_once(config)  # rolls the source manifest forward
+
+
+def _publish_one(config: Config, table: Table, recipe: str, source: Source) -> None:
+    schema = numbered(table_schema([Column("a", "bigint")]))
+    first = _member(0, source)
+    path = Path(str(config.place(projects.TABLE))) / first.path
+    path.parent.mkdir(parents=True)
+    pq.write_table(pa.table([[1], [source.id]], schema=schema), path)
+    told = schema.serialize().to_pybytes()
+    first = msgspec.structs.replace(first, bytes=path.stat().st_size)
+    table.commit(Commit("b", "r", AT, recipe, add=(first,), sources=(source,), schema=told, order_by="a"))
+    released = release(
+        config, config.tables[projects.TABLE], table, "first", session=_no_spark, watch=Watch(), kept=set()
+    )
+    assert released.note is None and released.published is not None
+
+
+def _no_spark() -> NoReturn:
+    raise AssertionError("there is no transform and no gate")
 
 
 def _make_files(root: Path, size: int) -> None:

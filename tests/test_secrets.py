@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lading.cli.main import invoke
-from lading.cli.terminal.watching import JsonLog, log_exception
 from lading.errors import LadingError
 from lading.secrets import hide, hide_within, holds_secret
+from lading.signals.log import JsonLog, log_exception
 from lading.snapshots.runs import list_runs, start
 
 CARRIERS = (

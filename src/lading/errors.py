@@ -35,6 +35,11 @@ class LadingError(Exception):
     def kind(self) -> str:
         return type(self).__name__
 
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, for `--json`."""
+        told = {"message": self.message, "hint": self.hint, "table": self.table, "file": self.file}
+        return {"kind": self.kind, **told}
+
     def __str__(self) -> str:
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
 
@@ -117,6 +122,10 @@ class PartError(LadingError):
 
 class Conflict(LadingError):
     """Somebody else committed or published in between: run again."""
+
+
+class GivenUp(Conflict):
+    """Cleaning took this run for dead, because its lease had lapsed: run again."""
 
 
 class PredicateError(LadingError):

@@ -413,3 +413,6 @@ class SnapshotRef:
     swap_id: str = ""  # names one move of the pointer, so that a compare-and-swap can't mistake another
     # Of the pointer: manifests that are about to be deleted, so that nobody may point at them any more.
     retired: tuple[str, ...] = ()
+    # Of the pointer: the swap_ids of the moves before this one, newest first. Who got no answer to a move
+    # finds it there, also when others have moved the pointer since.
+    before: tuple[str, ...] = field(default=(), compare=False)

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from lading import clock
+from lading.chain import Interruptible, each_after
 from lading.checks.table import as_object
 from lading.config.derived import in_order
 from lading.config.project import Config, TableConfig
@@ -22,6 +24,7 @@ from lading.errors import (
     CommitUnknown,
     Conflict,
     GateFailed,
+    GivenUp,
     LadingError,
     NotReady,
     SourceError,
@@ -44,7 +47,7 @@ from lading.plan import plan_tables as plan_tables
 from lading.serve.shard import output_of, refuse_unservable
 from lading.snapshots.runs import RunHandle
 from lading.snapshots.runs import start as start_record
-from lading.spark.session import spark_session
+from lading.spark.session import cancel_jobs, session_beside, spark_session
 from lading.storage.folder import disk_failure
 from lading.upkeep.tidy import tidy
 from lading.watch import SILENT, Watch
@@ -74,6 +77,27 @@ class TableReport:
     files_rejected: int = 0  # and whole files
     notes: tuple[str, ...] = ()  # for people: a stale schema, columns that were left out
 
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, for `--json`."""
+        found = {
+            "table": self.table,
+            "verdicts": self.verdicts,
+            "rows_added": self.rows_added,
+            "rows_removed": self.rows_removed,
+            "parts_added": self.parts_added,
+            "parts_removed": self.parts_removed,
+            "rows": self.rows,
+            "sequence": self.sequence,
+            "published": self.published,
+            "manifest_ref": self.manifest_ref,
+            "seconds": round(self.seconds, 3),
+            "rows_rejected": self.rows_rejected,
+            "files_rejected": self.files_rejected,
+            "checks": [as_object(check) for check in self.checks],
+            "notes": list(self.notes),
+        }
+        return {**found, "error": self.error.as_json()} if self.error is not None else found
+
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
@@ -84,6 +108,11 @@ class RunReport:
     @property
     def error(self) -> LadingError | None:
         return next((table.error for table in self.tables if table.error is not None), None)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, for `--json`."""
+        tables = [table.as_json() for table in self.tables]
+        return {"run_id": self.run_id, "spark_started": self.spark_started, "tables": tables}
 
 
 def run(
@@ -96,22 +125,45 @@ def run(
     replay: Collection[str] | None = None,
     only: bool = False,
     near: Mapping[str, Collection[str]] | None = None,
+    jobs: int = 1,
 ) -> RunReport:
     """Make every selected table what a rebuild from nothing would give, after those that it is made of
     (`only`: without them). `replay` are files of which something was set aside and that are read again, empty
     for all of them. What is asked for beyond a plain run is asked of the selected tables alone. `near` are
     files that somebody says have changed, by table: where that can be, only those are looked at, and the
-    people's copies are left to the next run that looks at all."""
+    people's copies are left to the next run that looks at all. `jobs` is how many tables may be run at once,
+    where none of them is made of another."""
     asked = selected(config, names)
     anew = frozenset(asked) if full else frozenset[str]()
-    order = _Order(config, new_run_id(), anew, allow_vanish, watch, replay, near=near or {})
+    interruptible = Interruptible(watch)
+    order = _Order(
+        config, new_run_id(), anew, allow_vanish, interruptible, replay, near=near or {}, jobs=jobs
+    )
     wanted = in_order(graph_of(config), asked, only=only or replay is not None)
     _check_columns(config, wanted)
-    reports: dict[str, TableReport] = {}
-    for name in wanted:
-        stopped = _stopped(config.table(name), reports)
-        reports[name] = _run_table(order, name) if stopped is None else TableReport(name, {}, error=stopped)
+
+    def stop() -> None:
+        interruptible.stop()
+        order.cancel()
+
+    reports = each_after(
+        {name: _inputs(config.table(name)) for name in wanted}, partial(_run_if_ready, order), jobs, stop
+    )
     return RunReport(order.run_id, order.spark_started, tuple(reports.values()))
+
+
+def _inputs(table: TableConfig) -> tuple[str, ...]:
+    return table.derived.tables if table.derived is not None else ()
+
+
+def _run_if_ready(order: _Order, name: str, reports: Mapping[str, TableReport]) -> TableReport:
+    stopped = _stopped(order.config.table(name), reports)
+    if stopped is not None:
+        return TableReport(name, {}, error=stopped)
+    try:
+        return _run_table(order, name)
+    finally:
+        order.ended(name)
 
 
 def _check_columns(config: Config, names: Sequence[str]) -> None:
@@ -126,7 +178,7 @@ def _check_columns(config: Config, names: Sequence[str]) -> None:
 
 def _stopped(table: TableConfig, reports: Mapping[str, TableReport]) -> NotReady | None:
     """Why a table can't be made now: one that it is made of is not what it should be."""
-    for name in table.derived.tables if table.derived is not None else ():
+    for name in _inputs(table):
         error = reports[name].error if name in reports else None
         if error is not None:
             return NotReady(
@@ -157,10 +209,27 @@ class _Order:
     spark_started: bool = False
     kept: dict[str, set[str]] = field(default_factory=dict)  # by table: see TableRun.kept
     near: Mapping[str, Collection[str]] = field(default_factory=dict)
+    jobs: int = 1
+    sessions: dict[str, Any] = field(default_factory=dict)  # side by side: that of each table at work
 
-    def session(self) -> Any:
+    def session(self, table: str) -> Any:
+        """One Spark for all; side by side, with a session for each table."""
         self.spark_started = True
-        return spark_session(self.config.spark.master, self.config.spark.conf, self.config.cache)
+        spark = self.config.spark
+        whole = spark_session(spark.master, spark.conf, self.config.cache)
+        if self.jobs == 1:
+            return whole
+        if table not in self.sessions:
+            self.sessions[table] = session_beside(whole, spark.conf, f"lading-{table}")
+        return self.sessions[table]
+
+    def ended(self, table: str) -> None:
+        self.sessions.pop(table, None)
+        self.watch.ended(table)
+
+    def cancel(self) -> None:
+        for session in list(self.sessions.values()):
+            cancel_jobs(session)
 
 
 def _run_table(order: _Order, name: str) -> TableReport:
@@ -173,7 +242,7 @@ def _run_table(order: _Order, name: str) -> TableReport:
                 name,
                 full=name in order.full,
                 watch=order.watch,
-                start_spark=order.session,
+                start_spark=partial(order.session, name),
                 replay=order.replay,
                 run_id=order.run_id,
                 near=order.near.get(name),
@@ -186,6 +255,8 @@ def _run_table(order: _Order, name: str) -> TableReport:
         except Conflict as error:
             if attempt == _ATTEMPTS - 1:
                 return _failed_report(name, verdicts, error, started)
+            if isinstance(error, GivenUp):
+                order.run_id = new_run_id()  # the dead one's name is in the log, and maybe in a manifest
         except Exception as error:  # in one table: it must not stop the others
             return _failed_report(name, verdicts, _told(error, name), started)
     raise AssertionError("unreachable")
@@ -196,7 +267,8 @@ def _carry_out(run: TableRun, started: float) -> TableReport:
         return _nothing_there(run, started)
     run = _begun(run)
     before = run.table.state.row_count()
-    done = _change_rows(run) if run.plan.changes_rows else _settle(run)
+    with run.table.not_expired(run.run_id):
+        done = _change_rows(run) if run.plan.changes_rows else _settle(run)
     run.table.checkpoint_if_due()
     if run.objects is not None:
         run.objects.drop()

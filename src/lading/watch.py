@@ -16,10 +16,36 @@ class Watch:
     def progress(self, table: str, text: str, done: int | None = None, total: int | None = None) -> None:
         """Something countable moved on inside the phase."""
 
+    def ended(self, table: str) -> None:
+        """Nothing more will be told of `table` in this run, however it went."""
+
     @property
     def counts(self) -> bool:
         """Whether anybody hears of progress: else nobody needs to ask Spark for it every second."""
         return type(self).progress is not Watch.progress
+
+
+class Watches(Watch):
+    """Several watches as one."""
+
+    def __init__(self, *watches: Watch) -> None:
+        self._watches = watches
+
+    def phase(self, table: str, name: str) -> None:
+        for watch in self._watches:
+            watch.phase(table, name)
+
+    def progress(self, table: str, text: str, done: int | None = None, total: int | None = None) -> None:
+        for watch in self._watches:
+            watch.progress(table, text, done, total)
+
+    def ended(self, table: str) -> None:
+        for watch in self._watches:
+            watch.ended(table)
+
+    @property
+    def counts(self) -> bool:
+        return any(watch.counts for watch in self._watches)
 
 
 SILENT = Watch()

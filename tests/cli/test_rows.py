@@ -10,7 +10,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from lading.cli.terminal.rows import print_table, row_json, write_arrow, write_csv, write_jsonl
+from lading.cli.terminal.rows import print_table
+from lading.read.text import row_json, write_arrow, write_csv, write_jsonl
 
 
 @dataclass

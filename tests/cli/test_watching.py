@@ -5,17 +5,12 @@ import json
 import sys
 
 from lading.cli.terminal.failures import print_error
-from lading.cli.terminal.screen import byte_words, plain, show_table, verdict_words
-from lading.cli.terminal.watching import (
-    JsonLog,
-    LogWatch,
-    TerminalWatch,
-    Watches,
-    log_exception,
-    terminal_watch,
-)
+from lading.cli.terminal.screen import plain, show_table
+from lading.cli.terminal.watching import TerminalWatch, terminal_watch
 from lading.errors import ConfigError, SourceError
-from lading.watch import Watch
+from lading.signals.log import JsonLog, LogWatch, log_exception
+from lading.watch import Watch, Watches
+from lading.words import byte_words, verdict_words
 
 
 def log_lines(project):

@@ -223,7 +223,7 @@ def test_two_publishers_and_a_roller_back_make_one_history(place: Place) -> None
     """Everybody's moves, told by their own answers, are one line of times; nothing acknowledged is lost."""
     store = place.open()
     base = store.publish(b"0", "r0", sequence=0)
-    moves: list[SnapshotRef] = [base.current]
+    moves = {base.current.swap_id: base.current}
     kept: dict[str, bytes] = {base.ref: b"0"}
     failures: list[BaseException] = []
 
@@ -234,16 +234,17 @@ def test_two_publishers_and_a_roller_back_make_one_history(place: Place) -> None
             done = mine.publish(payload, f"r{sequence}", sequence=sequence)
             kept[done.ref] = payload
             if done.outcome == "current":
-                moves.append(done.current)
+                moves[done.current.swap_id] = done.current  # or whoever pointed at it first
 
     def roll_back() -> None:
         mine = place.open()
         for _ in range(5):
             held = mine.set_current(base.ref)
             assert mine.load_current() == held  # nobody moves what is held
-            moves.append(held)
+            moves[held.swap_id] = held
             newest = mine.list_manifests(limit=1)[0]
-            moves.append(mine.set_current(newest.ref, hold=False))
+            let_go = mine.set_current(newest.ref, hold=False)
+            moves[let_go.swap_id] = let_go
 
     def guarded(work: Callable[[], None]) -> None:
         try:
@@ -260,8 +261,8 @@ def test_two_publishers_and_a_roller_back_make_one_history(place: Place) -> None
     for thread in threads:
         thread.join()
     assert failures == []
-    assert len({move.swap_id for move in moves}) == len({move.published_at for move in moves}) == len(moves)
-    last = max(moves, key=lambda move: move.published_at)
+    assert len({move.published_at for move in moves.values()}) == len(moves)
+    last = max(moves.values(), key=lambda move: move.published_at)
     assert store.load_current() == last
     assert {listed.ref for listed in store.list_manifests()} == set(kept)
     assert {ref: store.load_manifest(ref) for ref in kept} == kept

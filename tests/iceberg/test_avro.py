@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from support.shown import Shown, lines
 
-from lading.iceberg.avro import long, read_blocks
+from lading.iceberg.avro import keys_of, long, read_blocks
 from lading.iceberg.bounds import encoder
 from lading.iceberg.manifests import Entries, Files, Former, manifest, manifest_list, paths_in, read_list
 from lading.model import Member, Zone
@@ -34,7 +34,7 @@ def made(numbers: list[int], former: Former | None = None, asked: list[int] | No
             asked.append(numbers[at])
         return entries.part(f"/t/p{numbers[at]}.parquet", member(numbers[at]))
 
-    return manifest(SCHEMA, Files([f"p{one}" for one in numbers], 10, record), former or Former())
+    return manifest(SCHEMA, Files(keys_of(f"p{one}" for one in numbers), 10, record), former or Former())
 
 
 def records(data: bytes) -> list[dict[str, Any]]:

@@ -8,50 +8,16 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
 import msgspec
 
+from simulation.mutant import Mutant, Swap, mutated
+from simulation.mutants_of_readers import OF_READERS
+from simulation.mutants_of_runs import OF_RUNS
 from simulation.stories import story_case
-
-
-@dataclass(frozen=True)
-class Mutant:
-    name: str
-    stories: tuple[str, ...]
-    put: Callable[[Swap], None]  # puts the defect in place
-    storage: str | None = None  # the only one where it shows
-
-
-class Swap:
-    """Attributes that are others for a while."""
-
-    def __init__(self) -> None:
-        self._old: list[tuple[Any, str, Any]] = []
-
-    def __call__(self, owner: Any, name: str, value: Any) -> Any:
-        old = owner.__dict__[name] if isinstance(owner, type) else getattr(owner, name)
-        self._old.append((owner, name, old))
-        setattr(owner, name, value)
-        return old.__func__ if isinstance(old, (staticmethod, classmethod)) else old
-
-    def back(self) -> None:
-        for owner, name, old in reversed(self._old):
-            setattr(owner, name, old)
-
-
-@contextmanager
-def mutated(mutant: Mutant) -> Iterator[None]:
-    swap = Swap()
-    try:
-        mutant.put(swap)
-        yield
-    finally:
-        swap.back()
 
 
 def _no_log_fsync(swap: Swap) -> None:
@@ -452,6 +418,36 @@ def _gone_forgotten(swap: Swap) -> None:
     )
 
 
+def _lost_moves_forgotten(swap: Swap) -> None:
+    import lading.snapshots.pointer as pointer
+
+    swap(pointer, "_MOVES", 0)
+
+
+def _sleepers_told_badly(swap: Swap) -> None:
+    from lading.log.table import Table
+
+    swap(Table, "_expired", lambda self, run_id: None)
+
+
+def _cut_by_the_first(swap: Swap) -> None:
+    """Of a run that published twice the earlier snapshot counted as well."""
+    import lading.run as door
+    import lading.upkeep.clean.survey as survey
+
+    real = survey.split_manifests
+
+    def split(listed: Any, current: Any, runs: Any, **rules: Any) -> Any:
+        kept, old = real(listed, current, runs, **rules)
+        names = {one.run_id for one in kept}
+        first = min((one.published_at for one in (*kept, *old) if one.run_id in names), default=None)
+        late = [one for one in old if first is not None and one.published_at >= first]
+        return kept + late, [one for one in old if one not in late]
+
+    swap(survey, "split_manifests", split)
+    swap(door, "GivenUp", type("Never", (Exception,), {}))
+
+
 MUTANTS = (
     Mutant("an fsync of the log left out", ("collecting",), _no_log_fsync, "folder"),
     Mutant("an fsync of a folder left out", ("collecting", "pointing"), _no_folder_fsync, "folder"),
@@ -487,11 +483,16 @@ MUTANTS = (
     Mutant("a manifest deleted without notice", ("pointing",), _deleted_without_notice, "bucket"),
     Mutant("a publish that doesn't look for its manifest", ("pointing",), _publish_without_looking),
     Mutant("silence taken for damage", ("collecting",), _silence_is_damage, "bucket"),
+    Mutant("a move of the pointer that others moved on from", ("pointing",), _lost_moves_forgotten, "bucket"),
+    Mutant("a sleeper that is told what it misses first", ("tabling",), _sleepers_told_badly),
+    Mutant("a run that published twice keeps what lies between", ("tabling",), _cut_by_the_first),
     Mutant("a publish superseded by itself", ("pointing",), _superseded_by_itself, "bucket"),
     Mutant("several that write manifest.json at once", ("tabling",), _many_write_manifest_json, "folder"),
     Mutant("what cleaning took from a sleeper fails it", ("tabling",), _sleepers_fail, "folder"),
     Mutant("a dead run that nobody gives up", ("tabling",), _dead_runs_stay),
     Mutant("tidying that keeps nothing", ("tabling",), _tidy_keeps_nothing),
+    *OF_READERS,
+    *OF_RUNS,
 )
 
 

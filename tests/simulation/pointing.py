@@ -140,28 +140,12 @@ class Pointing:
             raise Wrong("unreadable", f"{type(error).__name__}: {error}") from error
         told = [*history, Operation("check", "read", [], at, at + 1, answer, known=True)]
         told = without_dirty(told, self.world.cuts, _changes)
-        if not explained(told, self.first, lambda state, op: self._after(state, op, told)):
+        if not explained(told, self.first, lambda state, op: _step(state, op, told)):
             raise Wrong("not linearizable", "\n".join(map(str, told)))
-
-    def _after(self, state: State, op: Operation, told: list[Operation]) -> list[State]:
-        faults = self.case.faults
-        lossy = faults.lost or faults.doubled or faults.late
-        return [*_step(state, op, told), *(_overtaken(state, op) if lossy else [])]
 
 
 def _told(current: Any) -> Pointer:
     return (current.ref, current.sequence, current.held)
-
-
-def _overtaken(state: State, op: Operation) -> list[State]:
-    """A publish whose answer got lost, and that somebody overtook before it looked again: it was seen for a
-    moment, and says truly that it isn't any more."""
-    pointer, gone = state
-    if op.kind != "publish" or not op.known or op.answer[0] != "published" or op.answer[1] == "current":
-        return []
-    run, sequence = op.asked
-    free = pointer is None or (not pointer[2] and pointer[1] <= sequence)
-    return [((run, sequence, False), gone)] if free and run not in gone else []
 
 
 def _changes(op: Operation) -> bool:

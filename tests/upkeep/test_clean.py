@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -13,7 +13,7 @@ from support.servers import S3Server
 from support.world import BucketWorld, InFlight, World
 
 from lading.errors import ConfigError, Conflict, ManifestParseError
-from lading.model import Commit
+from lading.model import Commit, SnapshotRef
 from lading.snapshots.history import Wanted
 from lading.snapshots.manifest import ShardMeta
 from lading.snapshots.runs import list_runs
@@ -27,6 +27,7 @@ from lading.upkeep.clean.apply import (
     cleanup_old_runs,
     cleanup_stale_attempts,
 )
+from lading.upkeep.clean.rules import ListedManifest, Runs, split_manifests
 from lading.upkeep.clean.survey import Rules
 from lading.upkeep.rollback import roll_back
 
@@ -409,3 +410,15 @@ def test_a_dead_run_is_given_up_even_when_nothing_else_may_go(world: World) -> N
     report = clean(world.config, "t", rules, apply=True)
     assert report.garbage == () and dead.run_id in report.gave_up
     assert clean(world.config, "t", rules, apply=True).gave_up == ()
+
+
+def test_a_run_that_published_twice_keeps_nothing_between_its_snapshots() -> None:
+    """As one that slept, was given up and went on under its name: only its later snapshot is among the
+    newest."""
+    now = datetime(2030, 1, 9, tzinfo=UTC)
+    listed = [
+        ListedManifest(SnapshotRef(f"m{day}", run, datetime(2030, 1, day, tzinfo=UTC)))
+        for day, run in ((4, "sleeper"), (3, "other"), (2, "sleeper"))
+    ]
+    kept, old = split_manifests(listed, None, Runs([], now), keep_runs=1, grace=timedelta(hours=24))
+    assert [one.ref for one in kept] == ["m4"] and [one.ref for one in old] == ["m3", "m2"]

@@ -58,8 +58,9 @@ def _say_what_happened(added: Added) -> None:
 
 
 def _show(one: AddedTable) -> None:
-    from lading.cli.terminal.rows import as_is, flat
+    from lading.cli.terminal.rows import as_is
     from lading.cli.terminal.screen import note, say, show_table
+    from lading.read.text import flat
     from lading.sources.names import name_columns
     from lading.words import count_words
 
@@ -105,7 +106,7 @@ def _object(added: Added) -> dict[str, Any]:
 
 
 def _table_object(one: AddedTable) -> dict[str, Any]:
-    from lading.cli.terminal.rows import row_json, with_text_times
+    from lading.read.text import row_json, with_text_times
 
     look = one.look
     because = look.inferred.because

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lading.cli.terminal.command import Context
 from lading.cli.terminal.invocation import Json, config_of
-from lading.words import count_words
+from lading.words import byte_words, count_words
 
 if TYPE_CHECKING:
     from lading.sources.archives.cache import Cached
@@ -23,7 +23,7 @@ def cache_status(ctx: Context, json: Json = False) -> None:
       lading cache status
     """
     config = config_of(ctx)
-    from lading.cli.terminal.screen import byte_words, print_json, say, show_table
+    from lading.cli.terminal.screen import print_json, say, show_table
     from lading.sources.archives.cache import cache_contents
 
     found = cache_contents(config)
@@ -66,7 +66,7 @@ def cache_clear(ctx: Context, json: Json = False) -> None:
       lading cache clear
     """
     config = config_of(ctx)
-    from lading.cli.terminal.screen import byte_words, print_json, say
+    from lading.cli.terminal.screen import print_json, say
     from lading.sources.archives.cache import clear_cache
 
     removed = clear_cache(config)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from lading.cli.terminal.command import Context, Option
 from lading.cli.terminal.invocation import Json, Tables, config_of
 from lading.errors import ConfigError
-from lading.words import count_words
+from lading.words import byte_words, count_words
 
 if TYPE_CHECKING:
     from lading.upkeep.clean.apply import CleanReport
@@ -110,7 +110,7 @@ def _report_object(report: CleanReport) -> dict[str, Any]:
 
 
 def _show(report: CleanReport, applied: bool) -> None:
-    from lading.cli.terminal.screen import byte_words, say, show_table
+    from lading.cli.terminal.screen import say, show_table
 
     if not report.garbage:
         say(f"{report.table}: nothing to clean.")

@@ -35,7 +35,7 @@ def discover_schema(
       lading discover-schema --check
     """
     config = config_of(ctx, tables)
-    from lading.cli.terminal.failures import error_object, print_error
+    from lading.cli.terminal.failures import print_error
     from lading.cli.terminal.screen import print_json
     from lading.cli.terminal.watching import terminal_watch
     from lading.ingest.discover_schema import discover_schemas
@@ -53,7 +53,7 @@ def discover_schema(
     errors = [report.error for report in reports if report.error is not None]
     if json:
         found: dict[str, Any] = {"tables": [_object(report) for report in reports]}
-        print_json({**found, "error": error_object(errors[0])} if errors else found)
+        print_json({**found, "error": errors[0].as_json()} if errors else found)
     else:
         for report in reports:
             _show(report)
@@ -66,8 +66,6 @@ def discover_schema(
 
 
 def _object(report: SchemaReport) -> dict[str, Any]:
-    from lading.cli.terminal.failures import error_object
-
     because = report.because or {}
     return {
         "table": report.table,
@@ -77,7 +75,7 @@ def _object(report: SchemaReport) -> dict[str, Any]:
         "columns": [{"name": c.name, "type": c.type, "because": because.get(c.name)} for c in report.columns],
         "changes": list(report.changes),
         "notes": list(report.notes),
-        "error": error_object(report.error) if report.error is not None else None,
+        "error": report.error.as_json() if report.error is not None else None,
     }
 
 

@@ -36,8 +36,8 @@ def get(
       lading get ships 9074729 --offset 1 --json
       lading get ports '["DE", "hamburg"]' --context region=eu
     """
-    from lading.cli.terminal.rows import row_json
     from lading.cli.terminal.screen import say
+    from lading.read.text import row_json
 
     with open_published(config_of(ctx), table, ref=ref, offset=offset, as_of=as_of) as reader:
         wanted = reader.parse_key(key)
@@ -78,8 +78,8 @@ def multiget(
       lading multiget ships 9074729 9074730
       cut -f1 wanted.tsv | lading multiget ships --json
     """
-    from lading.cli.terminal.rows import row_json
     from lading.cli.terminal.screen import note, plain
+    from lading.read.text import row_json
 
     texts = keys or [line for line in sys.stdin.read().splitlines() if line.strip()]
     with open_published(config_of(ctx), table, ref=ref, offset=offset, as_of=as_of) as reader:
@@ -180,6 +180,6 @@ def shown_value(value: Any) -> Any:
 
 def value_text(value: Any) -> str:
     """A value on one line for people."""
-    from lading.cli.terminal.rows import row_json
+    from lading.read.text import row_json
 
     return shown_value(value) if isinstance(value, bytes) else row_json(value).decode()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from lading.cli.terminal.command import Context, Option
 from lading.cli.terminal.invocation import Json, Table, known_table
@@ -36,7 +36,7 @@ def history(ctx: Context, table: Table, limit: Limit = _SHOWN, json: Json = Fals
     config = known_table(ctx, table)
     found = snapshots_of(store_of(config, table), limit=limit)
     if json:
-        print_json({"table": table, "snapshots": [_entry_object(one) for one in found]})
+        print_json({"table": table, "snapshots": [one.as_json() for one in found]})
         return
     if not found:
         say(f"{table} has no snapshots yet.")
@@ -69,22 +69,3 @@ def history(ctx: Context, table: Table, limit: Limit = _SHOWN, json: Json = Fals
 
 def _change(one: HistoryEntry) -> str:
     return "" if one.change is None else f"{one.change:+,}"
-
-
-def _entry_object(one: HistoryEntry) -> dict[str, Any]:
-    return {
-        "run_id": one.run_id,
-        "published_at": one.at.isoformat(),
-        "rows": one.rows,
-        "change": one.change,
-        "parts": one.parts,
-        "sequence": one.sequence,
-        "current": one.current,
-        "held": one.held,
-        "failed": list(one.failed),
-        "problem": one.problem,
-        "columns": [{"name": c.name, "before": c.before, "after": c.after} for c in one.columns],
-        "schema_changes": list(one.column_words),
-        "manifest_ref": one.ref,
-        "inputs": dict(one.inputs),
-    }

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from lading.cli.terminal.command import Context, Option
 from lading.cli.terminal.invocation import Json, Table, config_of
-from lading.words import count_words
+from lading.words import byte_words, count_words
 
 if TYPE_CHECKING:
     from lading.upkeep.merge import MergeReport
@@ -72,7 +72,7 @@ def _report_object(report: MergeReport, dry_run: bool) -> dict[str, Any]:
 
 
 def _show(report: MergeReport, dry_run: bool) -> None:
-    from lading.cli.terminal.screen import byte_words, say, show_table
+    from lading.cli.terminal.screen import say, show_table
     from lading.layout.table import bucket_key
 
     if not report.folds:

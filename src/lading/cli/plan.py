@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lading.cli.terminal.command import Context, Exit
 from lading.cli.terminal.invocation import Json, Tables, config_of
-from lading.words import count_words
+from lading.words import byte_words, count_words, verdict_words
 
 if TYPE_CHECKING:
     from lading.ingest.plan import TablePlan
@@ -35,7 +35,7 @@ def plan(ctx: Context, tables: Tables = None, json: Json = False) -> None:
     with terminal_watch() as watch:
         plans = plan_tables(config, tables or (), watch=watch)
     if json:
-        print_json({"tables": [_plan_object(one) for one in plans]})
+        print_json({"tables": [one.as_json() for one in plans]})
     else:
         for one in plans:
             _show(one, of_slots=config.table(one.table).derived is not None)
@@ -43,26 +43,8 @@ def plan(ctx: Context, tables: Tables = None, json: Json = False) -> None:
         raise Exit(WORK_EXIT)
 
 
-def _plan_object(plan: TablePlan) -> dict[str, Any]:
-    return {
-        "table": plan.table,
-        "verdicts": plan.verdicts,
-        "files": [{"key": f.key, "verdict": f.verdict, "reason": f.reason} for f in plan.files],
-        "parts_to_rewrite": plan.parts_to_rewrite,
-        "rows_to_rewrite": plan.rows_to_rewrite,
-        "bytes_to_rewrite": plan.bytes_to_rewrite,
-        "parts_to_subtract": len(plan.subtract),
-        "idle": plan.idle,
-        "reason": plan.again.why if plan.again is not None and plan.replaces_all else None,
-        "reread": plan.again.why if plan.again is not None else None,
-        "schema_changes": list(plan.columns),
-        "publish": plan.publish,
-        "notes": list(plan.notes),
-    }
-
-
 def _show(plan: TablePlan, *, of_slots: bool) -> None:
-    from lading.cli.terminal.screen import byte_words, note, say, show_table, verdict_words
+    from lading.cli.terminal.screen import note, say, show_table
 
     for text in plan.notes:
         note(f"{plan.table}: {text}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from lading.cli.terminal.command import Context, Option
 from lading.cli.terminal.invocation import Json, Table, known_table
@@ -57,7 +57,7 @@ def show_move(moved: Moved, json: bool, then: str) -> None:
     from lading.cli.terminal.screen import print_json, say
 
     if json:
-        print_json(_move_object(moved))
+        print_json(moved.as_json())
         return
     before = moved.before.run_id if moved.before is not None else None
     if before == moved.now.run_id:
@@ -69,18 +69,6 @@ def show_move(moved: Moved, json: bool, then: str) -> None:
         say(then)
     if moved.note is not None:
         say(f"Note: {moved.note}.")
-
-
-def _move_object(moved: Moved) -> dict[str, Any]:
-    return {
-        "table": moved.table,
-        "run_id": moved.now.run_id,
-        "manifest_ref": moved.now.ref,
-        "sequence": moved.now.sequence,
-        "held": moved.now.held,
-        "before": moved.before.run_id if moved.before is not None else None,
-        "note": moved.note,
-    }
 
 
 Run = Annotated[str | None, Option("--run", metavar="RUN", help="Publish the snapshot of this run.")]

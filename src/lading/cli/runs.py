@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from lading.cli.terminal.command import Context, Option
 from lading.cli.terminal.invocation import Json, Table, known_table
@@ -26,12 +25,12 @@ def runs(ctx: Context, table: Table, limit: Limit = 20, json: Json = False) -> N
       lading runs voyages --json
     """
     from lading.cli.terminal.screen import print_json, show_table
-    from lading.snapshots.runs import list_runs
+    from lading.snapshots.runs import newest_runs
 
     config = known_table(ctx, table)
-    records = [one.record for one in list_runs(config.place(table))[0]][:limit]
+    records = [one.record for one in newest_runs(config.place(table), limit)[0]]
     if json:
-        print_json({"table": table, "runs": [_run_object(one) for one in records]})
+        print_json({"table": table, "runs": [one.as_json() for one in records]})
         return
     show_table(
         ("run", "started (UTC)", "what", "state", "host", "error"),
@@ -45,7 +44,3 @@ def runs(ctx: Context, table: Table, limit: Limit = 20, json: Json = False) -> N
 def _state(one: RunRecord) -> str:
     state = one.state()
     return f"{state}, lease to {one.lease_until[11:19]}" if state == "running" and one.lease_until else state
-
-
-def _run_object(one: RunRecord) -> dict[str, Any]:
-    return {**dataclasses.asdict(one), "state": one.state()}

@@ -78,8 +78,9 @@ def print_scan(
     stats: bool,
 ) -> None:
     """Print what `scan` finds: `Reader.scan` or `Collection.scan`."""
-    from lading.cli.terminal.rows import print_table, write_arrow, write_csv, write_jsonl
+    from lading.cli.terminal.rows import print_table
     from lading.cli.terminal.screen import note
+    from lading.read.text import write_arrow, write_csv, write_jsonl
 
     names = [name.strip() for name in columns.split(",")] if columns is not None else None
     shown = _TABLE_ROWS if limit is None and fmt is Format.table else limit
@@ -129,8 +130,9 @@ def lookup(
 
 
 def print_hit(hit: Hit, json: bool) -> None:
-    from lading.cli.terminal.rows import as_is, row_json
+    from lading.cli.terminal.rows import as_is
     from lading.cli.terminal.screen import say, show_table
+    from lading.read.text import row_json
 
     if json:
         found = {

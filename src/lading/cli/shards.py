@@ -7,6 +7,7 @@ from typing import Any
 from lading.cli.terminal.command import Context
 from lading.cli.terminal.invocation import AsOf, Json, Offset, Ref, Table, config_of, open_published
 from lading.snapshots.manifest import ShardMeta
+from lading.words import byte_words
 
 
 def shards(
@@ -26,7 +27,7 @@ def shards(
       lading shards ships
       lading shards ships --offset 1 --json
     """
-    from lading.cli.terminal.screen import byte_words, print_json, say, show_table
+    from lading.cli.terminal.screen import print_json, say, show_table
 
     with open_published(config_of(ctx), table, ref=ref, offset=offset, as_of=as_of) as reader:
         found, info = reader.shards(), reader.info()

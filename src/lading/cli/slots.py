@@ -13,47 +13,23 @@ if TYPE_CHECKING:
 _SHOWN = 40  # files listed for a person; a script asks for JSON and gets all
 
 
-def explain_slot(config: Config, table: str, text: str, *, json: bool) -> None:
+def show_slot(config: Config, table: str, text: str, *, json: bool) -> None:
     """Why a slot is evaluated, or why not, and which rows of which files moved it."""
-    from dataclasses import asdict
-
     from lading.cli.terminal.screen import print_json, say
     from lading.cli.terminal.watching import terminal_watch
-    from lading.ingest.derived.inputs import pins_of
-    from lading.ingest.derived.lineage import last_change, moved_files, pending_files, slot_named
-    from lading.ingest.look import look
-    from lading.layout.table import slot_of
+    from lading.explain import explain_slot
 
-    cfg = config.table(table)
-    key = slot_named(cfg, text)
     with terminal_watch() as watch:
-        seen = look(config, table, watch=watch)
-    assert seen.derived is not None
-    verdict = next((one for one in seen.plan.files if one.key == key), None)
-    pinned = pins_of(seen.opened.state.meta.inputs) if seen.opened is not None else {}
-    keys = pending_files(seen.derived.shown, pinned) if any(seen.derived.moves.values()) else {}
-    whole = [one.input.name for one in seen.derived.shown if not one.input.is_cut]
-    pending = moved_files(seen.derived.moves, slot_of(key) or 0, keys, whole)
-    last = last_change(config, cfg, key) if not pending else None
+        answer = explain_slot(config, table, text, watch)
     if json:
-        told: dict[str, Any] = {
-            "table": table,
-            "slot": key,
-            "verdict": verdict.verdict if verdict else None,
-            "reason": verdict.reason if verdict else "no input has rows in it",
-            "pending": [asdict(one) for one in pending],
-            "last": asdict(last) if last is not None else None,
-        }
-        print_json(told)
+        print_json(answer.as_json())
         return
-    if verdict is None:
-        say(f"{table}: {key} is not there: no input has rows in it")
+    if answer.verdict is None:
+        say(f"{table}: {answer.slot} is not there: {answer.reason}")
         return
-    again = verdict.verdict not in ("unchanged", "quarantined", "vanished")
-    then = "The next run evaluates it." if again else "The next run leaves it alone."
-    then = "The next run retracts its rows." if verdict.verdict == "vanished" else then
-    say(f"{table}: {key} is {verdict.verdict}: {verdict.reason}. {then}")
-    _show_moves(pending)
+    say(f"{table}: {answer.slot} is {answer.verdict}: {answer.reason}. {answer.consequence}")
+    _show_moves(answer.pending)
+    last = answer.last
     if last is not None:
         note = f": {last.note}" if last.note else ""
         say(f"  last changed by run {last.run_id} (sequence {last.sequence}){note}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lading.cli.terminal.command import Context
 from lading.cli.terminal.invocation import Json, Tables, config_of
-from lading.words import count_words
+from lading.words import count_words, verdict_words
 
 if TYPE_CHECKING:
     from lading.upkeep.status import TableStatus
@@ -28,40 +28,9 @@ def status(ctx: Context, tables: Tables = None, json: Json = False) -> None:
 
     found = table_status(config, tables or ())
     if json:
-        print_json({"tables": [_status_object(one) for one in found]})
+        print_json({"tables": [one.as_json() for one in found]})
     else:
         _show(found)
-
-
-def _status_object(one: TableStatus) -> dict[str, Any]:
-    current = one.current and {
-        "run_id": one.current.run_id,
-        "published_at": one.current.published_at.isoformat(),
-        "manifest_ref": one.current.ref,
-        "sequence": one.current.sequence,
-        "held": one.current.held,
-    }
-    return {
-        "table": one.table,
-        "rows": one.rows,
-        "parts": one.parts,
-        "buckets": one.buckets,
-        "sources": one.sources,
-        "sequence": one.sequence,
-        "current": current,
-        "last_run": one.last_run,
-        "pending": one.pending,
-        "note": one.note,
-        "refused": list(one.refused),
-        "checks": list(one.checks),
-        "rows_rejected": one.rows_rejected,
-        "files_rejected": one.files_rejected,
-        "inputs": [
-            {"name": of.name, "sequence": of.sequence, "current": of.current, "behind": of.behind}
-            for of in one.inputs
-        ],
-        "manifest_sequence": one.manifest_sequence,
-    }
 
 
 def _show(found: list[TableStatus]) -> None:
@@ -110,7 +79,6 @@ def _published(one: TableStatus) -> str:
 
 
 def _pending(one: TableStatus) -> str:
-    from lading.cli.terminal.screen import verdict_words
 
     if one.pending is None:
         return "unknown" if one.note else ""

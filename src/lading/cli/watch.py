@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
-from lading.cli.run import AllowVanish, MetricsFile, SparkMaster, table_object
+from lading.cli.run import AllowVanish, MetricsFile, SparkMaster
 from lading.cli.terminal.command import Context, Option
 from lading.cli.terminal.invocation import Tables, config_of
 from lading.errors import ConfigError, LadingError
-from lading.words import count_words
+from lading.words import count_words, verdict_words
 
 if TYPE_CHECKING:
     from lading.config.project import Config
@@ -139,14 +139,12 @@ def _signals(watcher: Watcher, shows: Callable[[Event], None]) -> Iterator[None]
 
 def event_object(event: Event) -> dict[str, Any]:
     """An event as JSON has it."""
-    from lading.cli.terminal.failures import error_object
-
     told = event.as_object()
     report, error = told.pop("report", None), told.get("error")
     if report is not None:
-        told |= {"run_id": report.run_id, **table_object(report.tables[0])}
+        told |= {"run_id": report.run_id, **report.tables[0].as_json()}
     if isinstance(error, LadingError):
-        told["error"] = error_object(error)
+        told["error"] = error.as_json()
     return told
 
 
@@ -164,18 +162,25 @@ class _Logged:
     """The project's log hears of runs that did something."""
 
     def __init__(self, config: Config) -> None:
-        from lading.cli.terminal.watching import JsonLog
+        from lading.signals.log import JsonLog
+        from lading.signals.phases import Phases
 
         self._log = JsonLog(config.project)
+        self._phases = Phases()
 
     def __call__(self, event: Event) -> None:
+        if event.kind == "phase" and event.table is not None:
+            self._phases.phase(event.table, event.fields["phase"])
         if event.kind in ("phase", "progress", "run started"):
             return
+        took = self._phases.take(event.table) if event.table is not None else {}
         report: RunReport | None = event.fields.get("report")
         if event.kind == "run finished" and report is not None and _is_quiet(report.tables[0]):
             return
         told = event_object(event)
         del told["at"]
+        if took:
+            told["phases"] = {name: round(seconds, 6) for name, seconds in took.items()}
         level = "error" if event.kind == "run failed" else "info"
         self._log.write(f"watch: {told.pop('event')}", level=level, **told)
 
@@ -256,7 +261,6 @@ def _words(event: Event) -> list[str]:
 
 
 def _run_words(table: TableReport) -> list[str]:
-    from lading.cli.terminal.screen import verdict_words
 
     if _is_quiet(table):
         return []

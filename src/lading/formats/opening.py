@@ -216,6 +216,12 @@ def unreadable(path: str, error: Exception) -> LadingError:
             hint=f"if you trust the file, raise {limit} under `archives:` in lading.yaml",
             file=path,
         )
+    if isinstance(error, FileNotFoundError):
+        return SourceError(
+            f"{path} is gone: it was there when the files were listed",
+            hint="run again: the rows of files that are gone are retracted",
+            file=path,
+        )
     return SourceError(
         f"{path} can't be read: {getattr(error, 'strerror', None) or error}",
         hint="make the file readable and complete, or exclude it from the table's `path`, then run again",

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import pyarrow as pa
-
+from lading import clock
 from lading.errors import Conflict, ManifestGone, ManifestParseError, NotShown
 from lading.iceberg.metadata import Shelf, Twin, metadata_file, twin, twins_in
-from lading.iceberg.pages import Page, pages_of
-from lading.iceberg.settled import unsettled
+from lading.iceberg.pages import pages_of
+from lading.iceberg.settled import count_unsettled
 from lading.iceberg.snapshot import Record, Shown, location_of, record_in, write_snapshot
 from lading.layout.table import METADATA, VERSION_HINT, version_of, version_path
 from lading.model import Place, SnapshotRef
@@ -35,6 +34,7 @@ from lading.words import count_words
 
 _ATTEMPTS = 100  # each lost race means that another one got through
 _HINT_LIMIT = 64  # bytes
+_LOOKS, _PAUSE = 25, 0.02  # at metadata that is about to follow the pointer; seconds between two
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def follow(
         if anew or not _is_shown(twins, shown, current) or (tidy and following.lists_gone(twins, current)):
             version += 1
             try:
-                data = following.composed(current, twins or [], anew=anew)
+                data = following.composed(current, twins or [], hint, anew=anew)
             except NotShown:
                 stop_following(place)  # or they would take another snapshot for what readers see
                 raise
@@ -96,6 +96,28 @@ def where(place: Place) -> At | None:
     """Where Iceberg readers are pointed at now."""
     hint, _ = _hint(place)
     return At(hint, version_path(hint)) if hint else None
+
+
+def shown_now(store: ManifestStore, place: Place) -> tuple[At, bytes] | None:
+    """The metadata of what the pointer names, and where it is; None for a table that isn't shown. Writes
+    nothing: NotShown if the metadata has yet to follow and nobody brings it up to date meanwhile."""
+    for look in range(_LOOKS):
+        if look:
+            clock.sleep(_PAUSE)
+        at, current = where(place), store.load_current()
+        if at is None or current is None:
+            return None
+        try:
+            data = storage_of(place).get(at.path)
+        except FileNotFoundError:
+            continue  # cleaned away meanwhile: the hint names another by now
+        found = twins_in(data, location_of(place))
+        if found is not None and _is_shown(*found, current):
+            return at, data
+    raise NotShown(
+        f"the Iceberg metadata in {place} is not that of the snapshot that readers see",
+        hint="lading run brings it up to date; after a move or damage: lading iceberg TABLE --rewrite",
+    )
 
 
 def _is_shown(twins: list[Twin] | None, shown: int, current: SnapshotRef) -> bool:
@@ -140,7 +162,7 @@ class _Following:
     def lists_gone(self, twins: list[Twin] | None, current: SnapshotRef) -> bool:
         return any(one.ref not in self._kept() | {current.ref} for one in twins or ())
 
-    def composed(self, current: SnapshotRef, known: list[Twin], *, anew: bool) -> bytes | None:
+    def composed(self, current: SnapshotRef, known: list[Twin], hint: int, *, anew: bool) -> bytes | None:
         """The next version; None if the snapshot is none that has parts."""
         connection = open_manifest(self.store, current.ref)
         try:
@@ -162,6 +184,7 @@ class _Following:
                 int(current.published_at.timestamp() * 1000),
                 of_log(state.schema),
                 state.order_by,
+                hint,
             )
         )
 
@@ -185,6 +208,8 @@ class _Following:
 
     def _twin(self, ref: str, meta: BuildMeta, members: MemberStore, *, anew: bool) -> Twin:
         record = record_in(meta.custom)
+        if record is None:
+            self._refuse_unsettled(members)  # one that was shown before, wherever, was settled then
         if anew or record is None or not self._is_there(record):
             record = self._written(meta, members, anew=anew)
         return self._told(ref, meta, members.schema, record)
@@ -199,16 +224,13 @@ class _Following:
     def _written(self, meta: BuildMeta, members: MemberStore, *, anew: bool) -> Record:
         """The files of a snapshot that has none, or none here."""
         state, pages = members.meta, pages_of(members)
-        self._refuse_unsettled(of_log(state.schema), pages)
         shown = Shown(
             self.place, state.table_id, meta.run_id, state.sequence, state.schema, state.order_by, pages
         )
         return write_snapshot(shown, anew=anew)
 
-    def _refuse_unsettled(self, schema: pa.Schema, pages: list[Page]) -> None:
-        wrong = 0
-        for page in pages:  # never all members at once
-            wrong += len(unsettled(self.place, schema, page.members()))
+    def _refuse_unsettled(self, members: MemberStore) -> None:
+        wrong = count_unsettled(self.place, members)
         if wrong:
             raise NotShown(
                 f"{count_words(wrong, 'part')} of it hold columns in older types than the table's",

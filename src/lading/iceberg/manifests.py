@@ -120,7 +120,7 @@ _LISTED = {
 class Files:
     """The files of a manifest: what each is found by, and its record, made only if nobody has it yet."""
 
-    names: Sequence[str]
+    keys: np.ndarray
     rows: int  # of all
     record: Callable[[int], bytes]
 
@@ -175,7 +175,7 @@ class Former:
 
 def manifest(schema: pa.Schema, files: Files, former: Former, *, deletes: bool = False) -> bytes:
     """A manifest of these files. What stands in `former` is copied, neighbours at once."""
-    keys = keys_of(files.names)
+    keys = files.keys
     which, starts, ends = former.find(keys)
     lengths = ends - starts
     follows = (which[1:] == which[:-1]) & (starts[1:] == ends[:-1]) & (which[1:] >= 0)
@@ -208,7 +208,7 @@ class Listed:
 
     @classmethod
     def of(cls, path: str, length: int, files: Files, *, deletes: bool) -> Listed:
-        numbers = (length, 0, int(deletes), 1, 1, 1, 0, len(files.names), 0, 0, files.rows, 0)
+        numbers = (length, 0, int(deletes), 1, 1, 1, 0, len(files.keys), 0, 0, files.rows, 0)
         return cls(path, block(text(path) + b"".join(map(long, numbers)) + NONE))
 
 

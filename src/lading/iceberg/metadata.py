@@ -22,6 +22,7 @@ from lading.snapshots.manifest import BuildMeta
 MAIN = "main"
 MANIFEST = "lading.manifest"  # in a snapshot's summary: the snapshot manifest that it is the twin of
 _SEAL = "lading.seal"
+_HINT = "lading.hint"  # the version that the hint named before this one was written
 _PROPERTIES = {
     "gc.enabled": "false",  # the parts are lading's: an expiry from outside must not delete them
     "write.format.default": "parquet",
@@ -87,6 +88,7 @@ class Shelf:
     moved_at: int  # when readers began to see it, in milliseconds
     schema: pa.Schema  # of what readers see, numbered
     order_by: str | None
+    hint: int = 0  # the version that readers were pointed at until now, 0 for none
 
 
 def metadata_file(shelf: Shelf) -> bytes:
@@ -114,6 +116,7 @@ def metadata_file(shelf: Shelf) -> bytes:
         "sort-orders": [{"order-id": 0, "fields": []}, *([order] if order is not None else [])],
         "default-sort-order-id": order["order-id"] if order is not None else 0,
         "properties": _PROPERTIES
+        | {_HINT: str(shelf.hint)}
         | {"schema.name-mapping.default": json.dumps(_mapping(shelf.schema, schemas.values()))},
         "current-snapshot-id": shelf.current,
         "snapshots": [one.snapshot for one in twins],
@@ -129,13 +132,22 @@ def twins_in(data: bytes, location: str | None) -> tuple[list[Twin], int] | None
     of `location` (None: of any)."""
     try:
         told = json.loads(data)
-        if _sealed(told) != data or location not in (None, told["location"]):
+        if told["properties"][_SEAL] != _seal(told) or location not in (None, told["location"]):
             return None
         schemas = {one["schema-id"]: one for one in told["schemas"]}
         twins = [Twin(one, schemas[one["schema-id"]]) for one in told["snapshots"]]
         return twins, int(told["current-snapshot-id"])
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
+
+
+def hint_in(data: bytes) -> int:
+    """The version that the hint named before this one was written; 0 if it doesn't say, or isn't whole."""
+    try:
+        told = json.loads(data)
+        return int(told["properties"][_HINT]) if _sealed(told) == data else 0
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return 0
 
 
 def _refs(twins: Sequence[Twin], current: int) -> dict[str, Any]:
@@ -184,11 +196,18 @@ _NUMBERS = ("id", "key-id", "value-id", "element-id")
 
 
 def _sealed(told: dict[str, Any]) -> bytes:
-    """As bytes, with a seal over everything else."""
+    return _text(told | {"properties": told["properties"] | {_SEAL: _seal(told)}}).encode()
+
+
+def _seal(told: dict[str, Any]) -> str:
+    """Over everything else."""
     plain = {name: value for name, value in told["properties"].items() if name != _SEAL}
-    text = json.dumps(told | {"properties": plain}, sort_keys=True)
-    seal = xxhash.xxh3_128_hexdigest(text.encode())
-    return json.dumps(told | {"properties": plain | {_SEAL: seal}}, sort_keys=True, indent=1).encode()
+    return xxhash.xxh3_128_hexdigest(_text(told | {"properties": plain}).encode())
+
+
+def _text(told: dict[str, Any]) -> str:
+    """On one line: with indents Python's encoder takes ten times as long."""
+    return json.dumps(told, sort_keys=True)
 
 
 def _uuid(table_id: str) -> str:

@@ -6,11 +6,12 @@ the same name says the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 
 import msgspec
+import numpy as np
 
 from lading.layout.table import page_digest
 from lading.log.state import TableState
@@ -21,14 +22,13 @@ from lading.state.members import MemberStore
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Of most pages only the name is asked for, and of a page that changed little but its paths."""
+    """Of most pages only the name is asked for, and of a page that changed little but its keys."""
 
     name: str
     rows: int
-    paths: Callable[[], list[str]]  # of its members, in key order
+    keys: Callable[[], np.ndarray]  # hashes of its members' paths (avro.py: `keys_of`), in key order
     with_minus: Callable[[], list[int]]  # which of them hold rows that no longer count
     one: Callable[[int], Member]  # zones included
-    members: Callable[[], Sequence[Member]]  # all of them, zones included
 
 
 def pages_of(state: TableState | MemberStore) -> list[Page]:
@@ -47,8 +47,7 @@ def _page(store: MemberStore, ref: PageRef) -> Page:
     return Page(
         page_digest(ref.name),
         ref.rows,
-        lambda: [row[1] for row in store.member_page(ref).rows()],
+        lambda: store.member_page(ref).hashes.view(np.uint64),
         lambda: store.member_page(ref).with_minus(),
         one,
-        partial(store.members_in, ref),
     )

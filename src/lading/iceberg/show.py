@@ -11,22 +11,27 @@ from typing import Any
 import msgspec
 
 from lading.config.project import Config, TableConfig
-from lading.errors import LadingError, ManifestGone, ManifestParseError
+from lading.errors import LadingError, ManifestGone, ManifestParseError, NotFound
 from lading.iceberg.follow import follow, stop_following, where
 from lading.iceberg.pages import pages_of
+from lading.iceberg.settled import count_unsettled
 from lading.iceberg.snapshot import Record, Shown, record_in, write_snapshot
+from lading.iceberg.types import schema_of
 from lading.log.table import Table
-from lading.model import SnapshotRef
-from lading.snapshots.opening import build_meta
+from lading.model import Place, SnapshotRef
+from lading.parts.field_ids import of_log
+from lading.snapshots.opening import build_meta, open_members
 from lading.snapshots.stores.by_url import store_of
 from lading.snapshots.stores.protocol import ManifestStore
+
+NOT_SHOWN: dict[str, Any] = {}  # what a manifest says of its Iceberg twin if there is none, but should be
 
 
 def show_state(
     cfg: TableConfig, table: Table, run_id: str, store: ManifestStore, current: SnapshotRef | None
 ) -> tuple[dict[str, Any] | None, str | None]:
     """Write the Iceberg files of what the log holds, for a snapshot manifest to name: what it says of them,
-    or why there are none."""
+    and why there are none."""
     if not cfg.iceberg:
         return None, None
     state = table.state
@@ -42,8 +47,29 @@ def show_state(
         )
         record = write_snapshot(shown, _before(store, current))
     except (LadingError, OSError) as error:
-        return None, _note(cfg.name, error)
+        return NOT_SHOWN, _note(cfg.name, error)
     return msgspec.to_builtins(record), None
+
+
+def waits_to_be_settled(cfg: TableConfig, place: Place, store: ManifestStore, current: SnapshotRef) -> bool:
+    """Whether what readers see was published while the table was not to be shown, and has parts that can't
+    be. Then it is published once more, which settles them: otherwise each run would open all of them only to
+    find the same again."""
+    if not cfg.iceberg or where(place) is not None:
+        return False
+    try:
+        if "iceberg" in build_meta(store, current.ref).custom:
+            return False
+        members = open_members(store, current.ref, place)
+    except (ManifestParseError, NotFound):
+        return False
+    try:
+        schema_of(of_log(members.schema))
+        return count_unsettled(place, members) > 0
+    except (LadingError, OSError):
+        return False  # whoever tries to show it says why
+    finally:
+        members.close()
 
 
 def follow_pointer(config: Config, cfg: TableConfig) -> str | None:

@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 import xxhash
 
-from lading.iceberg.avro import checksum
+from lading.iceberg.avro import checksum, keys_of
 from lading.iceberg.deletes import dead_rows, positions_file
 from lading.iceberg.manifests import Entries, Files, Former, Listed, manifest, manifest_list, read_list
 from lading.iceberg.pages import Page
@@ -26,6 +26,7 @@ from lading.model import Member, Place
 from lading.parts.field_ids import of_log
 from lading.storage.place import storage_of
 
+_TOGETHER = 8 << 20  # bytes of files that are written at once
 _READ_AGAIN = 8  # former manifests that are worth reading for each that is written anew
 
 
@@ -79,6 +80,7 @@ def write_snapshot(shown: Shown, before: Record | None = None, *, anew: bool = F
     data = manifest_list(list(writing.manifests()), shown.snapshot, shown.sequence)
     name = iceberg_list(shown.snapshot, checksum(data))
     writing.put(name, data)
+    writing.flush()
     return Record(snapshot=shown.snapshot, location=writing.location, list=name)
 
 
@@ -102,6 +104,7 @@ class _Writing:
     data: dict[str, Listed] = field(default_factory=dict)  # by page: manifests that are there
     deletes: dict[str, Listed] = field(default_factory=dict)
     former: Former = field(default_factory=Former)
+    waiting: dict[str, bytes] = field(default_factory=dict)  # files to write
 
     def __post_init__(self) -> None:
         self.location = location_of(self.shown.place)
@@ -131,9 +134,16 @@ class _Writing:
             yield from self._of_page(page, digest)
 
     def put(self, name: str, data: bytes) -> None:
-        """A name says what the content is. One that is taken is written again all the same: nobody refers to
-        it, so cleaning may be about to take the old one away."""
-        storage_of(self.shown.place).put(name, data)
+        """A name says what the content is. One that is taken is written again, or made to look new: nobody
+        refers to it, so cleaning may be about to take the old one away. Several are written together: they
+        lie in one folder, which is then synced once, and nobody knows of any before `write_snapshot` ends."""
+        self.waiting[name] = data
+        if sum(map(len, self.waiting.values())) > _TOGETHER:
+            self.flush()
+
+    def flush(self) -> None:
+        storage_of(self.shown.place).put_same(self.waiting)
+        self.waiting.clear()
 
     def _of_page(self, page: Page, digest: str) -> Iterable[Listed]:
         if (known := self.data.get(digest)) is not None:
@@ -157,7 +167,7 @@ class _Writing:
             member = page.one(number)
             return self.entries.part(self._path(member.path), member)
 
-        return Files(page.paths(), page.rows, record)
+        return Files(page.keys(), page.rows, record)
 
     def _minus(self, members: Sequence[Member]) -> Files:
         names = [_digest(self._path(one.path), ",".join(map(str, one.minus))) for one in members]
@@ -170,7 +180,7 @@ class _Writing:
             self.put(name, data)
             return self.entries.deletes(self._path(name), len(positions), len(data), part)
 
-        return Files(names, sum(one.rows - one.live_rows for one in members), record)
+        return Files(keys_of(names), sum(one.rows - one.live_rows for one in members), record)
 
     def _read_former(self, listed: Listed) -> None:
         """A manifest that no page has any more: most of its entries stand in those that took its place."""

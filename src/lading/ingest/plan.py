@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from lading.errors import VanishGuard
 from lading.ingest.compare import AS_BEFORE, NEW, Compared
@@ -33,7 +33,7 @@ from lading.words import count_words
 # `replace: auto`: what is rewritten without the rows that leave. Everything larger gets a `minus`, so that
 # a change costs what changed, however widely its rows are spread. Decided anew with every commit.
 REWRITE_PART = 4 << 20  # bytes of a part
-REWRITE_COMMIT = 64 << 20  # bytes of all parts that one commit rewrites
+REWRITE_COMMIT = 8 << 20  # bytes of all parts that one commit rewrites, in this process
 
 Replace = Literal["auto", "rewrite", "minus"]
 
@@ -106,6 +106,25 @@ class TablePlan:
     def idle(self) -> bool:
         """Nothing that a person would call work; racy files may still be cleared."""
         return not (self.changes_rows or self.touches or self.waits or self.publish)
+
+    def as_json(self, files: Iterable[FileVerdict] | None = None) -> dict[str, Any]:
+        """Plain values, for `--json`; `files`: those alone, where not all are shown."""
+        shown = self.files if files is None else files
+        return {
+            "table": self.table,
+            "verdicts": self.verdicts,
+            "files": [{"key": f.key, "verdict": f.verdict, "reason": f.reason} for f in shown],
+            "parts_to_rewrite": self.parts_to_rewrite,
+            "rows_to_rewrite": self.rows_to_rewrite,
+            "bytes_to_rewrite": self.bytes_to_rewrite,
+            "parts_to_subtract": len(self.subtract),
+            "idle": self.idle,
+            "reason": self.again.why if self.again is not None and self.replaces_all else None,
+            "reread": self.again.why if self.again is not None else None,
+            "schema_changes": list(self.columns),
+            "publish": self.publish,
+            "notes": list(self.notes),
+        }
 
 
 def with_waiting(plan: TablePlan, waiting: Sequence[FileVerdict]) -> TablePlan:

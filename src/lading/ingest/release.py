@@ -18,7 +18,7 @@ from lading.checks.gate import Findings, ask_gate
 from lading.checks.table import as_object, check_nothing, check_table, told_results
 from lading.config.project import Config, TableConfig
 from lading.errors import GateFailed, ManifestParseError, NotFound
-from lading.iceberg.show import follow_pointer, show_state
+from lading.iceberg.show import NOT_SHOWN, follow_pointer, show_state, waits_to_be_settled
 from lading.ingest.behind import holds, left_where_it_was_put
 from lading.ingest.settle import settle_parts
 from lading.log.table import Table
@@ -94,7 +94,12 @@ def _release(
         return release_of_nothing(cfg)
     spec = serve_spec(cfg.serve, state)
     seen = current is not None and current.sequence >= state.meta.data_sequence
-    if seen and current is not None and not served_otherwise(config, cfg.name, store, current, spec):
+    if (
+        seen
+        and current is not None
+        and not served_otherwise(config, cfg.name, store, current, spec)
+        and not waits_to_be_settled(cfg, table.place, store, current)
+    ):
         return Released()
     if record is None and current is not None:
         left = left_where_it_was_put(store, table, spec, current)
@@ -184,7 +189,13 @@ class _Attempt:
         verdict = self._verdict(served)
         self.watch.phase(cfg.name, "publish")
         refused = verdict is not None and bool(verdict.failures)
-        iceberg, note = self._shown() if settled and not refused else (None, None)
+        # Not a word of parts that could not be settled: the next run tries again, should it have nothing else
+        # to do (`waits_to_be_settled`).
+        iceberg, note = (
+            self._shown()
+            if settled and not refused
+            else (NOT_SHOWN if cfg.iceberg and settled else None, None)
+        )
         payload = snapshot_payload(
             cfg.name,
             self.table,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from lading.errors import Conflict
+from lading.errors import Conflict, GivenUp
 from lading.model import Commit
 
 
@@ -38,9 +38,9 @@ def refuse_conflicts(
             raise _conflict(other, "added, replaced or changed one of the same members")
 
 
-def expired(run_id: str, sequence: int) -> Conflict:
+def expired(run_id: str, sequence: int) -> GivenUp:
     """For a run that cleaning took for dead: files that it wrote or saw may be gone."""
-    return Conflict(
+    return GivenUp(
         f"run {run_id} was declared dead at sequence {sequence}: its lease had expired",
         hint="run again: it will plan from the new state",
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from lading import clock, ids
-from lading.errors import Conflict, LogCorrupt
+from lading.errors import CommitUnknown, Conflict, GivenUp, LadingError, LogCorrupt
 from lading.log.checkpoint import open_checkpoint, write_checkpoint
 from lading.log.conflict import expired, refuse_conflicts
 from lading.log.file import LogFile, OpenedLog, Trail
@@ -136,7 +136,7 @@ class Table:
             return commit
 
     def refuse_expired(self, run_id: str) -> None:
-        """Raise Conflict if cleaning gave up on the run since `state`: files that it knows may be gone."""
+        """Raise GivenUp if cleaning gave up on the run since `state`: files that it knows may be gone."""
         tail = self._log.read(self._header.log_id, self._end)
         since = [one for one in tail.frames.commits if one.sequence > self.state.sequence]
         gave_up = next((one.sequence for one in since if run_id in one.expire), None)
@@ -144,6 +144,29 @@ class Table:
             gave_up = tail.header.base  # compacted past `state`: it can't be told any more
         if gave_up is not None:
             raise expired(run_id, gave_up)
+
+    @contextmanager
+    def not_expired(self, run_id: str) -> Iterator[None]:
+        """What fails in a run that cleaning took for dead fails because of that: GivenUp then, whatever is
+        missed first. Where a commit may have been made, that is said as it is."""
+        try:
+            yield
+        except (Conflict, CommitUnknown):
+            raise
+        except Exception as error:
+            dead = self._expired(run_id)
+            if dead is None:
+                raise
+            raise dead from error
+
+    def _expired(self, run_id: str) -> GivenUp | None:
+        try:
+            self.refuse_expired(run_id)
+        except GivenUp as given_up:
+            return given_up
+        except (LadingError, OSError):
+            return None  # nobody knows: what went wrong first is told
+        return None
 
     def holds(self, paths: Iterable[str]) -> bool:
         """Whether all of these are members of the log as it is at this moment, whatever `state` says."""

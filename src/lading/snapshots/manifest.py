@@ -301,9 +301,13 @@ def _shard_row(shard: ShardMeta) -> tuple[Any, ...]:
     low, high = shard.min_key, shard.max_key
     return (
         shard.db_id, shard.db_url, shard.attempt, shard.row_count,
-        None if low is None else _text(low), None if high is None else _text(high),
+        None if low is None else _key_text(low), None if high is None else _key_text(high),
         shard.checkpoint_id, _text(shard.writer_info), shard.db_bytes,
     )  # fmt: skip
+
+
+def _key_text(key: int | str) -> str:
+    return str(key) if type(key) is int else _text(key)
 
 
 def _text(value: object) -> str:

@@ -3,7 +3,8 @@
 Its first five keys are those that shardyfusion readers know. lading adds three: `sequence` (the log
 sequence of the snapshot, so that the older of two publishers can tell that it lost), `held` (somebody
 rolled back: runs must not move it) and `swap_id` (fresh for every move, so that a compare-and-swap
-tells "still the one I read" from "moved away and back"). A pointer without them is read as well.
+tells "still the one I read" from "moved away and back"). A pointer without them is read as well. `before`
+and `retired` are for stores without a lock, where answers get lost and deletions arrive late.
 
 This is only what it says. It moves elsewhere: publish.py decides whether, stores/files.py swaps it, and
 storage/ makes the swap atomic.
@@ -26,6 +27,8 @@ POINTER_CONTENT_TYPE = "application/json"  # of the pointer itself
 POINTER_FORMAT = 1
 POINTER_LIMIT = 64 * 1024  # bytes; a real one has about 350
 
+_MOVES = 16  # that a pointer remembers: nobody waits for an answer while others move it as often as that
+
 MALFORMED = "lading repair puts the pointer back; or roll back to a snapshot that lading history lists"
 
 
@@ -40,7 +43,9 @@ class Pointer(msgspec.Struct, frozen=True, kw_only=True):
     sequence: Annotated[int, msgspec.Meta(ge=0)] = 0
     held: bool = False
     swap_id: str = ""
-    retired: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET  # written only where there are any
+    # Both are written only where there are any.
+    retired: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    before: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
 
     def snapshot(self) -> SnapshotRef:
         return SnapshotRef(
@@ -51,6 +56,7 @@ class Pointer(msgspec.Struct, frozen=True, kw_only=True):
             held=self.held,
             swap_id=self.swap_id,
             retired=self.retired or (),
+            before=self.before or (),
         )
 
 
@@ -65,6 +71,7 @@ def encode_pointer(to: SnapshotRef) -> bytes:
         held=to.held,
         swap_id=to.swap_id,
         retired=to.retired or msgspec.UNSET,
+        before=to.before or msgspec.UNSET,
     )
     return msgspec.json.encode(pointer)
 
@@ -95,6 +102,18 @@ def decode_pointer(data: bytes) -> Pointer:
 def parse_pointer(data: bytes) -> SnapshotRef:
     """The immutable reference that the pointer in `data` holds."""
     return decode_pointer(data).snapshot()
+
+
+def moves_before(current: SnapshotRef | None) -> tuple[str, ...]:
+    """What the move after `current` says of those before it."""
+    if current is None or not current.swap_id:
+        return ()
+    return (current.swap_id, *current.before)[:_MOVES]
+
+
+def moved_by(current: SnapshotRef | None, move: SnapshotRef) -> bool:
+    """Whether the pointer was moved by `move`, now or some moves ago."""
+    return current is not None and move.swap_id in (current.swap_id, *current.before)
 
 
 def new_swap_id() -> str:

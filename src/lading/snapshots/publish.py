@@ -19,7 +19,7 @@ from lading.errors import Conflict, LadingError, ManifestGone, PublishCurrentErr
 from lading.layout.table import is_run_id
 from lading.model import SnapshotRef
 from lading.snapshots.manifest import BuildMeta, ShardMeta, build_snapshot
-from lading.snapshots.pointer import new_swap_id
+from lading.snapshots.pointer import moved_by, moves_before, new_swap_id
 from lading.snapshots.stores.protocol import ManifestStore, Outcome, Published, later
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def snapshot_payload(
 
 
 def publish_snapshot(store: ManifestStore, table: Table, payload: bytes, run_id: str) -> Published:
-    """The snapshot, then the pointer. Conflict if cleaning took this run for dead meanwhile: files that it
+    """The snapshot, then the pointer. GivenUp if cleaning took this run for dead meanwhile: files that it
     knows may be gone. It is asked again afterwards, for a run that slept between the question and the
     pointer."""
     table.refuse_expired(run_id)
@@ -180,6 +180,7 @@ def successor(current: SnapshotRef | None, to: SnapshotRef) -> SnapshotRef:
         held=False,
         swap_id=to.swap_id or new_swap_id(),
         retired=current.retired if current is not None else (),
+        before=moves_before(current),
     )
 
 
@@ -203,8 +204,10 @@ def _move(shelf: Shelf, to: SnapshotRef, expected: SnapshotRef | None) -> Publis
             return Published(to.ref, "current", new)
         raced = True
         current = shelf.load_current()
+        if moved_by(current, new):
+            return Published(to.ref, "current", new)  # it did move: only the answer was lost
         if current is not None and current.ref == to.ref and not current.held:
-            return Published(to.ref, "current", current)  # it did move: only the answer was lost
+            return Published(to.ref, "current", current)  # somebody else pointed at it
     raise PublishCurrentError(
         f"the pointer moved {_ATTEMPTS} times while {to.ref} was being published",
         hint="the snapshot is kept; run again when fewer publishers are active",

@@ -34,6 +34,7 @@ FORMAT_VERSION = 1  # of shardyfusion's records
 Status = Literal["running", "succeeded", "failed"]
 
 _log = logging.getLogger(__name__)
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # libyaml's: a run writes its record again and again
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,10 @@ class RunRecord:
     def state(self, now: datetime | None = None) -> str:
         """`running`, `succeeded`, `failed`, or `dead`: running by its record, with a lease that lapsed."""
         return "dead" if self.status == "running" and not self.alive(now) else self.status
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, for `--json`."""
+        return {**asdict(self), "state": self.state()}
 
 
 class RunHandle:
@@ -166,7 +171,7 @@ class RunHandle:
 
     def _write(self, record: RunRecord, now: datetime | None = None) -> None:
         record = replace(record, updated_at=_iso(_clock(now)))
-        text = yaml.safe_dump(hide_within(_fields(record)), sort_keys=False, allow_unicode=True)
+        text = yaml.dump(hide_within(_fields(record)), Dumper=_DUMPER, sort_keys=False, allow_unicode=True)
         self.file.write(text.encode())
         self.record = record
 
@@ -267,19 +272,32 @@ class Registered:
         return _time(self.record.finished_at) if self.record.finished_at is not None else None
 
 
+def newest_runs(root: Where, limit: int, skip: int = 0) -> tuple[list[Registered], int]:
+    """`limit` records behind the `skip` newest ones, newest first, and how many there are. Only those are
+    read; a folder whose record can't be told is passed over."""
+    files = record_files(root)
+    found = (_registered(file) for file in files[skip : skip + limit])
+    return [one for one in found if one is not None], len(files)
+
+
+def _registered(file: RecordFile) -> Registered | None:
+    try:
+        fields = _load(file)
+    except ManifestParseError:
+        return None
+    record = _typed(fields) if fields is not None else None
+    return Registered(file.folder, record) if record is not None else None
+
+
 def list_runs(root: Where) -> tuple[list[Registered], list[str]]:
     """Every record below `root`, newest first, and the names of folders whose record can't be told."""
     found, unknown = [], []
     for file in record_files(root):
-        try:
-            fields = _load(file)
-            record = None if fields is None else _typed(fields)
-        except ManifestParseError:
-            record = None
-        if record is None:
+        one = _registered(file)
+        if one is None:
             unknown.append(file.folder)
         else:
-            found.append(Registered(file.folder, record))
+            found.append(one)
     return found, unknown
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +40,8 @@ _ODD = re.compile(r"[\[\](),#`\s]")  # what a name may hold that makes a plan ha
 _SHUFFLE = "spark.sql.shuffle.partitions"
 _PER_SHUFFLE = 8 << 20  # bytes of input a task behind a shuffle
 _MOST_SHUFFLED = 512 << 20  # beyond which Spark's own number is as good
-_VIEWS = threading.Lock()  # names of temporary views belong to the session: one query at a time
+# Names of temporary views belong to a session: one query of it at a time.
+_queries: WeakKeyDictionary[SparkSession, threading.Lock] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ def evaluate(
 ) -> tuple[Output, list[bytes]]:
     """Read, evaluate, check, spread and write; what the rows are, and what the writing tasks have to tell."""
     try:
-        with _VIEWS, held_settings(spark, _ALL_FIELDS), _evaluated(spark, job, question) as (rows, by):
+        with _alone(spark), held_settings(spark, _ALL_FIELDS), _evaluated(spark, job, question) as (rows, by):
             schema = arrow_schema(rows.schema)
             of = "the query's result"
             width = bucket_width(schema, job.order_by, job.bucket_size, table=job.table, of=of)
@@ -90,6 +92,10 @@ def evaluate(
     except (PySparkException, Py4JError) as error:
         raise_interrupt(error)
         raise explained(error, job) from error
+
+
+def _alone(spark: SparkSession) -> threading.Lock:
+    return _queries.setdefault(spark, threading.Lock())
 
 
 def _settings(job: IngestJob) -> dict[str, str]:
@@ -161,7 +167,7 @@ def _evaluated(
 def answered(spark: SparkSession, job: IngestJob, question: Question, wanted: Sequence[int]) -> pa.Table:
     """The rows of the result whose `_source` is one of `wanted`, brought here."""
     try:
-        with _VIEWS, held_settings(spark, _ALL_FIELDS), _evaluated(spark, job, question) as (rows, by):
+        with _alone(spark), held_settings(spark, _ALL_FIELDS), _evaluated(spark, job, question) as (rows, by):
             schema = arrow_schema(rows.schema).append(pa.field(SOURCE, pa.int64()))
             only = _Only(question.sources, by, tuple(rows.columns), frozenset(wanted))
             plain = pa.schema([field.with_name(f"c{at}") for at, field in enumerate(schema)])

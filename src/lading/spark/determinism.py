@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import threading
 from collections.abc import Collection
 
 from pyspark.sql import DataFrame
@@ -35,6 +36,7 @@ _AS_TIME = re.compile(r" as (?:date|timestamp\w*)\)")
 _QUERY = re.compile(r"(?:subquery|exists|list)#\d+ \[|^:", re.MULTILINE)
 _VARIABLE = re.compile(r"variablereference\(([^=()]*)=")
 _SAMPLE = re.compile(r"^[\s:|+\-]*(Sample) [\d.]", re.MULTILINE)
+_explaining = threading.Lock()  # PySpark prints plans, and where to is the whole process's
 
 
 def nondeterministic(frame: DataFrame, times: Collection[str] = ()) -> str | None:
@@ -91,7 +93,7 @@ def analysed_plan(frame: DataFrame) -> str:
 def plans_of(frame: DataFrame) -> tuple[str, str]:
     """The plan as the analyser left it, and as the optimiser did."""
     out = io.StringIO()
-    with contextlib.redirect_stdout(out):
+    with _explaining, contextlib.redirect_stdout(out):
         frame.explain(extended=True)
     text = out.getvalue()
     analysed, optimised = _ANALYSED.search(text), _OPTIMISED.search(text)

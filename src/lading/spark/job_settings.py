@@ -14,11 +14,13 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+from pyspark import StatusTracker
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lading.model import IngestJob
 from lading.spark.failures import hides_interrupt
+from lading.spark.session import JOB_GROUP
 
 BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 COMPILING = "spark.sql.codegen.factoryMode"
@@ -67,7 +69,7 @@ def reported(spark: SparkSession, tick: Callable[[str], None] | None) -> Iterato
         yield
         return
     done = threading.Event()
-    reporter = threading.Thread(target=_report, args=(spark, tick, done), daemon=True)
+    reporter = threading.Thread(target=_report, args=(spark, _group(spark), tick, done), daemon=True)
     reporter.start()
     try:
         yield
@@ -76,13 +78,31 @@ def reported(spark: SparkSession, tick: Callable[[str], None] | None) -> Iterato
         reporter.join()
 
 
-def _report(spark: SparkSession, tick: Callable[[str], None], done: threading.Event) -> None:
+def _group(spark: SparkSession) -> str | None:
+    """What the jobs of this thread are known as, if it is not all the same."""
+    context = getattr(spark, "_sc", None)  # a Spark Connect client has none
+    return None if context is None else context.getLocalProperty(JOB_GROUP)
+
+
+def _report(
+    spark: SparkSession, group: str | None, tick: Callable[[str], None], done: threading.Event
+) -> None:
     try:
         tracker = spark.sparkContext.statusTracker()
     except PySparkException:
         return
     while not done.wait(_INTERVAL):
-        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        for stage in stages:
+        for number in _stages(tracker, group):
+            stage = tracker.getStageInfo(number)
             if stage is not None:
                 tick(f"stage {stage.stageId}: {stage.numCompletedTasks} of {stage.numTasks} tasks")
+
+
+def _stages(tracker: StatusTracker, group: str | None) -> list[int]:
+    """Those that run now; of `group` alone, if there is one."""
+    active = list(tracker.getActiveStageIds())
+    if group is None:
+        return active
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+    own = {stage for job in jobs if job is not None for stage in job.stageIds}
+    return [stage for stage in active if stage in own]

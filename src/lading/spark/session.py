@@ -17,7 +17,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -64,23 +64,42 @@ _LOCAL_DEFAULTS = {
     "spark.executor.killOnFatalError.depth": "0",
 }
 
+JOB_GROUP = "spark.jobGroup.id"  # a thread's: the jobs that it starts can be told from others'
 _REMOTE = "sc://"  # a Spark Connect server
 _REMOTE_PORT = 15002  # where it listens unless told otherwise
 _PATIENCE = 10.0  # seconds that a JVM has to end
 _LOG_KEPT = 1 << 20  # bytes; a longer log is started anew with the next session
 
 _session: SparkSession | None = None
+_starting = threading.Lock()  # whoever comes second gets what the first one started
 
 
 def spark_session(master: str, conf: dict[str, str], cache: Path, app: str = "lading") -> SparkSession:
     """The process's session; the first call decides how it is set up."""
     global _session
-    if _session is not None:
+    with _starting:
+        if _session is None:
+            _check_fixed(conf)
+            with quiet_pandas():
+                _session = _started(master, conf, cache, app)
         return _session
-    _check_fixed(conf)
-    with quiet_pandas():
-        _session = _started(master, conf, cache, app)
-    return _session
+
+
+def session_beside(spark: SparkSession, conf: dict[str, str], group: str) -> SparkSession:
+    """Another session on the same Spark, for one table of several that are run side by side: settings and
+    names of views are its own, and the jobs of this thread are known as `group`."""
+    ours = spark.newSession()
+    _set_all(ours, conf)
+    context = getattr(ours, "_sc", None)  # a Spark Connect client has none
+    if context is not None:
+        context.setLocalProperty(JOB_GROUP, group)
+    return ours
+
+
+def cancel_jobs(spark: SparkSession) -> None:
+    """End what a session is doing, from another thread."""
+    with suppress(Exception):  # a JVM that is dead or dying does nothing any more
+        spark.interruptAll()
 
 
 def is_started() -> bool:
@@ -164,10 +183,30 @@ def spark_log(cache: Path) -> Path:
 
 @contextmanager
 def quiet_pandas() -> Iterator[None]:
-    """PySpark insists on pandas for Arrow functions that never touch it, then warns about pandas 3."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    """PySpark insists on pandas for Arrow functions that never touch it, then warns about pandas 3. What is
+    ignored is the whole process's: the first thread sets it, the last one puts it back."""
+    with _quiet.lock:
+        _quiet.threads += 1
+        if _quiet.threads == 1:
+            _quiet.before.enter_context(warnings.catch_warnings())
+            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    try:
         yield
+    finally:
+        with _quiet.lock:
+            _quiet.threads -= 1
+            if _quiet.threads == 0:
+                _quiet.before.close()
+
+
+class _Quiet:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.threads = 0
+        self.before = ExitStack()
+
+
+_quiet = _Quiet()
 
 
 def _check_fixed(conf: dict[str, str]) -> None:
@@ -262,11 +301,7 @@ def _connected(url: str, conf: dict[str, str], app: str) -> SparkSession:
     try:
         _refuse_silence(url)
         session = SparkSession.builder.remote(url).appName(app).getOrCreate()
-        for name, value in {**_DEFAULTS, **{name: str(value) for name, value in conf.items()}}.items():
-            if name not in _FIXED and session.conf.isModifiable(name):
-                session.conf.set(name, value)
-        for name, value in _FIXED.items():
-            session.conf.set(name, value)
+        _set_all(session, conf)
     except ImportError as error:
         raise MissingExtra(
             f"connecting to {url!r} needs Spark's client, which is not installed: {said_first(error)}",
@@ -279,6 +314,15 @@ def _connected(url: str, conf: dict[str, str], app: str) -> SparkSession:
             hint="check that the Spark Connect server runs there, in the same version as pyspark here",
         ) from (None if holds_secret(str(error)) else error)
     return session
+
+
+def _set_all(session: SparkSession, conf: dict[str, str]) -> None:
+    """As far as a session can be told after it began."""
+    for name, value in {**_DEFAULTS, **{name: str(value) for name, value in conf.items()}}.items():
+        if name not in _FIXED and session.conf.isModifiable(name):
+            session.conf.set(name, value)
+    for name, value in _FIXED.items():
+        session.conf.set(name, value)
 
 
 def _refuse_silence(url: str) -> None:

@@ -12,6 +12,7 @@ import importlib
 import inspect
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -32,6 +33,7 @@ from lading.spark.determinism import nondeterministic
 from lading.spark.session import quiet_pandas
 
 _PREFIX = "lading_transform_"  # of the names that transforms have as modules
+_importing = threading.RLock()  # where Python looks for modules is the whole process's
 _LADING = str(Path(__file__).resolve().parents[1])
 
 
@@ -79,7 +81,7 @@ def _called(
 ) -> DataFrame:
     """What the function returns that `job.transform` names."""
     path, _, name = (job.transform or "").rpartition(":")
-    with _own_modules(path, job.project) as imported, quiet_pandas():
+    with _importing, _own_modules(path, job.project) as imported, quiet_pandas():
         function = _load(path, name, job.table)
         for module in imported():
             cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]

@@ -19,6 +19,7 @@ from lading.state.member_columns import (
     MemberRow,
     columns_of,
     decode_row,
+    hashes_of,
     member_of,
     paths_of,
     source_lists_of,
@@ -103,6 +104,11 @@ class MemberPage(LoadedPage):
         except TypeError:  # of another type than theirs: the ranges say nothing about it
             return list(range(first, len(keys)))
         return list(range(at, end))
+
+    @property
+    def hashes(self) -> Numbers:
+        """Of the paths, in the order of the members."""
+        return hashes_of(self.page)
 
     @cached_property
     def lists(self) -> SourceLists:

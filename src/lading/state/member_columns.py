@@ -105,6 +105,14 @@ def paths_of(page: Page) -> tuple[Numbers, Numbers]:
     return hashes, places
 
 
+def hashes_of(page: Page) -> Numbers:
+    """The same in the order of the members."""
+    ordered, places = paths_of(page)
+    hashes = np.empty(page.entries, np.int64)
+    hashes[places] = ordered
+    return hashes
+
+
 @dataclass(frozen=True, slots=True)
 class MemberColumns:
     """Members in their order."""
@@ -142,9 +150,6 @@ class MemberColumns:
     def read(page: Page, terms: Terms | None = None) -> MemberColumns:
         """All of a page; zones in other `terms` where columns have others by now."""
         count = page.entries
-        hashes = np.empty(count, np.int64)
-        ordered, places = paths_of(page)
-        hashes[places] = ordered
         [rows] = page.arrays(ROWS, count)
         [live] = page.arrays(LIVE_ROWS, count)
         [buckets] = page.arrays(BUCKETS, count)
@@ -154,7 +159,9 @@ class MemberColumns:
             if known is not None and new is not None:
                 zones[name] = in_terms_of(new, old, known, rows)
         lists = source_lists_of(page)
-        return MemberColumns(Encoded.read(page), rows, live, buckets, page.zones(KEYS), lists, hashes, zones)
+        return MemberColumns(
+            Encoded.read(page), rows, live, buckets, page.zones(KEYS), lists, hashes_of(page), zones
+        )
 
     def __len__(self) -> int:
         return len(self.rows)

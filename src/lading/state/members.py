@@ -101,8 +101,7 @@ class MemberStore:
         return self._root.refs(kind)
 
     def page_list(self, kind: PageKind) -> PageList:
-        vectors = self._root.summaries() if kind == "members" else {}
-        return PageList(self.pages(kind), vectors)
+        return self._root.page_list(kind)
 
     def members_in(self, ref: PageRef) -> list[Member]:
         """The members of one page in key order, zones included."""
@@ -325,7 +324,7 @@ class MemberStore:
         """What is wrong, page by page."""
         try:
             refs = [(kind, ref) for kind in KINDS for ref in self.pages(kind)]
-            _ = self._root.summaries()
+            _ = self.page_list("members")
         except LadingError as error:
             yield error
             return

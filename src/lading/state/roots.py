@@ -42,11 +42,13 @@ class Root(Protocol):
         """The pages of a kind, in their order."""
         ...
 
+    def page_list(self, kind: PageKind) -> PageList:
+        """The same with what is known of each."""
+        ...
+
     def summary(self, name: str) -> ZoneVector | None:
         """A vector over the pages of members; None if there is none."""
         ...
-
-    def summaries(self) -> Mapping[str, ZoneVector]: ...
 
     def content(self, name: str) -> bytes | None:
         """A page that lies in the root."""
@@ -70,11 +72,11 @@ class MadeRoot:
     def refs(self, kind: PageKind) -> tuple[PageRef, ...]:
         return self.lists[kind].refs
 
+    def page_list(self, kind: PageKind) -> PageList:
+        return self.lists[kind]
+
     def summary(self, name: str) -> ZoneVector | None:
         return self.lists["members"].vectors.get(name)
-
-    def summaries(self) -> Mapping[str, ZoneVector]:
-        return self.lists["members"].vectors
 
     def content(self, name: str) -> bytes | None:
         return self.contents.get(name)
@@ -162,11 +164,16 @@ class StoredRoot:
             self._vectors[name] = self._vector(*rows[0]) if rows else None
         return self._vectors[name]
 
-    def summaries(self) -> Mapping[str, ZoneVector]:
-        if self._older is not None:
-            return self._older.summaries()
+    def page_list(self, kind: PageKind) -> PageList:
+        return self._lists[kind] if self._older is None else self._older.page_list(kind)
+
+    @cached_property
+    def _lists(self) -> dict[PageKind, PageList]:
         rows = self._sealed.query("SELECT name, vector, crc FROM summaries")
-        return {name: self._vector(name, vector, crc) for name, vector, crc in rows}
+        vectors = {name: self._vector(name, vector, crc) for name, vector, crc in rows}
+        return {
+            kind: PageList(refs, vectors if kind == "members" else {}) for kind, refs in self._refs.items()
+        }
 
     def _vector(self, name: object, vector: object, crc: object) -> ZoneVector:
         if type(name) is not str or type(vector) is not bytes or vector_crc(name, vector) != crc:

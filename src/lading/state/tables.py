@@ -13,6 +13,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import google_crc32c
 import msgspec
@@ -72,9 +73,10 @@ class StateMeta(msgspec.Struct, frozen=True, kw_only=True):
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PageList:
-    """The pages of one kind in their order; of members also what is known of each page, by vector."""
+    """The pages of one kind in their order; of members also what is known of each page, by vector. Checkpoint
+    and snapshot are often written of the same list: its rows are made once."""
 
     refs: tuple[PageRef, ...] = ()
     vectors: Mapping[str, ZoneVector] = field(default_factory=dict)  # KEYS, and ZONE and a column's name
@@ -82,6 +84,16 @@ class PageList:
     @property
     def entries(self) -> int:
         return sum(ref.entries for ref in self.refs)
+
+    @cached_property
+    def page_rows(self) -> list[tuple[object, ...]]:
+        rows = map(_page_row, range(len(self.refs)), self.refs)
+        return [(*row, row_crc(row)) for row in rows]
+
+    @cached_property
+    def summary_rows(self) -> list[tuple[str, bytes, int]]:
+        blobs = ((name, vector.to_blob()) for name, vector in self.vectors.items())
+        return [(name, blob, vector_crc(name, blob)) for name, blob in blobs]
 
     def after(self, pages: Sequence[int | MadePage]) -> PageList:
         """The list after an edit (edit.py)."""
@@ -136,13 +148,9 @@ def write_tables(
     meta = msgspec.structs.replace(meta, members=lists["members"].entries)
     fields = sorted(msgspec.structs.asdict(meta).items())
     con.executemany("INSERT INTO lading VALUES (?, ?)", [*fields, ("crc", row_crc(fields))])
-    rows = [row for one in lists.values() for row in map(_page_row, range(len(one.refs)), one.refs)]
-    con.executemany(f"INSERT INTO pages VALUES (?{', ?' * 9})", ((*row, row_crc(row)) for row in rows))
-    vectors = ((name, vector.to_blob()) for name, vector in lists["members"].vectors.items())
-    con.executemany(
-        "INSERT INTO summaries VALUES (?, ?, ?)",
-        ((name, blob, vector_crc(name, blob)) for name, blob in vectors),
-    )
+    for one in lists.values():
+        con.executemany(f"INSERT INTO pages VALUES (?{', ?' * 9})", one.page_rows)
+    con.executemany("INSERT INTO summaries VALUES (?, ?, ?)", lists["members"].summary_rows)
     con.executemany("INSERT INTO contents VALUES (?, ?)", sorted(contents.items()))
 
 

@@ -70,23 +70,29 @@ def merge_table(
     state = merge.table.state
     folds = plan_folds(state.candidates(None), target_size)
     report = MergeReport(name, merge.run_id, folds, rows=state.row_count(), sequence=state.sequence)
-    if folds and not dry_run:
-        moved = _moved_by_others(merge)
-        output = output_of(config, merge.cfg, merge.table)
-        with start_record(merge.table.place, merge.run_id, tables=[name], output=output) as record:
-            _fold_all(merge, report, target_size)
-            try:
-                _publish(merge, report, record)
-            finally:
-                _drop_orphans(merge, report)
-            record.finish("succeeded", manifest_ref=report.manifest_ref)
-        merge.table.checkpoint_if_due()
-        report.note = moved if report.published else None
-    elif not dry_run:
-        _publish(merge, report, None)  # what an earlier merge committed and was killed before publishing
+    if not dry_run:
+        with merge.table.not_expired(merge.run_id):
+            if folds:
+                _fold_and_publish(merge, report, target_size)
+            else:
+                _publish(merge, report, None)  # what an earlier merge committed, killed before publishing
     watch.phase(name, "done")
     report.seconds = clock.monotonic() - started
     return report
+
+
+def _fold_and_publish(merge: _Merge, report: MergeReport, target: int) -> None:
+    moved = _moved_by_others(merge)
+    output = output_of(merge.config, merge.cfg, merge.table)
+    with start_record(merge.table.place, merge.run_id, tables=[merge.name], output=output) as record:
+        _fold_all(merge, report, target)
+        try:
+            _publish(merge, report, record)
+        finally:
+            _drop_orphans(merge, report)
+        record.finish("succeeded", manifest_ref=report.manifest_ref)
+    merge.table.checkpoint_if_due()
+    report.note = moved if report.published else None
 
 
 @dataclass(frozen=True, slots=True)

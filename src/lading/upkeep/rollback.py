@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from lading.config.project import Config
 from lading.errors import Conflict, ManifestParseError, NotFound
@@ -44,6 +45,18 @@ class Moved:
     now: SnapshotRef
     note: str | None = None  # for people: why Iceberg readers see another one
 
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, for `--json`."""
+        return {
+            "table": self.table,
+            "run_id": self.now.run_id,
+            "manifest_ref": self.now.ref,
+            "sequence": self.now.sequence,
+            "held": self.now.held,
+            "before": self.before.run_id if self.before is not None else None,
+            "note": self.note,
+        }
+
 
 def roll_back(config: Config, name: str, wanted: Wanted, *, now: datetime | None = None) -> Moved:
     """Point readers at an older snapshot and hold it there: runs go on committing, and publish nothing
@@ -70,15 +83,20 @@ def release_hold(config: Config, name: str, *, now: datetime | None = None) -> M
                 hint=f"readers see run {before.run_id}; `lading history {name}` lists the others",
                 table=name,
             )
-        forced = forced_by_hand(config.place(name))
-        listed = [one for one in history(store) if one.sequence is not None]
-        good = [one for one in listed if not one.failed or one.ref in forced]
-        if not good:
-            raise NotFound(f"{name} has no snapshot to show", hint=f"lading run {name}", table=name)
-        newest = max(good, key=lambda one: (one.sequence or 0, one.at))
-        return SnapshotRef(newest.ref, newest.run_id, newest.at, newest.sequence or 0)
+        return newest_good(config, name)
 
     return _move(config, Move(name, "release", store, decide), hold=False, now=now)
+
+
+def newest_good(config: Config, name: str) -> SnapshotRef:
+    """What readers would see if nothing held them back."""
+    forced = forced_by_hand(config.place(name))
+    listed = [one for one in history(store_of(config, name)) if one.sequence is not None]
+    good = [one for one in listed if not one.failed or one.ref in forced]
+    if not good:
+        raise NotFound(f"{name} has no snapshot to show", hint=f"lading run {name}", table=name)
+    newest = max(good, key=lambda one: (one.sequence or 0, one.at))
+    return SnapshotRef(newest.ref, newest.run_id, newest.at, newest.sequence or 0)
 
 
 def publish_run(

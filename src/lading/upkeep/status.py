@@ -50,6 +50,37 @@ class TableStatus:
     inputs: tuple[MadeOf, ...] = ()  # of a table made of tables
     manifest_sequence: int | None = None  # that manifest/<table>.json shows; None if lading didn't write it
 
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, for `--json`."""
+        current = self.current and {
+            "run_id": self.current.run_id,
+            "published_at": self.current.published_at.isoformat(),
+            "manifest_ref": self.current.ref,
+            "sequence": self.current.sequence,
+            "held": self.current.held,
+        }
+        return {
+            "table": self.table,
+            "rows": self.rows,
+            "parts": self.parts,
+            "buckets": self.buckets,
+            "sources": self.sources,
+            "sequence": self.sequence,
+            "current": current,
+            "last_run": self.last_run,
+            "pending": self.pending,
+            "note": self.note,
+            "refused": list(self.refused),
+            "checks": list(self.checks),
+            "rows_rejected": self.rows_rejected,
+            "files_rejected": self.files_rejected,
+            "inputs": [
+                {"name": of.name, "sequence": of.sequence, "current": of.current, "behind": of.behind}
+                for of in self.inputs
+            ],
+            "manifest_sequence": self.manifest_sequence,
+        }
+
 
 def status(config: Config, names: Sequence[str] = ()) -> list[TableStatus]:
     """The selected tables; without a selection all of them, those that the config dropped included."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from lading.cli.collection.place import Dir, collection_at, s3_of
 from lading.cli.terminal.command import Context, Exit, Option
 from lading.cli.terminal.invocation import Json, config_of, invocation_of
-from lading.words import count_words
+from lading.words import byte_words, count_words
 
 if TYPE_CHECKING:
     from lading.snapshots.stores.protocol import ManifestStore
@@ -32,7 +32,7 @@ def compact(ctx: Context, folder: Dir, json: Json = False) -> None:
     Example:
       lading collection compact ./corpus
     """
-    from lading.cli.terminal.screen import byte_words, print_json, say
+    from lading.cli.terminal.screen import print_json, say
 
     with collection_at(ctx, folder) as collection:
         before = collection.log_bytes()

@@ -8,7 +8,7 @@ from lading.cli.collection.place import Dir, collection_at
 from lading.cli.scan import As, Columns, Format, Limit, Stats, Where, print_hit, print_scan
 from lading.cli.terminal.command import Argument, Context, Option
 from lading.cli.terminal.invocation import Json
-from lading.words import count_words
+from lading.words import byte_words, count_words
 
 if TYPE_CHECKING:
     from lading.collection import Listed
@@ -60,8 +60,8 @@ def list_(ctx: Context, folder: Dir, json: Json = False) -> None:
       lading collection list ./corpus
       lading collection list ./corpus --json
     """
-    from lading.cli.terminal.rows import row_json
     from lading.cli.terminal.screen import say
+    from lading.read.text import row_json
 
     with collection_at(ctx, folder) as collection:
         members = collection.members()
@@ -147,7 +147,6 @@ def _member_object(member: Listed) -> dict[str, Any]:
 
 
 def _member_line(member: Listed) -> str:
-    from lading.cli.terminal.screen import byte_words
 
     key = "(no sort key)" if member.key_min is None else f"key [{member.key_min} ... {member.key_max}]"
     size = f"{count_words(member.rows, 'row')}  {byte_words(member.bytes)}  tier {member.tier}"

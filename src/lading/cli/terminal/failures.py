@@ -12,20 +12,10 @@ from typing import Any
 
 from lading.cli.terminal.invocation import Invocation
 from lading.cli.terminal.screen import note, print_json
-from lading.cli.terminal.watching import log_exception
 from lading.errors import ConfigError, LadingError, Unexpected
 from lading.secrets import hide
+from lading.signals.log import log_unexpected, unexpected_hint
 from lading.storage.folder import disk_failure
-
-
-def error_object(error: LadingError) -> dict[str, Any]:
-    return {
-        "kind": error.kind,
-        "message": error.message,
-        "hint": error.hint,
-        "table": error.table,
-        "file": error.file,
-    }
 
 
 def print_error(error: LadingError) -> None:
@@ -69,20 +59,16 @@ def unexpected(error: Exception, invocation: Invocation) -> int:
 
 def say_where(error: Unexpected, project: Path | None) -> None:
     """Log the traceback with the project, or show it; the hint then says where it is."""
-    cause = error.__cause__ or error
-    log = log_exception(project, cause) if project is not None else None
-    if log is None:
-        for line in hide("".join(traceback.format_exception(cause)).rstrip()).split("\n"):
-            note(line)
-    where = f"in {log}" if log else "above"
-    error.hint = (
-        f"the traceback is {where}; please report it. Nothing is lost, and you can run the command again"
-    )
+    if project is not None and log_unexpected(project, error):
+        return
+    for line in hide("".join(traceback.format_exception(error.__cause__ or error)).rstrip()).split("\n"):
+        note(line)
+    error.hint = unexpected_hint("above")
 
 
 def _say(kind: str, error: LadingError, invocation: Invocation, exit_code: int) -> int:
     if invocation.as_json:
-        print_json({"error": {**error_object(error), "kind": kind}})
+        print_json({"error": {**error.as_json(), "kind": kind}})
     else:
         print_error(error)
     return exit_code

@@ -13,7 +13,6 @@ from unicodedata import combining, east_asian_width
 
 from lading.errors import ConfigError
 
-_VERDICT_ORDER = ("new", "changed", "reread", "touched", "failed", "vanished", "quarantined", "unchanged")
 _WIDE = 160  # for a pipe or a file, which have no width of their own
 _NARROWEST = 8  # what a column keeps however narrow the screen
 
@@ -94,21 +93,6 @@ def cell(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return plain(str(value))
-
-
-def verdict_words(verdicts: Mapping[str, int]) -> str:
-    """`2 new, 1 changed, 10 unchanged`."""
-    words = [f"{verdicts[name]:,} {name}" for name in _VERDICT_ORDER if verdicts.get(name)]
-    return ", ".join(words) or "no files"
-
-
-def byte_words(count: int) -> str:
-    size = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} TB"
 
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)

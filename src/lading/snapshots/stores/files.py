@@ -9,6 +9,7 @@ refused before anything is read.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -41,6 +42,8 @@ from lading.snapshots.pointer import (
     POINTER_CONTENT_TYPE,
     POINTER_LIMIT,
     encode_pointer,
+    moved_by,
+    moves_before,
     new_swap_id,
     parse_pointer,
 )
@@ -132,10 +135,11 @@ class FileStore:
         if folder is None:
             return None
         try:
-            path = (folder / name).resolve()
-            if path.is_relative_to(folder.resolve()):
-                return path
-        except (OSError, ValueError, RuntimeError) as error:  # a NUL, undecodable text, a loop of links
+            root = os.path.realpath(folder)
+            path = os.path.realpath(os.path.join(root, name))
+            if path.startswith(f"{root.rstrip('/')}/"):
+                return Path(path)
+        except (OSError, ValueError) as error:  # a NUL, undecodable text
             raise self._leaves(ref) from error
         raise self._leaves(ref)
 
@@ -166,7 +170,7 @@ class FileStore:
                     self._require(ref, name)  # again, after the pointer was read: see delete_manifest
                     to = SnapshotRef(ref, run_id, later(now, None), sequence, swap_id=new_swap_id())
                     to = replace(successor(current, to), held=hold)
-                    if self._swap(to, etag) or same_pointer(self.load_current(), to):
+                    if self._swap(to, etag) or moved_by(self.load_current(), to):
                         return to
         except (OSError, StorageError, ManifestStoreError) as error:
             raise PublishCurrentError(
@@ -276,7 +280,7 @@ class FileStore:
         except SwapLost:
             return False
         except StorageError:
-            if same_pointer(self.load_current(), to):
+            if moved_by(self.load_current(), to):
                 return True
             raise
         return True
@@ -344,7 +348,7 @@ def _parsed(name: str) -> tuple[datetime, str]:
 def _renewed(pointer: SnapshotRef, retired: tuple[str, ...]) -> SnapshotRef:
     """The same as another object. Somebody else's stays theirs: it has no swap_id."""
     if pointer.swap_id:
-        return replace(pointer, swap_id=new_swap_id(), retired=retired)
+        return replace(pointer, swap_id=new_swap_id(), retired=retired, before=moves_before(pointer))
     at = later(pointer.published_at, pointer.published_at)
     return replace(pointer, published_at=at, retired=retired)
 

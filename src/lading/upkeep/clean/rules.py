@@ -105,8 +105,9 @@ def split_manifests(
     horizon = runs.horizon(grace)
     protected = runs.seen_since(horizon)
     good = list(dict.fromkeys(one.snapshot.run_id for one in listed if not one.refused))
-    newest = set(good[: max(keep_runs, 1)])
-    cut = min((one.snapshot.published_at for one in listed if one.snapshot.run_id in newest), default=None)
+    # Of a run that published twice the later one counts.
+    last = {one.snapshot.run_id: one.snapshot.published_at for one in reversed(listed) if not one.refused}
+    cut = min((last[run_id] for run_id in good[: max(keep_runs, 1)]), default=None)
     by_hand = _moved_unnoticed(current, listed, runs, horizon)
     keep: list[SnapshotRef] = []
     old: list[SnapshotRef] = []
