@@ -22,11 +22,11 @@ from lading.storage.folder import disk_failure
 from lading.ui.catalog import catalog
 from lading.ui.guard import KEY_FIELD, Guard, may_write
 from lading.ui.page import Action, Page
-from lading.ui.pages import overview, plan
+from lading.ui.pages import overview, plan, rows
 from lading.ui.project import Project
 from lading.ui.show import Show
 
-PAGES: tuple[Page, ...] = (overview.PAGE, plan.PAGE)
+PAGES: tuple[Page, ...] = (overview.PAGE, plan.PAGE, rows.PAGE)
 
 _LONGEST = 1 << 16  # bytes of a form
 _STATUS = {NotFound: 404, ConfigError: 400, PredicateError: 400, Conflict: 409}
