@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from support.iceberg import assert_all_see_the_same, by_lading, connected, seen
+from pyiceberg.table import StaticTable
+from support.iceberg import assert_all_see_the_same, by_lading, by_pyiceberg, connected, seen
 from support.shown import Shown, lines
 
 from lading.iceberg.check import needed, shown_lists
@@ -56,8 +58,6 @@ def test_what_no_kept_snapshot_leads_to_goes_and_all_else_stays(shown: Shown) ->
     assert f"metadata/v{shown.hint}.metadata.json" in files(shown)
     assert_all_see_the_same(shown.table)
     older = seen(by_lading(shown.table, offset=1))
-    from pyiceberg.table import StaticTable
-
     table = StaticTable.from_metadata(f"{shown.metadata}/v{shown.hint}.metadata.json")
     assert len(table.snapshots()) == 2
     first = min(table.snapshots(), key=lambda one: one.timestamp_ms)
@@ -73,6 +73,49 @@ def test_what_was_shown_a_moment_ago_stays(shown: Shown) -> None:
     before = files(shown)
     cleaned(shown, keep=1, now=None)
     assert before <= files(shown)
+
+
+def aged(shown: Shown, days: int = 3) -> None:
+    """All that is there was written days ago."""
+    for path in shown.table.rglob("*"):
+        if path.is_file():
+            at = path.stat().st_mtime - days * 86_400
+            os.utime(path, (at, at))
+
+
+def test_a_version_from_long_ago_stays_for_those_who_were_led_to_it_a_moment_ago(shown: Shown) -> None:
+    aged(shown)
+    followed = shown.hint
+    shown.put("b", lines(range(3)))
+    shown.run()
+    assert shown.hint != followed
+    cleaned(shown, keep=1, now=None)
+    assert (shown.metadata / f"v{followed}.metadata.json").exists()
+
+
+def test_a_snapshot_stays_while_the_hint_leads_to_it_whatever_the_pointer_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever published last was killed before the hint moved, and it moves only days later."""
+    long_ago = datetime.now(UTC) - timedelta(days=3)
+    shown = Shown(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr("lading.clock.now", lambda: long_ago)
+        shown.put("a", lines(range(25)))
+        shown.run()
+        followed, rows = shown.hint, seen(by_pyiceberg(shown.table))
+        patch.setattr("lading.ingest.release.follow_pointer", lambda *_: None)
+        for number in range(3):
+            patch.setattr("lading.clock.now", lambda number=number: long_ago + timedelta(hours=number + 1))
+            shown.put("a", lines(range(number, 9)))
+            shown.run()
+    aged(shown)
+    shown.run()
+    assert shown.hint != followed
+    for _ in range(2):
+        cleaned(shown, keep=1, now=None)
+    table = StaticTable.from_metadata(f"{shown.metadata}/v{followed}.metadata.json")
+    assert seen(table.scan().to_arrow()) == rows
 
 
 def test_what_somebody_rolled_back_to_stays(shown: Shown) -> None:

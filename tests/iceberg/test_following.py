@@ -349,3 +349,23 @@ def test_parts_that_cannot_be_settled_keep_nobody_from_publishing(
     shown.put("c", lines(range(5)))
     shown.run()
     assert_all_see_the_same(shown.table)
+
+
+def test_a_column_that_was_committed_in_another_type_and_never_shown_is_read_all_the_same(
+    shown: Shown,
+) -> None:
+    """The commit that brought `c` as text was killed before its publish; by the next one it is a number."""
+
+    class KilledBeforeThePublish(Watch):
+        def phase(self, table: str, name: str) -> None:
+            if name == "publish":
+                raise Killed
+
+    shown.put("c", "id,c\n1,0.5\n")
+    shown.put("d", "id,c\n2,text\n")
+    with suppress(Killed):
+        shown.run(watch=KilledBeforeThePublish())
+    shown.drop("d")
+    shown.run()
+    assert by_lading(shown.table)["c"].to_pylist().count(0.5) == 1
+    assert_all_see_the_same(shown.table)

@@ -168,6 +168,23 @@ def test_what_somebody_reads_is_not_removed(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("*.used"))) == 1
 
 
+def test_a_download_that_takes_hours_is_not_taken_for_abandoned(tmp_path: Path) -> None:
+    mine, yours = ShardCache(tmp_path), ShardCache(tmp_path)
+    data, other = b"slow", b"quick"
+
+    def slowly(path: Path) -> None:
+        path.write_bytes(data)
+        os.utime(path, (1_000, 1_000))
+        yours.lease(hashlib.sha256(other).hexdigest(), 5, lambda path: path.write_bytes(other)).release()
+
+    left = tmp_path / f".{'ab' * 32}.{'0' * 32}.tmp"  # by a process that was killed
+    left.write_bytes(b"sl")
+    os.utime(left, (1_000, 1_000))
+    held = mine.lease(hashlib.sha256(data).hexdigest(), 4, slowly)
+    assert held.path.read_bytes() == data and not left.exists()
+    held.release()
+
+
 def test_the_least_recently_used_goes_first(tmp_path: Path) -> None:
     cache = ShardCache(tmp_path, 21)
 

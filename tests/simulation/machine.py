@@ -9,6 +9,7 @@ import builtins
 import concurrent.futures
 import copy
 import fcntl
+import importlib
 import io
 import os
 import sqlite3
@@ -26,6 +27,7 @@ import yaml
 import lading.storage.bucket
 import lading.storage.place
 from lading import clock, ids
+from lading.model import Place
 from lading.storage.bucket import ObjectStorage
 from lading.storage.folder import FolderStorage
 from simulation import disk
@@ -200,6 +202,9 @@ _MODULES = (
     "storage.memory",
     "read.view",
     "api",
+    "serve.get",
+    "serve.open.limit",
+    "serve.open.shard",
 )
 
 
@@ -223,7 +228,16 @@ def install() -> None:
     clock.sleep = lambda seconds: _world.sleep(seconds) if _world is not None else None
     ids.random_bytes = lambda count: _world.random_bytes(count) if _world is not None else os.urandom(count)
     yaml.load = _yaml
+    for module in ("snapshot", "follow", "check"):
+        importlib.import_module(f"lading.iceberg.{module}").location_of = location_of  # type: ignore[attr-defined]
     _replace_threads()
+
+
+def location_of(place: Place) -> str:
+    """As Iceberg's metadata names it: the same in every process, or a seed would be another history there."""
+    if "://" in place.url or disk.DISK is None:
+        return place.url
+    return f"file://{place.url.removeprefix(disk.DISK.root)}"
 
 
 _parsed: dict[Any, Any] = {}
@@ -244,8 +258,6 @@ _yaml_load = yaml.load
 
 
 def _replace_threads() -> None:
-    import importlib
-
     for name in _MODULES:
         importlib.import_module(f"lading.{name}").threading = Threading()  # type: ignore[attr-defined]
     for name, module in list(sys.modules.items()):

@@ -8,50 +8,15 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
 import msgspec
 
+from simulation.mutant import Mutant, Swap, mutated
+from simulation.mutants_of_readers import OF_READERS
 from simulation.stories import story_case
-
-
-@dataclass(frozen=True)
-class Mutant:
-    name: str
-    stories: tuple[str, ...]
-    put: Callable[[Swap], None]  # puts the defect in place
-    storage: str | None = None  # the only one where it shows
-
-
-class Swap:
-    """Attributes that are others for a while."""
-
-    def __init__(self) -> None:
-        self._old: list[tuple[Any, str, Any]] = []
-
-    def __call__(self, owner: Any, name: str, value: Any) -> Any:
-        old = owner.__dict__[name] if isinstance(owner, type) else getattr(owner, name)
-        self._old.append((owner, name, old))
-        setattr(owner, name, value)
-        return old.__func__ if isinstance(old, (staticmethod, classmethod)) else old
-
-    def back(self) -> None:
-        for owner, name, old in reversed(self._old):
-            setattr(owner, name, old)
-
-
-@contextmanager
-def mutated(mutant: Mutant) -> Iterator[None]:
-    swap = Swap()
-    try:
-        mutant.put(swap)
-        yield
-    finally:
-        swap.back()
 
 
 def _no_log_fsync(swap: Swap) -> None:
@@ -525,6 +490,7 @@ MUTANTS = (
     Mutant("what cleaning took from a sleeper fails it", ("tabling",), _sleepers_fail, "folder"),
     Mutant("a dead run that nobody gives up", ("tabling",), _dead_runs_stay),
     Mutant("tidying that keeps nothing", ("tabling",), _tidy_keeps_nothing),
+    *OF_READERS,
 )
 
 

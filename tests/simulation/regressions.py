@@ -11,7 +11,8 @@ from pathlib import Path
 import msgspec
 
 from simulation.case import Case, Wrong, play, smaller
-from simulation.mutants import MUTANTS, Mutant, hunt, mutated
+from simulation.mutant import Mutant, mutated
+from simulation.mutants import MUTANTS, hunt
 from simulation.stories import story_case
 
 FOLDER = Path(__file__).parent / "regressions"

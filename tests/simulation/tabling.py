@@ -73,6 +73,9 @@ SILENT = Watch()
 
 
 class Tabling:
+    header = "id,note"
+    schema = SCHEMA
+
     def __init__(self, world: World, case: Case, place: str) -> None:
         self.world, self.case = world, case
         self.warehouse = place if "://" in place else f"{place}/warehouse"
@@ -86,19 +89,25 @@ class Tabling:
         data = self.folder / "data"
         data.mkdir(parents=True)
         (self.folder / "schema").mkdir()
-        (self.folder / "schema" / "t.yaml").write_text(SCHEMA)
-        text = CONFIG.format(
-            warehouse=self.warehouse,
-            bucket_size=self.case.setting.get("bucket_size", 100),
-            replace=self.case.setting.get("replace", "auto"),
-        )
-        (self.folder / "lading.yaml").write_text(text)
-        self.config = load_config(self.folder)
+        if self.schema:
+            (self.folder / "schema" / "t.yaml").write_text(self.schema)
+        self.configure()
         self.table = f"{self.warehouse}/t"
         for number in range(2):
             self._edit(number, 3)
         self.world.now += 3600 * 10**9
         _done(run(self.config))
+
+    def configure(self) -> None:
+        (self.folder / "lading.yaml").write_text(self.config_text())
+        self.config = load_config(self.folder)
+
+    def config_text(self) -> str:
+        return CONFIG.format(
+            warehouse=self.warehouse,
+            bucket_size=self.case.setting.get("bucket_size", 100),
+            replace=self.case.setting.get("replace", "auto"),
+        )
 
     def do(self, actor: Actor, op: Op, note: Operation) -> Any:
         kind, *asked = op
@@ -147,12 +156,16 @@ class Tabling:
         notes = tuple(f"{number}.{version}.{row}" for row in range(rows))
         self.versions[key].append(notes)
         beside = path.with_name(f"{key}.{version}.new")
-        lines = "".join(f"{number * 7 + row * 50},{note}\n" for row, note in enumerate(notes))
-        beside.write_text(f"id,note\n{lines}")
+        lines = "".join(f"{self.line(number, version, row)},{note}\n" for row, note in enumerate(notes))
+        beside.write_text(f"{self.header}\n{lines}")
         at = self.world.now - 60 * 10**9 * (version % 3)
         os.replace(beside, path)
         os.utime(path, ns=(at, at))
         return ("written",)
+
+    def line(self, number: int, version: int, row: int) -> str:
+        """What stands before the note."""
+        return str(number * 7 + row * 50)
 
     def _read(self, hours: float, offset: int | None = None) -> Any:
         began = self.world.now
@@ -211,7 +224,7 @@ class Tabling:
         found: Counter[str] = Counter()
         for path in sorted((self.folder / "data").glob("*.csv")):
             lines = path.read_text().splitlines()[1:]
-            found.update(line.partition(",")[2] for line in lines)
+            found.update(line.rpartition(",")[2] for line in lines)
         return found
 
     def check(self, history: list[Operation]) -> None:
@@ -226,9 +239,7 @@ class Tabling:
 
     def _converges(self) -> None:
         self.world.sleep(60)
-        for path in sorted((self.folder / "data").glob("*.csv")):
-            if not path.read_bytes().startswith(b"id,note\n") or not path.read_bytes().endswith(b"\n"):
-                path.unlink()  # torn by a power cut: not lading's to mend
+        self._drop_torn()
         with suppress(Conflict, NotFound):
             release_hold(self.config, "t")
         first = run(self.config, allow_vanish=True)
@@ -247,6 +258,13 @@ class Tabling:
         after = store_of(self.config, "t").load_current()
         if before is None or after is None or before.ref != after.ref:
             raise Wrong("never rests", f"{before} {after}")
+
+    def _drop_torn(self) -> None:
+        """What a power cut tore is not lading's to mend."""
+        for path in sorted((self.folder / "data").glob("*.csv")):
+            text = path.read_bytes()
+            if not text.startswith(f"{self.header}\n".encode()) or not text.endswith(b"\n"):
+                path.unlink()
 
     def _now(self) -> Counter[str]:
         with lading.open(self.table) as reader:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from lading.cli.terminal.command import Argument, Context
 from lading.cli.terminal.invocation import Json, Table, known_table
@@ -11,7 +10,7 @@ from lading.words import byte_words
 
 if TYPE_CHECKING:
     from lading.snapshots.diff import Diff
-    from lading.snapshots.history import HistoryEntry, Wanted
+    from lading.snapshots.history import HistoryEntry
 
 _HELP = "A run, a manifest reference, `current`, or ~N for N snapshots before the current one."
 Before = Annotated[str, Argument(metavar="A", help=_HELP)]
@@ -30,44 +29,13 @@ def diff(ctx: Context, table: Table, before: Before, after: After, json: Json = 
       lading diff voyages 20240301-063000-1f2e3d4c 20240302-063000-5b6a7988 --json
     """
     from lading.cli.terminal.screen import print_json
-    from lading.snapshots.diff import diff as difference
-    from lading.snapshots.history import column_history, find
-    from lading.snapshots.opening import open_members
-    from lading.snapshots.stores.by_url import store_of
+    from lading.snapshots.between import between
 
-    config = known_table(ctx, table)
-    store, folder = store_of(config, table), config.place(table)
-    refs = [find(store, _wanted(text), folder) for text in (before, after)]
-    old = open_members(store, refs[0].ref, folder)
-    new = open_members(store, refs[1].ref, folder)
-    try:
-        found = difference(old, new)
-    finally:
-        old.close()
-        new.close()
-    between = column_history(store, *refs) if found.columns else []
+    found = between(known_table(ctx, table), table, before, after)
     if json:
-        runs = {"table": table, "before": refs[0].run_id, "after": refs[1].run_id}
-        print_json({**runs, **found.as_json(), "schema_changes": [_said(one) for one in between]})
+        print_json(found.as_json())
     else:
-        _show(found, between)
-
-
-def _wanted(text: str) -> Wanted:
-    from lading.snapshots.history import Wanted
-
-    if text == "current":
-        return Wanted()
-    match = re.fullmatch(r"~([0-9]+)", text)
-    return Wanted(offset=int(match[1])) if match else Wanted(ref=text)
-
-
-def _said(one: HistoryEntry) -> dict[str, Any]:
-    return {
-        "run_id": one.run_id,
-        "published_at": one.at.isoformat(),
-        "changes": list(one.column_words),
-    }
+        _show(found.found, found.columns)
 
 
 def _show(found: Diff, between: list[HistoryEntry]) -> None:

@@ -25,10 +25,10 @@ def runs(ctx: Context, table: Table, limit: Limit = 20, json: Json = False) -> N
       lading runs voyages --json
     """
     from lading.cli.terminal.screen import print_json, show_table
-    from lading.snapshots.runs import list_runs
+    from lading.snapshots.runs import newest_runs
 
     config = known_table(ctx, table)
-    records = [one.record for one in list_runs(config.place(table))[0]][:limit]
+    records = [one.record for one in newest_runs(config.place(table), limit)[0]]
     if json:
         print_json({"table": table, "runs": [one.as_json() for one in records]})
         return

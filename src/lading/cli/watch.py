@@ -163,17 +163,24 @@ class _Logged:
 
     def __init__(self, config: Config) -> None:
         from lading.signals.log import JsonLog
+        from lading.signals.phases import Phases
 
         self._log = JsonLog(config.project)
+        self._phases = Phases()
 
     def __call__(self, event: Event) -> None:
+        if event.kind == "phase" and event.table is not None:
+            self._phases.phase(event.table, event.fields["phase"])
         if event.kind in ("phase", "progress", "run started"):
             return
+        took = self._phases.take(event.table) if event.table is not None else {}
         report: RunReport | None = event.fields.get("report")
         if event.kind == "run finished" and report is not None and _is_quiet(report.tables[0]):
             return
         told = event_object(event)
         del told["at"]
+        if took:
+            told["phases"] = {name: round(seconds, 6) for name, seconds in took.items()}
         level = "error" if event.kind == "run failed" else "info"
         self._log.write(f"watch: {told.pop('event')}", level=level, **told)
 

@@ -61,7 +61,7 @@ def follow(
         if anew or not _is_shown(twins, shown, current) or (tidy and following.lists_gone(twins, current)):
             version += 1
             try:
-                data = following.composed(current, twins or [], anew=anew)
+                data = following.composed(current, twins or [], hint, anew=anew)
             except NotShown:
                 stop_following(place)  # or they would take another snapshot for what readers see
                 raise
@@ -162,7 +162,7 @@ class _Following:
     def lists_gone(self, twins: list[Twin] | None, current: SnapshotRef) -> bool:
         return any(one.ref not in self._kept() | {current.ref} for one in twins or ())
 
-    def composed(self, current: SnapshotRef, known: list[Twin], *, anew: bool) -> bytes | None:
+    def composed(self, current: SnapshotRef, known: list[Twin], hint: int, *, anew: bool) -> bytes | None:
         """The next version; None if the snapshot is none that has parts."""
         connection = open_manifest(self.store, current.ref)
         try:
@@ -184,6 +184,7 @@ class _Following:
                 int(current.published_at.timestamp() * 1000),
                 of_log(state.schema),
                 state.order_by,
+                hint,
             )
         )
 

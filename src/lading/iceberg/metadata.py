@@ -22,6 +22,7 @@ from lading.snapshots.manifest import BuildMeta
 MAIN = "main"
 MANIFEST = "lading.manifest"  # in a snapshot's summary: the snapshot manifest that it is the twin of
 _SEAL = "lading.seal"
+_HINT = "lading.hint"  # the version that the hint named before this one was written
 _PROPERTIES = {
     "gc.enabled": "false",  # the parts are lading's: an expiry from outside must not delete them
     "write.format.default": "parquet",
@@ -87,6 +88,7 @@ class Shelf:
     moved_at: int  # when readers began to see it, in milliseconds
     schema: pa.Schema  # of what readers see, numbered
     order_by: str | None
+    hint: int = 0  # the version that readers were pointed at until now, 0 for none
 
 
 def metadata_file(shelf: Shelf) -> bytes:
@@ -114,6 +116,7 @@ def metadata_file(shelf: Shelf) -> bytes:
         "sort-orders": [{"order-id": 0, "fields": []}, *([order] if order is not None else [])],
         "default-sort-order-id": order["order-id"] if order is not None else 0,
         "properties": _PROPERTIES
+        | {_HINT: str(shelf.hint)}
         | {"schema.name-mapping.default": json.dumps(_mapping(shelf.schema, schemas.values()))},
         "current-snapshot-id": shelf.current,
         "snapshots": [one.snapshot for one in twins],
@@ -136,6 +139,15 @@ def twins_in(data: bytes, location: str | None) -> tuple[list[Twin], int] | None
         return twins, int(told["current-snapshot-id"])
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
+
+
+def hint_in(data: bytes) -> int:
+    """The version that the hint named before this one was written; 0 if it doesn't say, or isn't whole."""
+    try:
+        told = json.loads(data)
+        return int(told["properties"][_HINT]) if _sealed(told) == data else 0
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return 0
 
 
 def _refs(twins: Sequence[Twin], current: int) -> dict[str, Any]:

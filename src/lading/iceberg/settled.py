@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lading.errors import PartError
 from lading.model import Member, Place
-from lading.parts.field_ids import field_id, gone_names, of_log, stays
+from lading.parts.field_ids import field_id, fields_within, gone_names, last_id, of_log, stays
 from lading.parts.open import open_parquet, shown_path
 from lading.state.members import MemberStore
 
@@ -22,9 +22,20 @@ _THREADS = 8
 
 
 def renumbered(before: pa.Schema, now: pa.Schema) -> list[str]:
-    """The columns that older parts may hold under another number. Both schemas are numbered."""
+    """The columns that older parts may hold under another number. Both schemas are numbered.
+
+    Numbers are given once and one after the other. If one that was given since is nobody's by now, a commit
+    that was never shown had it, and its parts may hold any of the columns that came or changed since."""
     old = gone_names(before) | {field.name: field_id(field) for field in before}
-    return [field.name for field in now if old.get(field.name, field_id(field)) != field_id(field)]
+    last = last_id(before)
+    there = {field_id(field) for field in fields_within(now)}
+    skipped = any(number not in there for number in range(last + 1, last_id(now) + 1))
+    return [
+        field.name
+        for field in now
+        if old.get(field.name, field_id(field)) != field_id(field)
+        or (skipped and (field_id(field) or 0) > last)
+    ]
 
 
 def count_unsettled(root: Place, members: MemberStore) -> int:

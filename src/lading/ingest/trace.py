@@ -78,9 +78,9 @@ def trace(
     return [tracing.row(rows.slice(at, 1), shown[at], source_of) for at in range(rows.num_rows)]
 
 
-def since(store: ManifestStore, place: Place, seen: SnapshotRef, source: Source) -> tuple[str, bool]:
-    """The run whose snapshot was the first to show the file as it was read for the one `seen`, and whether
-    there is an older snapshot that doesn't."""
+def since(store: ManifestStore, place: Place, seen: SnapshotRef, source: Source) -> tuple[str, str | None]:
+    """The run whose snapshot was the first to show the file as it was read for the one `seen`, and the run of
+    the snapshot before that, if there is one."""
     listed = store.list_manifests()
     at = next((number for number, one in enumerate(listed) if one.ref == seen.ref), len(listed))
     first = seen.run_id
@@ -94,9 +94,9 @@ def since(store: ManifestStore, place: Place, seen: SnapshotRef, source: Source)
         finally:
             members.close()
         if known is None or known[0].processed_at != source.processed_at:
-            return first, True
+            return first, one.run_id
         first = one.run_id
-    return first, False
+    return first, None
 
 
 class _Tracing:

@@ -271,19 +271,32 @@ class Registered:
         return _time(self.record.finished_at) if self.record.finished_at is not None else None
 
 
+def newest_runs(root: Where, limit: int, skip: int = 0) -> tuple[list[Registered], int]:
+    """`limit` records behind the `skip` newest ones, newest first, and how many there are. Only those are
+    read; a folder whose record can't be told is passed over."""
+    files = record_files(root)
+    found = (_registered(file) for file in files[skip : skip + limit])
+    return [one for one in found if one is not None], len(files)
+
+
+def _registered(file: RecordFile) -> Registered | None:
+    try:
+        fields = _load(file)
+    except ManifestParseError:
+        return None
+    record = _typed(fields) if fields is not None else None
+    return Registered(file.folder, record) if record is not None else None
+
+
 def list_runs(root: Where) -> tuple[list[Registered], list[str]]:
     """Every record below `root`, newest first, and the names of folders whose record can't be told."""
     found, unknown = [], []
     for file in record_files(root):
-        try:
-            fields = _load(file)
-            record = None if fields is None else _typed(fields)
-        except ManifestParseError:
-            record = None
-        if record is None:
+        one = _registered(file)
+        if one is None:
             unknown.append(file.folder)
         else:
-            found.append(Registered(file.folder, record))
+            found.append(one)
     return found, unknown
 
 

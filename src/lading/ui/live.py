@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from lading.config.project import Config
 from lading.errors import Conflict, LadingError, Unexpected
+from lading.layout.project import RUN_LOG
+from lading.signals.read_log import parsed
 from lading.watcher.events import Broadcast, Event, Telling
 
 _KEPT = 500  # events of the run under way, for who comes later
-_BEAT = 15.0  # seconds: a comment now and then, so that nobody between takes the stream for dead
+_MOMENT = 0.25  # seconds
+_BEATS = 60  # moments without an event: then a comment, so that nobody between takes the stream for dead
 
 
 class Live:
     """At most one run at a time; any number of listeners."""
 
-    def __init__(self) -> None:
+    def __init__(self, project: Path) -> None:
+        self._log = project / RUN_LOG
         self._tell = Broadcast()
         self._lock = threading.Lock()
         self._past: deque[Event] = deque(maxlen=_KEPT)
@@ -98,24 +104,71 @@ class Live:
             yield b"retry: 2000\n\n"
             for event in past:
                 yield _line(event)
+            others = Others(self._log)
             async for told in _until(queue, self._closed.is_set):
-                yield _line(told) if told is not None else b": still here\n\n"
+                if told is not None:
+                    yield _line(told)
+                for event in others.new():
+                    yield _line(event)
+                if told is None and others.is_quiet():
+                    yield b": still here\n\n"
         finally:
             end()
 
 
+class Others:
+    """Runs of other processes, `lading run` by hand and `lading watch`: heard of by what they log."""
+
+    _TOLD = ("run started", "phase", "run finished", "run failed")
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+        self._read = self._size()
+        self._beats = 0
+
+    def new(self) -> list[Event]:
+        """What was logged since the last time."""
+        size = self._size()
+        if size <= self._read:
+            self._read = size  # cut off: somebody cleared it
+            return []
+        try:
+            with open(self._log, "rb") as file:
+                file.seek(self._read)
+                text = file.read(size - self._read)
+        except OSError:
+            return []  # it is gone: the next look finds it, or not
+        whole, _, _ = text.rpartition(b"\n")
+        self._read += len(whole) + 1 if whole else 0
+        return [event for line in whole.split(b"\n") if (event := self._event(line)) is not None]
+
+    def is_quiet(self) -> bool:
+        """Once in a while."""
+        self._beats = (self._beats + 1) % _BEATS
+        return self._beats == 0
+
+    def _event(self, text: bytes) -> Event | None:
+        line = parsed(text)
+        if line is None or line.get("pid") == os.getpid():
+            return None  # what runs here is told as it happens
+        kind = str(line.pop("event", "")).removeprefix("watch: ")
+        table = line.pop("table", None)
+        return Event(kind, table, line) if kind in self._TOLD else None  # type: ignore[arg-type]
+
+    def _size(self) -> int:
+        try:
+            return os.path.getsize(self._log)
+        except OSError:
+            return 0
+
+
 async def _until(queue: asyncio.Queue[Event], ended: Callable[[], bool]) -> AsyncIterator[Event | None]:
-    """Events as they come, and None when there was none for a while."""
-    quiet = 0.0
+    """Events as they come, and None when there was none for a moment."""
     while not ended():
         try:
-            yield await asyncio.wait_for(queue.get(), 0.25)
-            quiet = 0.0
+            yield await asyncio.wait_for(queue.get(), _MOMENT)
         except TimeoutError:
-            quiet += 0.25
-            if quiet >= _BEAT:
-                yield None
-                quiet = 0.0
+            yield None
 
 
 def _line(event: Event) -> bytes:

@@ -7,13 +7,15 @@ from pathlib import Path
 from lading.config.file import load
 from lading.config.project import Config
 from lading.ui.live import Live
+from lading.ui.plans import Plans
 
 
 class Project:
     def __init__(self, folder: Path, *, read_only: bool) -> None:
         self.folder = folder
         self.read_only = read_only
-        self.live = Live()
+        self.live = Live(folder)
+        self.plans = Plans()
         self._notices: list[str] = []
 
     def config(self) -> Config:

@@ -83,15 +83,20 @@ def release_hold(config: Config, name: str, *, now: datetime | None = None) -> M
                 hint=f"readers see run {before.run_id}; `lading history {name}` lists the others",
                 table=name,
             )
-        forced = forced_by_hand(config.place(name))
-        listed = [one for one in history(store) if one.sequence is not None]
-        good = [one for one in listed if not one.failed or one.ref in forced]
-        if not good:
-            raise NotFound(f"{name} has no snapshot to show", hint=f"lading run {name}", table=name)
-        newest = max(good, key=lambda one: (one.sequence or 0, one.at))
-        return SnapshotRef(newest.ref, newest.run_id, newest.at, newest.sequence or 0)
+        return newest_good(config, name)
 
     return _move(config, Move(name, "release", store, decide), hold=False, now=now)
+
+
+def newest_good(config: Config, name: str) -> SnapshotRef:
+    """What readers would see if nothing held them back."""
+    forced = forced_by_hand(config.place(name))
+    listed = [one for one in history(store_of(config, name)) if one.sequence is not None]
+    good = [one for one in listed if not one.failed or one.ref in forced]
+    if not good:
+        raise NotFound(f"{name} has no snapshot to show", hint=f"lading run {name}", table=name)
+    newest = max(good, key=lambda one: (one.sequence or 0, one.at))
+    return SnapshotRef(newest.ref, newest.run_id, newest.at, newest.sequence or 0)
 
 
 def publish_run(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +19,13 @@ from lading import clock
 from lading.errors import ShardError
 from lading.layout.beside import fresh_temporary, is_temporary, lock_of
 from lading.serve.open.file import Identity, proven
-from lading.storage.folder import locked
+from lading.storage.folder import is_locked, locked
 
 DEFAULT_LIMIT = 8 << 30
 
 _ABANDONED = 3600.0  # seconds after which a download that nobody finished is removed
 _STRIPES = 64
+_HEX = re.compile("[0-9a-f]{4}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +118,24 @@ class ShardCache:
                 if entry.name.endswith(".db"):
                     status = entry.stat()
                     yield _last_use(path, status), status.st_size, path
-                elif (
-                    is_temporary(entry.name) and clock.now().timestamp() - entry.stat().st_mtime > _ABANDONED
-                ):
+                elif is_temporary(entry.name) and self._is_abandoned(entry):
                     path.unlink(missing_ok=True)
+
+    def _is_abandoned(self, entry: os.DirEntry[str]) -> bool:
+        """Whoever downloads holds the lock of its content, also if that takes a machine's sleep longer than
+        it should."""
+        if clock.now().timestamp() - entry.stat().st_mtime <= _ABANDONED:
+            return False
+        return not is_locked(self._lock_of(entry.name.lstrip(".")))
 
     @contextlib.contextmanager
     def _one_at_a_time(self, content: str) -> Iterator[None]:
-        stripe = int(content[:4], 16) % _STRIPES
-        with locked(self.folder / "locks" / lock_of(f"{stripe:02}")):
+        with locked(self._lock_of(content)):
             yield
+
+    def _lock_of(self, content: str) -> Path:
+        stripe = int(content[:4], 16) % _STRIPES if _HEX.match(content) else 0
+        return self.folder / "locks" / lock_of(f"{stripe:02}")
 
 
 def _mark_used(path: Path) -> None:

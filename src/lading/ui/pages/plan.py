@@ -12,7 +12,6 @@ from lading.config.project import Config
 from lading.explain import explain_key, explain_slot
 from lading.ingest.plan import TablePlan
 from lading.ingest.verdict import VERDICTS, FileVerdict
-from lading.plan import plan_tables
 from lading.ui.page import Page, PageValue, Query, number_of, table_of
 from lading.ui.project import Project
 
@@ -34,6 +33,8 @@ class PlanPage(PageValue, frozen=True, kw_only=True):
     plan: dict[str, Any]  # as `lading plan TABLE --json` has it, with the files of this page
     what: Literal["file", "slot"]
     inputs: list[str]  # tables that it is made of and that have work to do first
+    stamp: str  # of the plan: `?plan=` shows more of the same one
+    planned_at: str
     verdict: str  # which files are shown: a verdict, `work` or `all`
     search: str  # what is in their names or reasons
     matching: int  # how many there are of them
@@ -45,7 +46,8 @@ class PlanPage(PageValue, frozen=True, kw_only=True):
 def plan(project: Project, query: Query) -> PlanPage:
     config = project.config()
     table = table_of(config, query)
-    *inputs, mine = plan_tables(config, [table])
+    planned = project.plans.of(config, table, query)
+    mine = planned.mine
     verdict, search = query.get("verdict") or WORK, (query.get("q") or "").strip()
     wanted = number_of(query, "page", 1, least=1)
     files, matching = _page_of(_matching(mine.files, verdict, search), wanted)
@@ -54,7 +56,9 @@ def plan(project: Project, query: Query) -> PlanPage:
         command=shlex.join(["lading", "plan", table]),
         plan=mine.as_json(files),
         what="slot" if config.table(table).derived is not None else "file",
-        inputs=[one.table for one in inputs if not one.idle],
+        inputs=[one.table for one in planned.inputs if not one.idle],
+        stamp=planned.stamp,
+        planned_at=planned.at.isoformat(),
         verdict=verdict,
         search=search,
         matching=matching,

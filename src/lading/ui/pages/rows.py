@@ -40,7 +40,7 @@ class Traced(msgspec.Struct, frozen=True):
     told: Trace
     command: str
     since: str  # the run that brought this row in as it is
-    before: bool  # whether an older snapshot is without it
+    before: str | None  # the run whose snapshot is without it, if there is one
 
 
 class RowsPage(PageValue, frozen=True, kw_only=True):
@@ -145,7 +145,7 @@ def _traced(
 
     [told] = trace(config, asked.table, row, source_of)
     command = ["lading", "trace", asked.table, "--where", of_row(row), *_ref(asked)]
-    first, before = seen.run_id, False
+    first, before = seen.run_id, None
     source = source_of(row.column(SOURCE)[0].as_py())
     if source is not None:
         with suppress(LadingError):  # its line is what was asked for, even if its history can't be told now

@@ -72,6 +72,53 @@ function listen() {
   addEventListener("pagehide", () => source.close());
 }
 
+// A run as it happens, on the page of runs: a line a table, with its phase and how far it is.
+function watchRun() {
+  const box = document.getElementById("progress");
+  if (!box) return;
+  const steps = document.getElementById("steps");
+  const outcome = document.getElementById("outcome");
+  const line = (table) => {
+    const there = [...steps.children].find((one) => one.dataset.table === table);
+    if (there) return there;
+    const item = document.createElement("li");
+    item.dataset.table = table;
+    const name = Object.assign(document.createElement("span"), { className: "name", textContent: table });
+    const bar = document.createElement("progress");
+    bar.setAttribute("aria-label", `Progress of ${table}`);
+    const now = Object.assign(document.createElement("span"), { className: "now" });
+    item.append(name, bar, now);
+    steps.append(item);
+    return item;
+  };
+  const say = (table, words, done, total) => {
+    const item = line(table);
+    item.querySelector(".now").textContent = words;
+    const bar = item.querySelector("progress");
+    if (total) { bar.max = total; bar.value = done; } else if (words === "done") { bar.max = 1; bar.value = 1; } else bar.removeAttribute("value");
+  };
+  document.addEventListener("lading", ({ detail: event }) => {
+    if (event.event === "run started") { steps.replaceChildren(); outcome.textContent = ""; box.hidden = false; }
+    if (event.event === "phase") {
+      box.hidden = false;
+      line(event.table).dataset.phase = event.phase;
+      say(event.table, event.phase);
+    }
+    if (event.event === "progress" && event.table) {
+      const phase = line(event.table).dataset.phase || "";
+      const count = event.done !== null && event.total ? ` ${event.done.toLocaleString("en")} of ${event.total.toLocaleString("en")}` : event.done !== null ? ` ${event.done.toLocaleString("en")}` : "";
+      say(event.table, `${phase} · ${event.text}${count}`, event.done, event.total);
+    }
+    if (event.event === "run finished" || event.event === "run failed") {
+      const errors = (event.tables || [event]).filter((one) => one.error).map((one) => one.error);
+      outcome.className = errors.length ? "failed-words" : "";
+      outcome.textContent = errors.length ? errors.map((one) => `${one.message} ${one.hint ? `(${one.hint})` : ""}`).join(" · ") : "Done.";
+      htmx.ajax("GET", location.href, { target: "#runs", select: "#runs", swap: "outerHTML" });
+    }
+  });
+}
+
+watchRun();
 drawCharts();
 let resized;
 addEventListener("resize", () => { clearTimeout(resized); resized = setTimeout(drawCharts, 150); });

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import get_args
 
 from lading import clock
 from lading.config.clean import GRACE, KEEP_RUNS
 from lading.errors import ConfigError, ManifestParseError
 from lading.iceberg.check import needed, shown_lists
-from lading.iceberg.follow import where
+from lading.iceberg.followed import Followed, followed_since
 from lading.iceberg.snapshot import record_in
 from lading.layout.table import is_part_of, version_of
 from lading.log.checkpoint import each_checkpoint
@@ -169,7 +170,7 @@ class Survey:
         current = self._store.load_current()
         rules = self._rules
         kept, old = split_manifests(listed, current, self.runs, keep_runs=rules.keep_runs, grace=rules.grace)
-        pinned = self._around.pinned
+        pinned = self._around.pinned | (self._followed.refs if self._followed is not None else frozenset())
         return kept + [one for one in old if one.ref in pinned], [one for one in old if one.ref not in pinned]
 
     def _reach(
@@ -198,20 +199,24 @@ class Survey:
 
     def _is_shown(self, refs: Collection[str], staying: Sequence[References]) -> Callable[[str], bool]:
         """Of the files for Iceberg readers: what the snapshots that stay lead to, and the metadata from the
-        version of today on. If that can't be told, all of them stay."""
+        version on that somebody may follow. If that can't be told, all of them stay."""
         place = self._table.place
         told = (record_in(one.custom) for one in staying)
         lists = {record.list for record in told if record is not None}
         wanted = needed(place, sorted(lists | set(shown_lists(place, refs))))
-        at = where(place)
+        followed = self._followed
 
         def is_shown(path: str) -> bool:
             version = version_of(path)
             if version is not None:
-                return at is not None and version >= at.version
+                return followed is not None and version >= followed.version
             return wanted is None or path in wanted
 
         return is_shown
+
+    @cached_property
+    def _followed(self) -> Followed | None:
+        return followed_since(self._table.place, self.runs.horizon(self._rules.grace))
 
     def _written_by(self, file: TableFile) -> str | None:
         if file.kind == "shard":
