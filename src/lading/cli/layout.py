@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from lading.cli.terminal.command import Context, Option
 from lading.cli.terminal.invocation import AsOf, Json, Offset, Ref, Table, config_of, open_published
 from lading.words import byte_words, count_words
 
+if TYPE_CHECKING:
+    from lading.read.layout import Part
+
 _PARTS = 20
 
 Where = Annotated[
     str | None,
-    Option("--where", metavar="EXPR", help="Say which parts a scan with EXPR opens, and why not others."),
+    Option("--where", metavar="EXPR", help="Say which parts a scan with EXPR opens."),
 ]
 Limit = Annotated[
     int | None, Option("--limit", metavar="N", min=0, help=f"List N parts; {_PARTS} by default.")
@@ -60,17 +63,15 @@ def layout(
     show_table(
         ("part", "rows", "size", "from", "to", *(("opened",) if where else ())),
         (
-            (
-                one.path,
-                one.rows,
-                byte_words(one.bytes),
-                one.low,
-                one.high,
-                *((one.reason or "yes",) if where else ()),
-            )
+            (one.path, one.rows, byte_words(one.bytes), one.low, one.high, *_opened(one, where))
             for one in parts
         ),
         right=("rows", "size"),
     )
     if where:
         say(f"A scan opens {told.opened:,} of {count_words(told.parts, 'part')}.")
+
+
+def _opened(one: Part, where: str | None) -> tuple[str, ...]:
+    """Whether a scan opens it, or what rules it out."""
+    return (one.reason or "yes",) if where else ()

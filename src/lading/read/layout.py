@@ -1,5 +1,5 @@
-"""How a table lies on disk: its buckets and parts, how far parts overlap in the order column, and which of them
-a predicate would open. Only what the snapshot says of its parts is looked at; no part is opened."""
+"""How a table lies on disk: its buckets and parts, how far parts overlap in the order column, and which of
+them a predicate would open. Only what the snapshot says of its parts is looked at; no part is opened."""
 
 from __future__ import annotations
 
@@ -60,9 +60,7 @@ def layout(
     schema = table_schema(members)
     bound = None if where is None else bind(parse(where), schema)
     found = members.candidates(None)
-    opened = (
-        {one.path for one in members.candidates(bound)} if bound is not None else {one.path for one in found}
-    )
+    opened = {one.path for one in (found if bound is None else members.candidates(bound))}
     spans = _spans(found)
     shown = found[first : None if limit is None else first + limit]
     kind = schema.field(members.order_by).type if members.order_by in schema.names else None
@@ -129,7 +127,7 @@ def _spans(found: Sequence[Member]) -> dict[str, tuple[float, float]]:
         lows = np.array([one.tick_min for one in keyed], np.float64)
         highs = np.array([one.tick_max for one in keyed], np.float64)
     else:
-        keys: list[Any] = sorted({key for one in keyed for key in (one.key_min, one.key_max)})  # type: ignore[type-var]
+        keys: list[Any] = sorted({key for one in keyed for key in (one.key_min, one.key_max)})
         place = {key: at for at, key in enumerate(keys)}
         lows = np.array([place[one.key_min] for one in keyed], np.float64)
         highs = np.array([place[one.key_max] for one in keyed], np.float64)
@@ -147,7 +145,8 @@ def _overlap(spans: dict[str, tuple[float, float]]) -> list[int]:
     steps = np.zeros(BINS + 1, np.int64)
     np.add.at(steps, low, 1)
     np.add.at(steps, high + 1, -1)
-    return np.cumsum(steps)[:BINS].tolist()
+    counts: list[int] = np.cumsum(steps)[:BINS].tolist()
+    return counts
 
 
 class _Reasons:
@@ -161,9 +160,8 @@ class _Reasons:
     def of(self, member: Member) -> str:
         for piece, left in self._pieces:
             if member.path not in left:
-                return "; ".join(
-                    self._range(column, member.zones.get(column)) for column in sorted(columns_of(piece))
-                )
+                columns = sorted(columns_of(piece))
+                return "; ".join(self._range(column, member.zones.get(column)) for column in columns)
         return "no row can satisfy all of it"
 
     def _range(self, column: str, zone: Zone | None) -> str:

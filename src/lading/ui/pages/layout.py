@@ -74,9 +74,13 @@ def layout(project: Project, query: Query) -> LayoutPage:
     first = (page.page - 1) * _SHOWN
     with open_in(config, table) as reader:
         try:
-            told, listed = reader.layout(where or None, first=first, limit=_SHOWN)
-            few = told.parts <= _DRAWN
-            drawn = reader.layout(where or None, limit=_DRAWN)[1] if few else []
+            few = reader.info()["parts"] <= _DRAWN
+            if few:
+                told, drawn = reader.layout(where or None)
+                listed = drawn[first : first + _SHOWN]
+            else:
+                told, listed = reader.layout(where or None, first=first, limit=_SHOWN)
+                drawn = []
         except PredicateError as error:
             return msgspec.structs.replace(page, problem=error.as_json())
     bars = _bars(drawn)

@@ -54,7 +54,9 @@ class ServingPage(PageValue, frozen=True, kw_only=True):
     pages: int = 1
     bars: tuple[Bar, ...] = ()
     key: str = ""
-    context: dict[str, str] = {}  # what routing needs beside the key, as it was given
+    context: dict[str, str] = msgspec.field(
+        default_factory=dict
+    )  # what routing needs beside the key, as it was given
     found: Found | None = None
     problem: dict[str, Any] | None = None  # why the key can't be looked up
 
