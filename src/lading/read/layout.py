@@ -10,11 +10,12 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from lading.model import Bound, Member, Zone
+from lading.model import Bound, Member
 from lading.read.scan import table_schema
-from lading.state.memberset import MemberSet
+from lading.state.members import MemberStore
 from lading.where.bind import bind, parse
 from lading.where.tree import And, Predicate, columns_of
+from lading.zones.vector import ZoneVector
 
 BINS = 200  # of the order column's range
 _LONGEST = 60  # characters of a bound
@@ -54,7 +55,7 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 def layout(
-    members: MemberSet, where: str | None, *, first: int = 0, limit: int | None = None
+    members: MemberStore, where: str | None, *, first: int = 0, limit: int | None = None
 ) -> tuple[Layout, list[Part]]:
     """All of it in figures, and `limit` parts in key order from the `first` on."""
     schema = table_schema(members)
@@ -87,10 +88,10 @@ def layout(
             bound_text(one.key_min, kind),
             bound_text(one.key_max, kind),
             one.path in opened,
-            None if one.path in opened else why.of(one),
+            None if one.path in opened else why.of(first + at, one),
             spans.get(one.path),
         )
-        for one in shown
+        for at, one in enumerate(shown)
     ]
     return told, parts
 
@@ -152,21 +153,28 @@ def _overlap(spans: dict[str, tuple[float, float]]) -> list[int]:
 class _Reasons:
     """Which part of a predicate rules a part of the table out."""
 
-    def __init__(self, members: MemberSet, bound: Predicate | None, schema: pa.Schema) -> None:
+    def __init__(self, members: MemberStore, bound: Predicate | None, schema: pa.Schema) -> None:
         pieces = bound.parts if isinstance(bound, And) else () if bound is None else (bound,)
         self._pieces = [(piece, {one.path for one in members.candidates(piece)}) for piece in pieces]
         self._schema = schema
+        self._members = members
+        self._zones: dict[str, ZoneVector | None] = {}
 
-    def of(self, member: Member) -> str:
+    def of(self, at: int, member: Member) -> str:
+        """Of the member at that place."""
         for piece, left in self._pieces:
             if member.path not in left:
                 columns = sorted(columns_of(piece))
-                return "; ".join(self._range(column, member.zones.get(column)) for column in columns)
+                return "; ".join(self._range(column, at) for column in columns)
         return "no row can satisfy all of it"
 
-    def _range(self, column: str, zone: Zone | None) -> str:
+    def _range(self, column: str, at: int) -> str:
+        if column not in self._zones:
+            self._zones[column] = self._members.zone(column)
+        vector = self._zones[column]
+        zone = vector.zone(at) if vector is not None else None
         if zone is None or zone.min is None:
-            return f"{column} is null in all rows" if zone is not None else f"{column} can't match"
+            return f"{column} is null in all rows"
         kind = self._schema.field(column).type
         low, high = bound_text(zone.min, kind), bound_text(zone.max, kind)
         return f"{column} is {low} in all rows" if low == high else f"{column} is {low} to {high}"

@@ -54,9 +54,8 @@ class ServingPage(PageValue, frozen=True, kw_only=True):
     pages: int = 1
     bars: tuple[Bar, ...] = ()
     key: str = ""
-    context: dict[str, str] = msgspec.field(
-        default_factory=dict
-    )  # what routing needs beside the key, as it was given
+    # What routing needs beside the key, as it was given.
+    context: dict[str, str] = msgspec.field(default_factory=dict)
     found: Found | None = None
     problem: dict[str, Any] | None = None  # why the key can't be looked up
 
