@@ -52,6 +52,7 @@ class Layout(msgspec.Struct, frozen=True):
     high: str | None
     overlap: list[int]  # parts in each of the bins that the order column's range is cut into
     overlap_opened: list[int]
+    deepest: int  # parts that one value of the order column may be in, at most
 
 
 def layout(
@@ -78,6 +79,7 @@ def layout(
         bound_text(max((one.key_max for one in keyed), default=None), kind),  # type: ignore[type-var]
         _overlap(spans),
         _overlap({path: span for path, span in spans.items() if path in opened}),
+        _deepest(spans),
     )
     parts = [
         Part(
@@ -148,6 +150,15 @@ def _overlap(spans: dict[str, tuple[float, float]]) -> list[int]:
     np.add.at(steps, high + 1, -1)
     counts: list[int] = np.cumsum(steps)[:BINS].tolist()
     return counts
+
+
+def _deepest(spans: dict[str, tuple[float, float]]) -> int:
+    if not spans:
+        return 0
+    ends = np.array(list(spans.values()))
+    lows, highs = np.sort(ends[:, 0]), np.sort(ends[:, 1])
+    begun = np.arange(1, len(lows) + 1)
+    return int((begun - highs.searchsorted(lows, side="left")).max())
 
 
 class _Reasons:

@@ -53,7 +53,6 @@ class LayoutPage(PageValue, frozen=True, kw_only=True):
     lanes: int = 0
     area: str = ""  # the outline of how many parts overlap, where there are too many
     area_opened: str = ""
-    most: int = 0  # parts that overlap at most
     problem: dict[str, Any] | None = None
 
 
@@ -95,7 +94,6 @@ def layout(project: Project, query: Query) -> LayoutPage:
         lanes=max((bar.lane for bar in bars), default=-1) + 1,
         area="" if few else _area(told.overlap, most),
         area_opened="" if few else _area(told.overlap_opened, most),
-        most=most,
     )
 
 
