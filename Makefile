@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.lading-installed
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 
-.PHONY: install demo test check acceptance soak simulate bench docs format clean
+.PHONY: install demo test browser check acceptance soak simulate bench docs format clean
 
 install: $(STAMP)
 
@@ -25,8 +25,19 @@ demo: install
 
 # Two processes, each with a Spark of its own; `make test WORKERS=0` for one, with a debugger.
 WORKERS ?= 2
-test: install
+test: install browser
 	$(BIN)/python -m pytest tests --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+# The page is tested in chromium. As root on Debian it is installed; elsewhere those tests say what is missing.
+browser:
+	@{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null \
+		&& command -v chromedriver >/dev/null \
+		|| if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+			apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+				apt-get install -y -qq --no-install-recommends chromium chromium-driver >/dev/null; \
+		else \
+			echo "no chromium and chromedriver here: the tests of the page in a browser are skipped"; \
+		fi
 
 check: install
 	$(BIN)/ruff format --check .

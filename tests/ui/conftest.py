@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.browser import Browser, browser
 from support.page import Server, Shown, served
 
 
@@ -16,4 +17,10 @@ def shown(tmp_path: Path) -> Shown:
 @pytest.fixture
 def server(shown: Shown) -> Iterator[Server]:
     with served(shown.folder) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser(tmp_path_factory.mktemp("chromium")) as running:
         yield running

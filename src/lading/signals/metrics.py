@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from pathlib import Path
 
+from lading import clock
 from lading.config.project import Config
 from lading.errors import LadingError
 from lading.log.table import Table
@@ -122,7 +122,7 @@ def _observe_table(metrics: Metrics, config: Config, report: TableReport, phases
     metrics.add("lading_rows_removed_total", report.rows_removed, table=table)
     metrics.add("lading_rows_rejected_total", report.rows_rejected, table=table)
     metrics.add("lading_files_rejected_total", report.files_rejected, table=table)
-    metrics.set("lading_last_run_timestamp_seconds", round(time.time(), 3), table=table)
+    metrics.set("lading_last_run_timestamp_seconds", round(clock.now().timestamp(), 3), table=table)
     metrics.set("lading_last_run_seconds", round(report.seconds, 3), table=table)
     metrics.set("lading_last_run_success", 0 if failed else 1, table=table)
     pending = sum(n for verdict, n in report.verdicts.items() if verdict not in _AT_REST) if failed else 0

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from lading import clock
 from lading.config.project import Config, TableConfig
 from lading.config.signals import OpenLineage
 from lading.errors import LadingError
@@ -43,7 +44,7 @@ Json = dict[str, Any]
 
 def run_events(config: Config, report: RunReport, now: datetime | None = None) -> list[Json]:
     """START and COMPLETE or FAIL for each table that the run did something to."""
-    at = now or datetime.now(UTC)
+    at = now or clock.now()
     worked = [table for table in report.tables if _worked(table)]
     return [event for table in worked for event in _events(config, report, table, at)]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-import time
 
+from lading import clock
 from lading.watch import Watch
 
 
@@ -17,7 +17,7 @@ class Phases(Watch):
         self._took: dict[str, dict[str, float]] = {}
 
     def phase(self, table: str, name: str) -> None:
-        now = time.monotonic()
+        now = clock.monotonic()
         with self._lock:
             self._end(table, now)
             self._since[table] = (name, now)
@@ -25,7 +25,7 @@ class Phases(Watch):
     def take(self, table: str) -> dict[str, float]:
         """Those of the run that has ended; the next one begins anew."""
         with self._lock:
-            self._end(table, time.monotonic())
+            self._end(table, clock.monotonic())
             took = self._took.pop(table, {})
         took.pop("done", None)
         return took

@@ -34,6 +34,7 @@ FORMAT_VERSION = 1  # of shardyfusion's records
 Status = Literal["running", "succeeded", "failed"]
 
 _log = logging.getLogger(__name__)
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # libyaml's: a run writes its record again and again
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +171,7 @@ class RunHandle:
 
     def _write(self, record: RunRecord, now: datetime | None = None) -> None:
         record = replace(record, updated_at=_iso(_clock(now)))
-        text = yaml.safe_dump(hide_within(_fields(record)), sort_keys=False, allow_unicode=True)
+        text = yaml.dump(hide_within(_fields(record)), Dumper=_DUMPER, sort_keys=False, allow_unicode=True)
         self.file.write(text.encode())
         self.record = record
 

@@ -49,6 +49,7 @@ def make_app(folder: Path, *, token: str, read_only: bool) -> Starlette:
     show = Show(project, PAGES, token)
     routes: list[BaseRoute] = [
         Route("/events", _events(project)),
+        Route("/favicon.ico", _icon),
         Mount("/static", StaticFiles(packages=[("lading.ui", "static")])),
         catalog(project.config, token),
     ]
@@ -143,6 +144,11 @@ def _failed(project: Project, show: Show, request: Request, error: Exception) ->
 
 def _json(value: object, status: int = 200) -> Response:
     return Response(msgspec.json.encode(value, enc_hook=str), status, media_type="application/json")
+
+
+async def _icon(_request: Request) -> Response:
+    """Browsers ask for it whatever a page says."""
+    return RedirectResponse("/static/icon.svg")
 
 
 def _events(project: Project) -> Endpoint:

@@ -33,7 +33,7 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-_OPEN = "/static/"  # nothing in there is anybody's secret
+_OPEN = ("/static/", "/favicon.ico")  # nothing in there is anybody's secret
 _CATALOG = "/iceberg/"  # asks for the token itself, and refuses in words that its clients understand
 KEY_FIELD = "key"  # of a form
 KEY_HEADER = "X-Lading-Key"

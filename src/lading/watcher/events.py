@@ -6,9 +6,10 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal
 
+from lading import clock
 from lading.watch import Watch
 
 Kind = Literal[
@@ -30,7 +31,7 @@ class Event:
     kind: Kind
     table: str | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
-    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    at: datetime = field(default_factory=lambda: clock.now())
 
     def as_object(self) -> dict[str, Any]:
         named = {"table": self.table} if self.table is not None else {}

@@ -6,15 +6,15 @@ The lease keeps two watchers from doing everything twice; nothing breaks if they
 from __future__ import annotations
 
 import os
-import secrets
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 
+from lading import clock, ids
 from lading.errors import Conflict, StorageError
 from lading.layout.project import WATCHER
 from lading.storage.place import Where, storage_of
@@ -46,7 +46,7 @@ class Holder(msgspec.Struct, frozen=True):
 def holder(warehouse: Where, now: datetime | None = None) -> Holder | None:
     """The watcher that is at work, if one is."""
     found, _ = _read(warehouse)
-    return found if found is not None and found.is_alive(now or datetime.now(UTC)) else None
+    return found if found is not None and found.is_alive(now or clock.now()) else None
 
 
 @contextmanager
@@ -72,7 +72,7 @@ class _Kept:
 
     def renew(self, stop: threading.Event, lost: Callable[[], None]) -> None:
         while not stop.wait(self._lease.total_seconds() / 3):
-            until = (datetime.now(UTC) + self._lease).isoformat()
+            until = (clock.now() + self._lease).isoformat()
             mine = msgspec.structs.replace(self._mine, until=until)
             try:
                 self._etag = _swapped(self._warehouse, mine, self._etag)
@@ -84,12 +84,12 @@ class _Kept:
 
     def give_back(self) -> None:
         with suppress(OSError, StorageError, SwapLost):
-            ended = msgspec.structs.replace(self._mine, until=datetime.now(UTC).isoformat())
+            ended = msgspec.structs.replace(self._mine, until=clock.now().isoformat())
             _swapped(self._warehouse, ended, self._etag)
 
 
 def _taken(warehouse: Where, lease: timedelta) -> tuple[Holder, str]:
-    now = datetime.now(UTC)
+    now = clock.now()
     while True:
         other, etag = _read(warehouse)
         if other is not None and other.is_alive(now):
@@ -99,7 +99,7 @@ def _taken(warehouse: Where, lease: timedelta) -> tuple[Holder, str]:
                 hint="end that one first; `lading run` works beside it",
             )
         until = (now + lease).isoformat()
-        mine = Holder(secrets.token_hex(8), socket.gethostname(), os.getpid(), now.isoformat(), until)
+        mine = Holder(ids.random_bytes(8).hex(), socket.gethostname(), os.getpid(), now.isoformat(), until)
         with suppress(SwapLost):  # somebody was quicker: look again
             return mine, _swapped(warehouse, mine, etag)
 

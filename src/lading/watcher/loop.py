@@ -7,12 +7,12 @@ Everything that decides is in schedule.py; a run decides by the files themselves
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from lading import clock
 from lading.config.derived import in_order
 from lading.config.file import load
 from lading.config.project import Config
@@ -59,7 +59,7 @@ class Watcher:
     options: Options = Options()
     tell: Broadcast = field(default_factory=Broadcast)
     counts: bool = True  # whether progress inside phases is told
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = lambda: clock.monotonic()
     runs: Runs = run
     heard: Silence = field(default_factory=Silence)
     _stopping: bool = False
@@ -170,7 +170,7 @@ class Watcher:
             wanted = look(self.config, due.table, watch=SILENT).plan.read
         except LadingError:
             return False  # the run says so
-        young = time.time_ns() - int(self.options.settle * 1e9)
+        young = clock.wall_ns() - int(self.options.settle * 1e9)
         keys = [file.key for file in wanted if file.archive is None and file.mtime_ns > young]
         for key in keys:
             self.schedule.heard(due.table, key, seen_at(cfg.root, key), self.clock())
