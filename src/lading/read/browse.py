@@ -55,7 +55,7 @@ def browse(members: MemberSet, where: str | None, at: Spot, limit: int, *, most:
         return Leaf(rows, following, cut, members.count(), len(found))
 
     for number in range(at.part, len(found)):
-        if looked >= (_LOOKED if most is None else most):
+        if number > at.part and looked >= (_LOOKED if most is None else most):
             return leaf(Spot(number), cut=count < limit)
         place = 0  # among the matching rows of this part
         for batch in read_part(members.root, found[number], wanted):
@@ -83,7 +83,7 @@ def browse_sorted(
     rows = all_of_them.rows
     try:
         order = [(column, "descending" if descending else "ascending")]
-        places = pc.sort_indices(rows, sort_keys=order, null_placement="at_end")
+        places = pc.sort_indices(rows, sort_keys=order)
     except pa.ArrowNotImplementedError:
         raise ConfigError(
             f"rows can't be sorted by {column}, which is {schema.field(column).type}",

@@ -14,7 +14,7 @@ from lading.model import Bound, Member
 from lading.read.scan import table_schema
 from lading.state.members import MemberStore
 from lading.where.bind import bind, parse
-from lading.where.tree import And, Predicate, columns_of
+from lading.where.tree import And, IsNull, Predicate, columns_of
 from lading.zones.vector import ZoneVector
 
 BINS = 200  # of the order column's range
@@ -174,6 +174,8 @@ class _Reasons:
     def of(self, at: int, member: Member) -> str:
         """Of the member at that place."""
         for piece, left in self._pieces:
+            if member.path not in left and isinstance(piece, IsNull):
+                return f"{piece.column} is never null"
             if member.path not in left:
                 columns = sorted(columns_of(piece))
                 return "; ".join(self._range(column, at) for column in columns)
