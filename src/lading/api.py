@@ -323,11 +323,12 @@ def open_all(
     s3: Mapping[str, str] | None = None,
 ) -> dict[str, Reader]:
     """Open several tables of a warehouse at snapshots that belong together: where one is made of another, it
-    was made from the very snapshot that is opened. `NotReady` says that there are none right now."""
+    was made from the very snapshot that is opened. They are what readers see now, or the latest before that
+    which belong together and are kept. `NotReady` says that there are none."""
     from lading.read.together import Warehouse, belonging
 
     there = Warehouse(os.fspath(warehouse), store, s3)
-    refs = belonging(list(tables), there.current, there.at, there.same)
+    refs = belonging(list(tables), there)
     return {name: Reader(there.path(name), store, ref=ref, cache=cache, s3=s3) for name, ref in refs.items()}
 
 

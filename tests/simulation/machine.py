@@ -11,6 +11,7 @@ import copy
 import fcntl
 import importlib
 import io
+import logging
 import os
 import sqlite3
 import sys
@@ -66,8 +67,14 @@ class Inline:
 class Thread:
     """Of the process that starts it: killed with it, frozen with it."""
 
-    def __init__(self, target: Callable[[], None], name: str = "thread", daemon: bool = False) -> None:
-        self._target, self._name = target, name
+    def __init__(
+        self,
+        target: Callable[..., None],
+        args: tuple[Any, ...] = (),
+        name: str = "thread",
+        daemon: bool = False,
+    ) -> None:
+        self._target, self._args, self._name = target, args, name
         self._done = False
 
     def start(self) -> None:
@@ -82,7 +89,7 @@ class Thread:
             _world.wait(lambda: self._done)
 
     def _run(self) -> None:
-        self._target()
+        self._target(*self._args)
         self._done = True
 
 
@@ -210,6 +217,7 @@ _MODULES = (
 
 def install() -> None:
     """Once, before the first world."""
+    logging.disable(logging.WARNING)  # of leases and checkpoints that a fault kept from being written
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
     for name, call in disk.CALLS.items():

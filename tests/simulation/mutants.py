@@ -16,6 +16,7 @@ import msgspec
 
 from simulation.mutant import Mutant, Swap, mutated
 from simulation.mutants_of_readers import OF_READERS
+from simulation.mutants_of_runs import OF_RUNS
 from simulation.stories import story_case
 
 
@@ -491,6 +492,7 @@ MUTANTS = (
     Mutant("a dead run that nobody gives up", ("tabling",), _dead_runs_stay),
     Mutant("tidying that keeps nothing", ("tabling",), _tidy_keeps_nothing),
     *OF_READERS,
+    *OF_RUNS,
 )
 
 

@@ -93,9 +93,11 @@ def _hint_first(swap: Swap) -> None:
 
 
 def _no_positions(swap: Swap) -> None:
-    from lading.iceberg.pages import Page
+    import pyarrow as pa
 
-    swap(Page, "with_minus", lambda self: [])
+    import lading.iceberg.snapshot as snapshot
+
+    swap(snapshot, "dead_rows", lambda root, member: pa.array([], pa.int64()))
 
 
 def _metadata_forgotten(swap: Swap) -> None:
@@ -121,7 +123,14 @@ def _never_shown_is_new(swap: Swap) -> None:
     swap(settle, "renumbered", renumbered)
 
 
+def _unsettled_stays(swap: Swap) -> None:
+    import lading.ingest.release as release
+
+    swap(release, "waits_to_be_settled", lambda *args: False)
+
+
 OF_READERS = (
+    Mutant("parts that nobody settles again", ("showing",), _unsettled_stays),
     Mutant("a hint that stays where it is", ("showing",), _hint_stays),
     Mutant("the hint before the pointer", ("showing",), _hint_first),
     Mutant("position deletes left out", ("showing",), _no_positions),

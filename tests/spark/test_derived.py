@@ -10,6 +10,8 @@ import pytest
 
 import lading
 from lading.config.file import load as load_config
+from lading.ingest.derived import changed, count
+from lading.parts import pick
 from lading.run import RunReport, run
 from lading.upkeep.verify import verify
 from lading.upkeep.verify_deep import verify_deep
@@ -94,6 +96,25 @@ def test_a_query_is_evaluated_for_the_slots_that_changed(shop):
     shop.put("v2.csv", [("hh", 2, 0.2), ("sa", 12, 8), ("hh", 13, 0.3)])
     [_, table] = shop.run().tables
     assert (table.verdicts["changed"], table.rows_added, table.rows_removed) == (1, 1, 1)
+    assert shop.rows()[3]["tonnes"] == 8
+
+
+@pytest.mark.parametrize("large", [0, 1 << 40])
+def test_which_slots_changed_is_found_by_tasks_and_the_driver_reads_no_row(shop, monkeypatch, large):
+    monkeypatch.setattr(count, "HERE", 0)
+    monkeypatch.setattr(changed, "LARGE", large)  # 0: the `by` columns first
+    shop.configure(tonnage(f"sql: {SUM}"))
+    text = (shop.folder / "lading.yaml").read_text()
+    (shop.folder / "lading.yaml").write_text(text.replace("in_process_below: 1GB", "in_process_below: 0"))
+    assert shop.run().error is None
+
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise AssertionError("the driver opened a part of an input")
+
+    monkeypatch.setattr(pick, "open_parquet", refuse)
+    shop.put("v2.csv", [("hh", 2, 0.2), ("sa", 12, 8), ("hh", 13, 0.3)])
+    [_, table] = shop.run().tables
+    assert table.error is None and table.verdicts["changed"] == (1 if large else 2)  # hh is as it was
     assert shop.rows()[3]["tonnes"] == 8
 
 

@@ -7,6 +7,7 @@ queries mean the same to both, and tests on real Spark say that it is so.
 from __future__ import annotations
 
 import csv
+import json
 import os
 import random
 from collections import Counter
@@ -16,6 +17,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+from support.machines import Killed
 
 import lading
 from lading.config.file import load as load_config
@@ -35,10 +37,12 @@ tables:
     order_by: day
     bucket_size: 5
     replace: %(replace)s
+    iceberg: %(iceberg)s
   ports:
     root: data
     path: "p*.csv"
     format: csv
+    iceberg: %(iceberg)s
 """
 SCHEMAS = {
     "moves": "columns:\n  - {name: port, type: string}\n  - {name: day, type: bigint}\n"
@@ -102,6 +106,15 @@ NEXT: dict[str, tuple[str, str]] = {
         "select count(*) as n, cast(sum(tonnes) as bigint) as tonnes from %(below)s",
     ),
     "filter": ("{%(below)s: {by: port}}", "select port, tonnes from %(below)s where tonnes > 2"),
+    "union": (
+        "{%(below)s: {by: port}, moves: {by: port}}",
+        "select port, tonnes from moves union all select port, tonnes from %(below)s",
+    ),
+    "window": (
+        "{%(below)s: {by: port}}",
+        "select port, tonnes, cast(rank() over (partition by port order by tonnes) as bigint) as at "
+        "from %(below)s",
+    ),
 }
 
 
@@ -119,17 +132,21 @@ class Chain:
         for name, text in SCHEMAS.items():
             (folder / "schema" / f"{name}.yaml").write_text(text)
         self.replace = chance.choice(["auto", "minus", "rewrite"])
+        self.iceberg = chance.random() < 0.1
         self.slots = chance.choice([1, 3, 8, 64])
         self.tables = _made_up(chance)
         self.tick = 0
         self.write_config()
 
     def write_config(self) -> None:
-        text = SOURCES % {"replace": self.replace}
+        shown = str(self.iceberg).lower()
+        text = SOURCES % {"replace": self.replace, "iceberg": shown}
         for name, (inputs, sql) in self.tables.items():
             slots = f"\n    slots: {self.slots}" if "by: port" in inputs or "by: [" in inputs else ""
             text += f"  {name}:\n    from: {inputs}\n    sql: {sql!r}\n    replace: {self.replace}{slots}\n"
+            text += f"    iceberg: {shown}\n"
         (self.folder / "lading.yaml").write_text(text)
+        self.config = load_config(self.folder)
 
     def put(self, key: str, rows: list[tuple[Any, ...]]) -> None:
         """Each write has a time of its own, long ago: no file is racy."""
@@ -142,7 +159,7 @@ class Chain:
         os.utime(path, (1_600_000_000 + self.tick, 1_600_000_000 + self.tick))
 
     def run(self, **options: Any) -> RunReport:
-        return run(load_config(self.folder), allow_vanish=True, **options)
+        return run(self.config, allow_vanish=True, **options)
 
     def open(self, name: str, **which: Any) -> lading.Reader:
         return lading.open(self.folder / "warehouse" / name, **which)
@@ -164,6 +181,11 @@ class Chain:
     def seen(self, name: str) -> Counter[tuple[Any, ...]]:
         return counted(self.rows(name))
 
+    def is_held(self, name: str) -> bool:
+        """Whether readers see an older snapshot because somebody rolled back to it."""
+        pointer = self.folder / "warehouse" / name / "_CURRENT"
+        return bool(json.loads(pointer.read_bytes())["held"])
+
     def is_published(self, name: str) -> bool:
         return (self.folder / "warehouse" / name / "_CURRENT").exists()
 
@@ -173,7 +195,7 @@ def _made_up(chance: random.Random) -> dict[str, tuple[str, str]]:
     tables = {"one": (FIRST | BUCKET)[first]}
     below = "one"
     for name in ("two", "three")[: chance.choice([1, 1, 2])]:
-        inputs, sql = NEXT[chance.choice(["aggregate", "join back", "filter", "whole"])]
+        inputs, sql = NEXT[chance.choice(list(NEXT))]
         tables[name] = (inputs % {"below": below}, sql % {"below": below})
         if "port" not in sql:
             break
@@ -230,6 +252,31 @@ def _plain(dtype: pa.DataType) -> pa.DataType:
 def without_spark(patch: Any) -> None:
     """Nor with a disk to wait for: what a crash of the machine leaves is asked elsewhere."""
     patch.setattr(evaluate, "through_spark", by_duckdb)
-    for limit in ("HERE", "HERE_BY_COLUMNS"):
-        patch.setattr(count, limit, 1 << 60)
+    patch.setattr(count, "HERE", 1 << 60)
     patch.setattr(os, "fsync", lambda _: None)
+
+
+class Dying:
+    """A process that is killed at one of its effects below a folder, before it or behind it. What it would do
+    there afterwards, in a `finally` say, is not done: the dead do nothing."""
+
+    EFFECTS = ("fsync", "replace", "rename", "link", "unlink", "rmdir", "mkdir")
+
+    def __init__(self, patch: Any, folder: Path, at: int, *, behind: bool) -> None:
+        self._folder, self._at, self._behind = str(folder), at, behind
+        self._effects = 0
+        for name in self.EFFECTS:
+            patch.setattr(os, name, self._watched(getattr(os, name)))
+
+    def _watched(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def effect(where: Any, *args: Any, **kwargs: Any) -> Any:
+            if not isinstance(where, int) and not os.fspath(where).startswith(self._folder):
+                return real(where, *args, **kwargs)
+            self._effects += 1
+            if self._effects < self._at or (self._effects == self._at and self._behind):
+                real(where, *args, **kwargs)
+            if self._effects >= self._at:
+                raise Killed(f"effect {self._at}")
+            return None
+
+        return effect

@@ -190,7 +190,15 @@ def test_what_is_made_of_a_table_follows_it(project):
     assert [name for name, _, _ in told][1:] == ["a", "c"]
 
 
-@pytest.mark.parametrize(("config", "times"), [(CONFIG, 0), (CONFIG.partition("\n")[2], 1)])
+MADE = "  c: {from: {a: {by: id}}, sql: 'select id, note from a'}\n"
+SERVED = CONFIG.replace("order_by: id}", "order_by: id, serve: {key: id, shards: 1}}", 1)
+
+
+@pytest.mark.parametrize(
+    ("config", "times"),
+    [(CONFIG, 0), (CONFIG.partition("\n")[2], 1), (CONFIG + MADE, 1), (SERVED, 1)],
+    ids=["small files", "all on Spark", "a query", "shards"],
+)
 def test_spark_is_started_ahead_once_unless_small_files_are_read_without(project, monkeypatch, config, times):
     started: list[int] = []
     monkeypatch.setattr("lading.spark.tasks.warm_up", lambda *spark: started.append(1))

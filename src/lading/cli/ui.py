@@ -81,6 +81,7 @@ def _listener(port: int) -> socket.socket:
         listener.bind(("127.0.0.1", port))
         listener.listen(128)
     except OverflowError:
+        listener.close()
         raise ConfigError(f"--port {port} is no port", hint="choose one up to 65535") from None
     except OSError as error:
         listener.close()

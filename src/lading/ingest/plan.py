@@ -33,7 +33,7 @@ from lading.words import count_words
 # `replace: auto`: what is rewritten without the rows that leave. Everything larger gets a `minus`, so that
 # a change costs what changed, however widely its rows are spread. Decided anew with every commit.
 REWRITE_PART = 4 << 20  # bytes of a part
-REWRITE_COMMIT = 64 << 20  # bytes of all parts that one commit rewrites
+REWRITE_COMMIT = 8 << 20  # bytes of all parts that one commit rewrites, in this process
 
 Replace = Literal["auto", "rewrite", "minus"]
 

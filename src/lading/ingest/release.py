@@ -189,8 +189,12 @@ class _Attempt:
         verdict = self._verdict(served)
         self.watch.phase(cfg.name, "publish")
         refused = verdict is not None and bool(verdict.failures)
+        # Not a word of parts that could not be settled: the next run tries again, should it have nothing else
+        # to do (`waits_to_be_settled`).
         iceberg, note = (
-            self._shown() if settled and not refused else (NOT_SHOWN if cfg.iceberg else None, None)
+            self._shown()
+            if settled and not refused
+            else (NOT_SHOWN if cfg.iceberg and settled else None, None)
         )
         payload = snapshot_payload(
             cfg.name,

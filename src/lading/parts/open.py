@@ -18,14 +18,23 @@ from lading.storage.ranged import RangedFile
 _ALONE = 1 << 18  # values that are decoded sooner than threads are set to work
 
 
-def open_parquet(root: Where, path: str, size: int | None = None) -> pq.ParquetFile:
-    """The file at `path`, relative to `root` or absolute; `size` in bytes saves a question if it is known."""
+def open_parquet(
+    root: Where,
+    path: str,
+    size: int | None = None,
+    *,
+    metadata: pq.FileMetaData | None = None,
+    dictionaries: Sequence[str] | None = None,
+) -> pq.ParquetFile:
+    """The file at `path`, relative to `root` or absolute; `size` in bytes saves a question if it is known,
+    `metadata` reading it. Columns of `dictionaries` are given as such."""
     storage, name = located(root, path)
+    told = {"metadata": metadata, "read_dictionary": dictionaries}
     if storage.folder is not None:
-        return pq.ParquetFile(os.path.join(storage.folder, name), memory_map=False)
+        return pq.ParquetFile(os.path.join(storage.folder, name), memory_map=False, **told)
     file = RangedFile(storage, name, size)
     # Ranges that lie close together are fetched as one: a request costs more than the bytes between.
-    return pq.ParquetFile(pa.PythonFile(file, mode="r"), pre_buffer=True)
+    return pq.ParquetFile(pa.PythonFile(file, mode="r"), pre_buffer=True, **told)
 
 
 def row_batches(

@@ -69,7 +69,7 @@ def _opened(root: Place, member: Member, path: str) -> tuple[pq.ParquetFile, Ope
     try:
         return FOOTERS.open(root, member)
     except (OSError, pa.ArrowException) as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
 
 
 def _stored(
@@ -126,10 +126,10 @@ def _next(batches: Iterator[pa.RecordBatch], path: str) -> pa.RecordBatch | None
     try:
         return next(batches, None)
     except (OSError, pa.ArrowException) as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
 
 
-def _unreadable(path: str, error: Exception) -> PartError:
+def unreadable(path: str, error: Exception) -> PartError:
     if isinstance(error, FileNotFoundError):
         return PartError(f"the part {path} is missing", hint=_HINT, file=path)
     return PartError(f"the part {path} can't be read: {error}", hint=_HINT, file=path)

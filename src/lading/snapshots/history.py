@@ -289,6 +289,17 @@ def _before_current(store: ManifestStore, offset: int, root: Where) -> SnapshotR
     current = _current(store, root)
     if offset == 0:
         return current
+    for number, one in enumerate(seen_before(store, current, root), 1):
+        if number == offset:
+            return one
+    raise NotFound(
+        f"there is no snapshot {offset} before what readers see",
+        hint="`lading history TABLE` lists what there is",
+    )
+
+
+def seen_before(store: ManifestStore, current: SnapshotRef, root: Where) -> Iterator[SnapshotRef]:
+    """What readers saw before `current` and is kept, newest first."""
     listed = store.list_manifests()
     at = next((number for number, one in enumerate(listed) if one.ref == current.ref), None)
     older = (
@@ -296,13 +307,7 @@ def _before_current(store: ManifestStore, offset: int, root: Where) -> SnapshotR
         if at is not None
         else [one for one in listed if one.published_at < current.published_at]
     )
-    for number, one in enumerate(_visible(store, older, root), 1):
-        if number == offset:
-            return one
-    raise NotFound(
-        f"there is no snapshot {offset} before what readers see",
-        hint="`lading history TABLE` lists what there is",
-    )
+    yield from _visible(store, older, root)
 
 
 def _visible(store: ManifestStore, listed: list[SnapshotRef], root: Where) -> Iterator[SnapshotRef]:

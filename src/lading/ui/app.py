@@ -152,7 +152,9 @@ async def _icon(_request: Request) -> Response:
 
 
 def _events(project: Project) -> Endpoint:
-    async def endpoint(_request: Request) -> Response:
-        return StreamingResponse(project.live.stream(), media_type="text/event-stream")
+    async def endpoint(request: Request) -> Response:
+        seen = request.headers.get("last-event-id") or request.query_params.get("seen") or ""
+        number = int(seen) if seen.isascii() and seen.isdecimal() and len(seen) < 15 else None
+        return StreamingResponse(project.live.stream(number), media_type="text/event-stream")
 
     return endpoint

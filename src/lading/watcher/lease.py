@@ -77,10 +77,22 @@ class _Kept:
             try:
                 self._etag = _swapped(self._warehouse, mine, self._etag)
             except SwapLost:
-                lost()
-                return
+                if not self._is_ours():
+                    lost()
+                    return
             except (OSError, StorageError):
                 continue  # tried again before it lapses; if that fails too, somebody else may take over
+
+    def _is_ours(self) -> bool:
+        """Whether it was this watcher itself that renewed it, and only the answer got lost."""
+        try:
+            found, etag = _read(self._warehouse)
+        except (OSError, StorageError):
+            return True  # as far as anybody knows: asked again with the next renewal
+        if found is None or etag is None or found.id != self._mine.id:
+            return False
+        self._etag = etag
+        return True
 
     def give_back(self) -> None:
         with suppress(OSError, StorageError, SwapLost):
@@ -89,9 +101,12 @@ class _Kept:
 
 
 def _taken(warehouse: Where, lease: timedelta) -> tuple[Holder, str]:
-    now = clock.now()
+    name = ids.random_bytes(8).hex()
     while True:
+        now = clock.now()
         other, etag = _read(warehouse)
+        if other is not None and other.id == name and etag is not None:
+            return other, etag  # an answer got lost
         if other is not None and other.is_alive(now):
             raise Conflict(
                 f"{storage_of(warehouse).url} is being watched already, by process {other.pid} on "
@@ -99,7 +114,7 @@ def _taken(warehouse: Where, lease: timedelta) -> tuple[Holder, str]:
                 hint="end that one first; `lading run` works beside it",
             )
         until = (now + lease).isoformat()
-        mine = Holder(ids.random_bytes(8).hex(), socket.gethostname(), os.getpid(), now.isoformat(), until)
+        mine = Holder(name, socket.gethostname(), os.getpid(), now.isoformat(), until)
         with suppress(SwapLost):  # somebody was quicker: look again
             return mine, _swapped(warehouse, mine, etag)
 

@@ -226,7 +226,7 @@ class Watcher:
     def _warm_up(self) -> None:
         """After the first runs, start Spark unless they did: the first file to come should not wait for it.
         Those who read small files without Spark may never need it."""
-        if self._warm or self.config.spark.in_process_below:
+        if self._warm or not self._needs_spark():
             return
         self._warm = True
         from lading.spark.session import is_started
@@ -242,6 +242,13 @@ class Watcher:
             return  # a run that needs it says what is missing
         self._last_run = self.clock()
         self.tell(Event("spark", None, {"said": "Spark is ready"}))
+
+    def _needs_spark(self) -> bool:
+        """Whether even a small file needs it: queries, transforms and shards are Spark's work."""
+        if not self.config.spark.in_process_below:
+            return True
+        tables = [self.config.table(name) for name in self.tables]
+        return any(one.derived or one.serve or one.transform for one in tables)
 
     def _let_go_if_idle(self) -> None:
         idle = self.options.idle

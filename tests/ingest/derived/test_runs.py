@@ -426,6 +426,29 @@ def test_the_command_line_speaks_of_slots(shop, capsys):
     assert "intact" in said("verify", "tonnage")
 
 
+def test_what_was_never_evaluated_is_not_behind_and_has_no_files(shop, capsys):
+    """The inputs of tonnage are there, itself is not."""
+    shop.done("voyages")
+
+    def said(*words: str) -> str:
+        invoke(["-C", str(shop.folder), *words])
+        return capsys.readouterr().out
+
+    planned = said("plan")
+    assert "tonnage: every slot is new" in planned and "no files" not in planned
+    assert "behind" not in said("status")
+    shop.done()
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,2\nsa,12,7\n")
+    shop.done("voyages")
+    assert "behind voyages (at 1, readers see 2)" in said("status")
+
+
+def test_a_slot_that_never_changed_is_as_old_as_what_is_kept(shop, capsys):
+    shop.done()
+    assert invoke(["-C", str(shop.folder), "explain", "tonnage", "17"]) == 0
+    assert "(sequence 1): in the oldest snapshot that is kept, or before" in capsys.readouterr().out
+
+
 def test_tables_are_opened_at_snapshots_that_belong_together(shop):
     shop.done()
     shop.put("v2.csv", "port,day,tonnes\nhh,2,2\nsa,12,7\n")
@@ -439,6 +462,37 @@ def test_tables_are_opened_at_snapshots_that_belong_together(shop):
     assert lading.open_all(warehouse, ["voyages", "top"])["voyages"].snapshot.sequence == 1
     shop.done()
     assert lading.open_all(warehouse, ["voyages", "top"])["voyages"].snapshot.sequence == 2
+
+
+def test_tables_that_were_run_apart_are_opened_as_they_last_belonged_together(shop):
+    shop.configure(TONNAGE, BY_DAY)
+    shop.done()
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,2\nsa,12,7\n")
+    shop.done("tonnage")
+    warehouse = shop.folder / "warehouse"
+    found = lading.open_all(warehouse, ["tonnage", "by_day", "voyages"])
+    assert {name: one.snapshot.sequence for name, one in found.items()} == {
+        "tonnage": 1,
+        "by_day": 1,
+        "voyages": 1,
+    }
+    sums = [sum(one.to_arrow().read_all()["tonnes"].to_pylist()) for one in found.values()]
+    assert sums == [43, 43, 43]
+    shop.done("by_day")
+    found = lading.open_all(warehouse, ["tonnage", "by_day", "voyages"])
+    assert [one.snapshot.sequence for one in found.values()] == [2, 2, 2]
+
+
+def test_a_table_that_followed_an_input_without_a_change_belongs_to_both_of_its_snapshots(shop):
+    shop.configure(TONNAGE.replace("group by all", "where day < 20 group by all"), BY_DAY)
+    shop.done()
+    shop.put("v1.csv", "port,day,tonnes\nhh,1,10\nro,11,20\nsi,21,6\n")
+    done = shop.done("tonnage")
+    assert not done["tonnage"].published  # the row of day 21 is none of its own
+    warehouse = shop.folder / "warehouse"
+    found = lading.open_all(warehouse, ["tonnage", "by_day", "voyages"])
+    assert [one.snapshot.sequence for one in found.values()] == [1, 1, 1]
+    assert lading.open_all(warehouse, ["tonnage", "voyages"])["voyages"].snapshot.sequence == 2
 
 
 def test_a_part_that_somebody_put_there_by_hand_evaluates_everything(shop):

@@ -77,13 +77,24 @@ def test_by_bucket_a_slot_is_the_bucket_below_zero_too():
     assert Cut(("d",), width=30).of(days).tolist() == [-2, -1, -1, 0, 0, 1]
 
 
-def test_rows_of_some_slots_are_kept_in_their_order():
-    batch = pa.RecordBatch.from_pydict({"x": list("abcdefgh")})
+@pytest.mark.parametrize("missing", [None, "null"])
+def test_rows_of_some_slots_are_found_by_their_values_or_by_the_numbers_of_those(missing):
+    values = [*"abcdefgha", missing if missing is None else "null"]
+    plain = pa.array(values, pa.string())
     cut = Cut(("x",), 4)
-    slots = cut.of(batch).tolist()
-    kept = cut.keep(batch, {slots[0]}).column("x").to_pylist()
-    assert kept == [value for value, slot in zip("abcdefgh", slots, strict=True) if slot == slots[0]]
-    assert cut.keep(batch, None) is batch
+    for column in (plain, plain.dictionary_encode()):
+        batch = pa.RecordBatch.from_arrays([column], names=["x"])
+        assert cut.of(batch).tolist() == cut.of(pa.RecordBatch.from_arrays([plain], names=["x"])).tolist()
+        for slot in range(4):
+            assert cut.within(batch, {slot}).tolist() == [one == slot for one in cut.of(batch).tolist()]
+
+
+def test_several_columns_are_cut_alike_whether_their_texts_are_numbered_or_not():
+    texts, days = pa.array(["a", None, "a", "b"]), pa.array([1, 2, 2, None])
+    cut = Cut(("x", "d"), 64)
+    plain = pa.RecordBatch.from_arrays([texts, days], names=["x", "d"])
+    coded = pa.RecordBatch.from_arrays([texts.dictionary_encode(), days], names=["x", "d"])
+    assert cut.of(plain).tolist() == cut.of(coded).tolist()
 
 
 def test_a_slot_is_a_source_by_its_key():

@@ -5,13 +5,13 @@ new, are compared by 128 bits of hash each, as long as there are few enough of t
 sides has only moved, or was read again as it was, and changes nothing. Where there are more, each of their
 rows counts. So a slot may be called changed that isn't; never the other way round.
 
-Tasks read the parts where those are large, and tell slots, sources and hashes: the driver sees no row.
+Tasks read the parts, and tell slots, sources and hashes: the driver sees no row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
@@ -21,13 +21,11 @@ from lading.ingest.derived.inputs import OpenInput
 from lading.ingest.derived.slots import Cut, row_hashes
 from lading.layout.table import SOURCE
 from lading.model import Member, Place, Source
-from lading.parts.intake import in_parallel
-from lading.parts.rows import WantedRows, read_part
+from lading.parts.pick import picked
 from lading.state.members import MemberStore
 
 EXACT_ROWS = 2_000_000  # old and new together, beyond which each counts
-HERE = 32 << 20  # bytes of parts that are read whole in this process sooner than by tasks
-HERE_BY_COLUMNS = 128 << 20  # the same if it is only for the columns that rows are cut by
+LARGE = 32 << 20  # bytes of parts of which the columns that rows are cut by are looked at first
 FEW = 8  # slots that are evaluated sooner than large parts are read to see whether fewer would do
 MOST_OF_A_LOOK = 256 << 20  # bytes of parts that `lading plan` and `lading status` read
 
@@ -59,17 +57,13 @@ class Side:
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """With `_source` as the last column."""
         schema = pa.ipc.read_schema(pa.py_buffer(self.schema))
-        names = [*columns, SOURCE]
         ids = np.fromiter(self.sources, np.int64, len(self.sources))
-        for member in self.members:
-            for batch in read_part(self.place, member, WantedRows(schema, names)):
-                held = np.isin(batch.column(SOURCE).to_numpy(zero_copy_only=False), ids)
-                rows = batch if held.all() else batch.filter(pa.array(held))
-                if rows.num_rows:
-                    yield rows
 
-    def by_member(self) -> list[Side]:
-        return [replace(self, members=(member,)) for member in self.members]
+        def held(rows: pa.RecordBatch) -> np.ndarray:
+            return np.isin(rows.column(SOURCE).to_numpy(zero_copy_only=False), ids)
+
+        for member in self.members:
+            yield from picked(self.place, member, schema, [*columns, SOURCE], [SOURCE], held)
 
     @property
     def rows(self) -> int:
@@ -151,12 +145,9 @@ Reading = Callable[[Sequence[Side], Sequence[str], Cut, bool], Signed]
 
 def signed_rows(sides: Iterable[Side], columns: Sequence[str], cut: Cut, exact: bool) -> Signed:
     """In this process, or in a task of its own."""
-    pieces = [piece for side in sides for piece in side.by_member()]
-
-    def read(side: Side) -> Signed:
-        return Signed.of([_signed(rows, side.sign, columns, cut, exact) for rows in side.batches(columns)])
-
-    return Signed.of([read(pieces[0])] if len(pieces) == 1 else list(in_parallel(read, pieces)))
+    return Signed.of(
+        [_signed(rows, side.sign, columns, cut, exact) for side in sides for rows in side.batches(columns)]
+    )
 
 
 def _signed(rows: pa.RecordBatch, sign: int, columns: Sequence[str], cut: Cut, exact: bool) -> Signed:
@@ -208,7 +199,7 @@ def changed_slots(
             return Changed(None, why=f"{new.name} is given whole, and {rows:,} of its rows were read again")
         moves = moves_of(net(read(sides, new.schema.names, Cut(), True)))
         return Changed(None, moves, f"{new.name} is given whole, and changed") if moves else Changed()
-    if size > HERE or not can_tell:  # what is quickly found may be few enough to go by
+    if size > LARGE or not can_tell:  # what is quickly found may be few enough to go by
         by_column = cut.width is None
         quick = moves_of(read(sides, cut.columns, cut, False)) if by_column else _by_members(sides)
         if not can_tell or len({slot for slot, _ in quick}) <= FEW:

@@ -1,4 +1,5 @@
-"""Rows that came and went, read by Spark's tasks where there is too much of them for the driver."""
+"""Rows that came and went, read by Spark's tasks. The driver reads them itself only where the parts that hold
+them are no more than it also folds itself, or than `in_process_below` leaves to it."""
 
 from __future__ import annotations
 
@@ -8,11 +9,13 @@ from functools import partial
 
 import numpy as np
 
-from lading.ingest.derived.changed import HERE, HERE_BY_COLUMNS, Reading, Side, Signed, bare, signed_rows
+from lading.ingest.derived.changed import Reading, Side, Signed, bare, signed_rows
 from lading.ingest.derived.slots import Cut
 from lading.ingest.table_run import TableRun
 
-_PER_TASK = 32 << 20
+HERE = 1 << 20  # bytes of parts that are read in this process sooner than a task is started
+_PER_TASK = 32 << 20  # bytes of parts that a task reads whole
+_PER_TASK_BY_COLUMNS = 128 << 20  # and that it reads for the columns that rows are cut by
 
 
 def reading(run: TableRun) -> Reading:
@@ -21,23 +24,25 @@ def reading(run: TableRun) -> Reading:
 
 
 def _read(run: TableRun, sides: Sequence[Side], columns: Sequence[str], cut: Cut, exact: bool) -> Signed:
-    if run.start_spark is None or sum(side.bytes for side in sides) <= (HERE if exact else HERE_BY_COLUMNS):
+    size = sum(side.bytes for side in sides)
+    if run.start_spark is None or size <= max(HERE, run.config.spark.in_process_below):
         return signed_rows(sides, columns, cut, exact)
     from lading.spark.tasks import spread
 
     plain = [replace(side, members=tuple(map(bare, side.members))) for side in sides]
-    tasks = [one for side in plain for one in _shares(side)]
+    most = _PER_TASK if exact else _PER_TASK_BY_COLUMNS
+    tasks = [tuple(plain)] if size <= most else [(one,) for side in plain for one in _shares(side, most)]
     what = f"compare the inputs of {run.name}"
     work = partial(_task, tasks, tuple(columns), cut, exact)
     answers = spread(run.spark(), work, len(tasks), what, table=run.name)
     return Signed.of([_told(answer) for answer in answers])
 
 
-def _shares(side: Side) -> list[Side]:
+def _shares(side: Side, most: int) -> list[Side]:
     shares: list[list[int]] = [[]]
     held = 0
     for number, member in enumerate(side.members):
-        if shares[-1] and held + member.bytes > _PER_TASK:
+        if shares[-1] and held + member.bytes > most:
             shares.append([])
             held = 0
         shares[-1].append(number)
@@ -45,8 +50,10 @@ def _shares(side: Side) -> list[Side]:
     return [replace(side, members=tuple(side.members[at] for at in share)) for share in shares if share]
 
 
-def _task(tasks: Sequence[Side], columns: Sequence[str], cut: Cut, exact: bool, number: int) -> bytes:
-    found = signed_rows([tasks[number]], columns, cut, exact)
+def _task(
+    tasks: Sequence[Sequence[Side]], columns: Sequence[str], cut: Cut, exact: bool, number: int
+) -> bytes:
+    found = signed_rows(tasks[number], columns, cut, exact)
     return b"".join(column.view(np.int64).tobytes() for column in found.columns())
 
 

@@ -28,8 +28,9 @@ from lading.layout.table import slot_of
 from lading.model import Check, IngestJob, Member, Place, StartSpark
 from lading.parts.cut import Limits
 from lading.parts.footer import Origin
+from lading.parts.pick import picked
 from lading.parts.rows import WantedRows, read_part
-from lading.parts.task import TaskSpec
+from lading.parts.task import MEMORY, TaskSpec
 from lading.sources.fingerprint import source_id
 from lading.zones.vector import ZoneVector
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from lading.spark.ingest import Batches, Output
 
 _PER_TASK = 32 << 20  # bytes of parts that a task reads
-_MEMORY = 256 << 20  # bytes of rows that a task holds before it sorts on disk
+_PER_TASK_OF_SLOTS = 64 << 20  # of which it needs a few rows only
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +56,13 @@ class Portions:
 
     def read(self, number: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         schema = pa.ipc.read_schema(pa.py_buffer(self.schema))
-        some = self.slots if self.cut is not None else None
-        needed = list(dict.fromkeys([*columns, *(self.cut.columns if self.cut and some is not None else ())]))
+        cut, slots = self.cut, self.slots
         for member in self.portions[number]:
-            for batch in read_part(self.place, member, WantedRows(schema, needed)):
-                rows = batch if self.cut is None else self.cut.keep(batch, some)
-                if rows.num_rows:
-                    yield rows.select(list(columns))
+            if cut is None or slots is None:
+                yield from read_part(self.place, member, WantedRows(schema, columns))
+            else:
+                wanted = partial(cut.within, slots=slots)
+                yield from picked(self.place, member, schema, columns, cut.columns, wanted)
 
 
 def evaluate(
@@ -136,7 +137,8 @@ def asked(run: TableRun, inputs: Sequence[OpenInput], slots: frozenset[int] | No
         cut = own or cut
         members = members_in(one, own, slots)
         total += sum(member.bytes for member in members)
-        portions = tuple(_portions([bare(member) for member in members]))
+        most = _PER_TASK if own is None or slots is None else _PER_TASK_OF_SLOTS
+        portions = tuple(_portions([bare(member) for member in members], most))
         reading = Portions(one.place, one.members.schema, portions, own, slots)
         by = own.columns if own is not None and _is_cut(own) else ()
         given.append(Given(one.name, one.schema, len(portions), reading.read, by))
@@ -201,10 +203,10 @@ def _as_stored(dtype: pa.DataType) -> bool:
     return bool(pa.types.is_signed_integer(dtype) or pa.types.is_string(dtype))
 
 
-def _portions(members: Sequence[Member]) -> Iterator[tuple[Member, ...]]:
+def _portions(members: Sequence[Member], most: int) -> Iterator[tuple[Member, ...]]:
     """Whole parts, as many as make a task worth its while."""
     size = sum(member.bytes for member in members)
-    count = max(1, min(len(members), math.ceil(size / _PER_TASK)))
+    count = max(1, min(len(members), math.ceil(size / most)))
     share = size / count
     portion: list[Member] = []
     held = 0
@@ -240,7 +242,7 @@ def _ingest(
             origin=Origin(job.table_id, job.run_id, job.commit_id, job.order_by),
             schema=b"",
             bucket_size=None,
-            memory=_MEMORY,
+            memory=MEMORY,
             limits=Limits(),
         ),
         order_by=job.order_by,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from lading.ingest.derived.evaluate import members_in
 from lading.ingest.derived.inputs import OpenInput, Shown, pins_in, pins_of, place_and_store
 from lading.layout.table import SOURCE, slot_key, slot_of
 from lading.model import Pin, SnapshotRef, Source
-from lading.parts.rows import WantedRows, read_part
+from lading.parts.pick import picked
 from lading.snapshots.opening import build_meta, open_members
 from lading.snapshots.stores.by_url import store_of
 from lading.sources.fingerprint import source_id
@@ -122,10 +123,10 @@ def _rows_of(one: OpenInput, slots: frozenset[int], cfg: TableConfig) -> dict[in
     cut = one.cut(cfg.derived)
     assert cut is not None
     found: Counter[int] = Counter()
-    names = list(dict.fromkeys([*cut.columns, SOURCE]))
+    wanted = partial(cut.within, slots=slots)
     for member in members_in(one, cut, slots):
-        for batch in read_part(one.place, member, WantedRows(one.whole_schema, names)):
-            sources = cut.keep(batch, slots).column(SOURCE).to_numpy()
+        for batch in picked(one.place, member, one.whole_schema, [SOURCE], cut.columns, wanted):
+            sources = batch.column(SOURCE).to_numpy()
             found.update(
                 dict(zip(*(x.tolist() for x in np.unique(sources, return_counts=True)), strict=True))
             )
@@ -188,7 +189,9 @@ def last_change(config: Config, cfg: TableConfig, key: str) -> LastChange | None
             moved, note = _between(config, cfg, older.pins, newer.pins, slot_of(key) or 0)
             return LastChange(newer.snapshot.run_id, newer.sequence, moved, note)
         newer = older
-    return LastChange(newer.snapshot.run_id, newer.sequence, note="not changed in any snapshot that is kept")
+    return LastChange(
+        newer.snapshot.run_id, newer.sequence, note="in the oldest snapshot that is kept, or before"
+    )
 
 
 def _states(config: Config, cfg: TableConfig, key: str) -> Iterator[_At]:

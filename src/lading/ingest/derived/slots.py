@@ -55,12 +55,13 @@ class Cut:
             hashed = xxh3_64_of_ints((hashed * _FOLD + _hashes(batch.column(name))).view(np.int64))
         return (hashed % np.uint64(self.slots)).astype(np.int64)
 
-    def keep(self, batch: pa.RecordBatch, slots: Collection[int] | None) -> pa.RecordBatch:
-        """The rows that are in any of `slots`; None: in whichever."""
-        if slots is None or not batch.num_rows:
-            return batch
-        wanted = np.isin(self.of(batch), np.fromiter(slots, np.int64, len(slots)))
-        return batch if wanted.all() else batch.filter(pa.array(wanted))
+    def within(self, batch: pa.RecordBatch, slots: Collection[int]) -> np.ndarray:
+        """Which rows are in any of `slots`."""
+        if len(self.columns) == 1 and _is_plain_dictionary(coded := batch.column(self.columns[0])):
+            values = pa.RecordBatch.from_arrays([coded.dictionary], names=list(self.columns))
+            chosen: np.ndarray = self.within(values, slots)[coded.indices.to_numpy()]
+            return chosen
+        return np.isin(self.of(batch), np.fromiter(slots, np.int64, len(slots)))
 
     def key(self, slot: int) -> str:
         return slot_key(slot, of_bucket=self.width is not None)
@@ -109,9 +110,8 @@ def _two_hashes(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 def _hashes(column: pa.Array) -> np.ndarray:
     """One hash a row, uint64. Few different values are hashed once each."""
-    column = _canonical(column)
-    distinct = column.dictionary_encode()
-    values = distinct.dictionary
+    distinct = column if _is_dictionary(column) else _canonical(column).dictionary_encode()
+    values = _canonical(distinct.dictionary)
     if pa.types.is_integer(values.type):
         hashed = xxh3_64_of_ints(values.to_numpy(zero_copy_only=False))
     else:
@@ -119,6 +119,14 @@ def _hashes(column: pa.Array) -> np.ndarray:
     at = distinct.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
     found: np.ndarray = np.append(hashed, np.uint64(0))[at]
     return found
+
+
+def _is_dictionary(column: pa.Array) -> bool:
+    return bool(pa.types.is_dictionary(column.type) and not column.dictionary.null_count)
+
+
+def _is_plain_dictionary(column: pa.Array) -> bool:
+    return _is_dictionary(column) and not column.null_count
 
 
 def _canonical(column: pa.Array, *, exact: bool = False) -> pa.Array:

@@ -1,0 +1,149 @@
+"""Some rows of a part, chosen by one or two of its columns: those are read first, the others only of row
+groups in which a row was chosen.
+
+Texts that repeat stay numbers into their dictionary until the rows are chosen, as the part has them: of five
+million rows nobody wants five million texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lading.errors import PartError
+from lading.layout.table import SOURCE
+from lading.model import Member, Place
+from lading.parts.live import columns_to_read
+from lading.parts.open import open_parquet, row_batches, shown_path
+from lading.parts.rows import unreadable
+from lading.parts.schema import conformed
+from lading.storage.place import storage_of
+
+_BATCH_ROWS = 128 * 1024
+_WHOLE = 1 << 20  # rows of a row group that may be read at once; parts of lading's own have fewer
+
+# Which rows of a batch are wanted. A column of texts may come as a dictionary.
+Choose = Callable[[pa.RecordBatch], np.ndarray]
+
+
+def picked(
+    root: Place, member: Member, schema: pa.Schema, columns: Sequence[str], by: Sequence[str], choose: Choose
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one member that count and that `choose` wants by the columns `by`, with `columns`; in the
+    table's `schema`."""
+    path = shown_path(root, member.path)
+    if ".." in member.path.split("/"):
+        raise PartError(f"the member path {member.path} points outside {root}", file=path)
+    try:
+        with _opened(root, member, schema, [*columns, *by]) as file:
+            part = _Part(root, file, member, schema, path)
+            for group in range(file.metadata.num_row_groups):
+                yield from part.picked(group, list(columns), list(by), choose)
+    except (OSError, pa.ArrowException) as error:
+        raise unreadable(path, error) from error
+
+
+def _opened(root: Place, member: Member, schema: pa.Schema, columns: Sequence[str]) -> pq.ParquetFile:
+    """With those columns as dictionaries that are stored as some."""
+    plain = open_parquet(root, member.path, member.bytes)
+    texts = {name for name in columns if name in schema.names and pa.types.is_string(schema.field(name).type)}
+    metadata = plain.metadata
+    if not texts or not metadata.num_row_groups:
+        return plain
+    first = metadata.row_group(0)
+    chunks = [first.column(at) for at in range(metadata.num_columns)]
+    coded = [one.path_in_schema for one in chunks if "RLE_DICTIONARY" in one.encodings]
+    wanted = [name for name in coded if name in texts]
+    if not wanted:
+        return plain
+    plain.close()
+    return open_parquet(root, member.path, member.bytes, metadata=metadata, dictionaries=wanted)
+
+
+class _Part:
+    """A part that is being read."""
+
+    def __init__(
+        self, root: Place, file: pq.ParquetFile, member: Member, schema: pa.Schema, path: str
+    ) -> None:
+        self._root, self._file, self._schema, self._path = root, file, schema, path
+        self._names = file.schema_arrow.names
+        self._minus = np.array(member.minus, np.int64)
+        # From a bucket a second request costs more than columns that are fetched in vain.
+        self._is_near = storage_of(root).folder is not None
+
+    def picked(
+        self, group: int, columns: list[str], by: list[str], choose: Choose
+    ) -> Iterator[pa.RecordBatch]:
+        rows = self._file.metadata.row_group(group).num_rows
+        first = columns_to_read(self._names, by, sources=bool(len(self._minus)))
+        if not self._is_near or rows > _WHOLE or not first:
+            for batch in self._batches(group, columns, by):
+                wanted = self._wanted(batch, by, choose)
+                if wanted.any():
+                    yield self._told(batch.filter(pa.array(wanted)), columns)
+            return
+        chosen = self._read(group, first)
+        wanted = self._wanted(chosen, by, choose)
+        if not wanted.any():
+            return
+        at = pa.array(np.flatnonzero(wanted))
+        rest = [name for name in columns_to_read(self._names, columns, sources=False) if name not in first]
+        found = chosen.take(at)
+        if rest:
+            more = self._read(group, rest).take(at)
+            found = pa.RecordBatch.from_arrays([*found.columns, *more.columns], names=[*first, *rest])
+        yield self._told(found, columns)
+
+    def _batches(self, group: int, columns: list[str], by: list[str]) -> Iterator[pa.RecordBatch]:
+        names = list(dict.fromkeys([*columns, *by]))
+        stored = columns_to_read(self._names, names, sources=bool(len(self._minus)))
+        if stored:
+            yield from row_batches(self._root, self._file, _BATCH_ROWS, groups=[group], columns=stored)
+            return
+        # Older than all of these columns: that it has rows is all there is to say.
+        count = self._file.metadata.row_group(group).num_rows
+        empty = [pa.nulls(count, self._schema.field(name).type) for name in names]
+        yield pa.RecordBatch.from_arrays(empty, names=names)
+
+    def _read(self, group: int, columns: list[str]) -> pa.RecordBatch:
+        table = self._file.read_row_group(group, columns=columns, use_threads=False).select(columns)
+        [batch] = table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
+        return batch
+
+    def _wanted(self, batch: pa.RecordBatch, by: list[str], choose: Choose) -> np.ndarray:
+        """Rows that no longer count are no rows: not even their values need to be of the table's types."""
+        live = None
+        if len(self._minus):
+            live = ~np.isin(batch.column(SOURCE).to_numpy(zero_copy_only=False), self._minus)
+            if not live.all():
+                chosen = np.zeros(batch.num_rows, bool)
+                if live.any():
+                    chosen[live] = choose(self._by(batch.filter(pa.array(live)), by))
+                return chosen
+        return choose(self._by(batch, by))
+
+    def _by(self, batch: pa.RecordBatch, by: list[str]) -> pa.RecordBatch:
+        return conformed(batch, self._as_coded(batch, by), self._path)
+
+    def _as_coded(self, batch: pa.RecordBatch, by: list[str]) -> pa.Schema:
+        """The table's types, but dictionaries of them as they are."""
+        fields = []
+        for name in by:
+            field = self._schema.field(name)
+            at = batch.schema.get_field_index(name)
+            if at >= 0 and _is_coded(batch.schema.field(at).type, field.type):
+                field = pa.field(name, batch.schema.field(at).type)
+            fields.append(field)
+        return pa.schema(fields)
+
+    def _told(self, batch: pa.RecordBatch, columns: list[str]) -> pa.RecordBatch:
+        schema = pa.schema([self._schema.field(name) for name in columns])
+        return conformed(batch, schema, self._path)
+
+
+def _is_coded(dtype: pa.DataType, of: pa.DataType) -> bool:
+    return bool(pa.types.is_dictionary(dtype) and dtype.value_type == of)

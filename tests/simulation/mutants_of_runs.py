@@ -1,0 +1,92 @@
+"""Deliberate defects in what decides what a run does: derived tables, watchers, archives, quarantine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simulation.mutant import Mutant, Swap
+
+
+def _changes_missed(swap: Swap) -> None:
+    import lading.ingest.derived.look as look
+    from lading.ingest.derived.changed import Changed
+
+    swap(look, "changed_slots", lambda *args: Changed(frozenset()))
+
+
+def _input_taken_for_the_same(swap: Swap) -> None:
+    import lading.ingest.derived.look as look
+
+    swap(look, "_is_as_pinned", lambda shown, pinned: bool(pinned))
+
+
+def _gone_rows_forgotten(swap: Swap) -> None:
+    """Only what an input has now says which slots changed."""
+    import lading.ingest.derived.look as look
+
+    def forgetful(before: Any, now: Any, *rest: Any) -> Any:
+        return real(now, now, *rest)
+
+    real = swap(look, "changed_slots", forgetful)
+
+
+def _hints_are_the_truth(swap: Swap) -> None:
+    from lading.watcher.schedule import Schedule
+
+    def lists(self: Any, one: Any, at: float) -> bool:
+        first = not getattr(self, "listed", False)
+        self.listed = True
+        return first
+
+    swap(Schedule, "_lists", lists)
+
+
+def _lease_given_up(swap: Swap) -> None:
+    from lading.watcher.lease import _Kept
+
+    swap(_Kept, "_is_ours", lambda self: False)
+
+
+def _lease_for_ever(swap: Swap) -> None:
+    from lading.watcher.lease import Holder
+
+    swap(Holder, "is_alive", lambda self, now: True)
+
+
+def _old_extraction_used(swap: Swap) -> None:
+    from lading.sources.archives.input import Input
+
+    swap(Input, "is_still", lambda self, proof, full: self.mtime_ns - proof.mtime_ns < 10**12)
+
+
+def _aside_not_replayed(swap: Swap) -> None:
+    import lading.ingest.look as look
+
+    def read_again(known: Any, cfg: Any, **more: Any) -> Any:
+        return dict(known)
+
+    swap(look, "read_again", read_again)
+
+
+def _aside_forgotten(swap: Swap) -> None:
+    from dataclasses import replace
+
+    from lading.upkeep.clean.survey import Survey
+
+    def reach(self: Any, *args: Any) -> Any:
+        return replace(real(self, *args), aside=frozenset())
+
+    real = swap(Survey, "_reach", reach)
+
+
+OF_RUNS = (
+    Mutant("slots that changed and are not found", ("deriving",), _changes_missed),
+    Mutant("another snapshot of an input taken for the same", ("deriving",), _input_taken_for_the_same),
+    Mutant("rows that went from an input forgotten", ("deriving",), _gone_rows_forgotten),
+    Mutant("hints taken for the whole truth", ("watching",), _hints_are_the_truth),
+    Mutant("a lease given up when an answer got lost", ("watching",), _lease_given_up, "bucket"),
+    Mutant("a lease that never lapses", ("watching",), _lease_for_ever),
+    Mutant("an extraction of an older archive used", ("unpacking",), _old_extraction_used),
+    Mutant("what a check set aside never read again", ("unpacking",), _aside_not_replayed),
+    Mutant("cleaning that forgets the quarantine", ("unpacking",), _aside_forgotten),
+)
