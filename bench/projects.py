@@ -24,13 +24,20 @@ TABLE = "t"
 CORES = os.cpu_count() or 1
 
 
-def make(folder: Path, columns: Mapping[str, str], table: Iterable[str], data: Path | None = None) -> Config:
+def make(
+    folder: Path,
+    columns: Mapping[str, str],
+    table: Iterable[str],
+    data: Path | None = None,
+    in_process_below: str = "0",
+) -> Config:
     """A project whose one table reads below `data` (its own folder `data` if not given); `table` are lines
     of its section in lading.yaml."""
     folder.mkdir(parents=True, exist_ok=True)
     lines = [
         "spark:",
         f"  master: local[{CORES}]",
+        f"  in_process_below: {in_process_below}",
         "tables:",
         f"  {TABLE}:",
         f"    root: {data or 'data'}",

@@ -22,6 +22,7 @@ from bench.jobs import (
     shard_build,
     spread,
     watch,
+    worker,
 )
 
 JOBS: dict[str, Job] = {
@@ -29,6 +30,6 @@ JOBS: dict[str, Job] = {
     for job in (
         plan.JOB, key_to_file.JOB, commit.JOB, lookup.JOB, get.GET, get.MULTI_GET, shard_build.JOB,
         noop.JOB, record.JOB, ingest.JOB, formats.JOB, driver.JOB, spread.JOB, change.JOB, evolve.JOB,
-        chain.JOB, publish.JOB, memory.JOB, watch.JOB,
+        chain.JOB, publish.JOB, memory.JOB, worker.JOB, watch.JOB,
     )
 }  # fmt: skip

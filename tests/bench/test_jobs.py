@@ -11,7 +11,7 @@ from bench.case import Case, Kit
 from bench.harness import Measured
 from bench.registry import JOBS
 
-WITHOUT_SPARK = ("plan", "key_to_file", "commit", "lookup", "noop", "record", "publish")
+WITHOUT_SPARK = ("plan", "key_to_file", "commit", "lookup", "noop", "record", "publish", "worker")
 WITH_SPARK = (
     "get", "multi_get", "shard_build", "ingest", "formats", "driver", "spread", "change", "evolve", "chain",
     "watch",

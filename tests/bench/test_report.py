@@ -148,7 +148,7 @@ def test_every_job_of_the_table_is_there() -> None:
     assert list(JOBS) == [
         "plan", "key_to_file", "commit", "lookup", "get", "multi_get", "shard_build",
         "noop", "record", "ingest", "formats", "driver", "spread", "change", "evolve", "chain", "publish",
-        "memory", "watch",
+        "memory", "worker", "watch",
     ]  # fmt: skip
     for name, one in JOBS.items():
         assert one.name == name and one.about.strip() and "\n\n" in one.about

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import threading
@@ -356,6 +357,24 @@ def test_a_checkpoint_is_due_when_there_is_much_to_decode_behind_the_last_one(ta
     assert due("g", 1) and table.checkpoint_sequence == 7
     assert due("h", 20) and not due("i", 5), "five are few of thirty-six"
     assert [m.path for m in Table.open(table.folder).state.in_order_added()] == paths_of(table)
+
+
+def test_a_commit_that_was_made_does_not_fail_for_want_of_a_checkpoint(table, monkeypatch):
+    """Who is told that it failed does it again."""
+    monkeypatch.setattr(table_module, "CHECKPOINT_EVERY", 1)
+    real = table_module.write_checkpoint
+
+    def full(*args, **options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(table_module, "write_checkpoint", full)
+    table.commit(commit("a", add=(member("a"),)))
+    assert not table.checkpoint_if_due() and table.checkpoint_sequence == 0
+    with pytest.raises(OSError, match="No space"):
+        table.checkpoint()  # asked for by name
+    monkeypatch.setattr(table_module, "write_checkpoint", real)
+    table.commit(commit("b", add=(member("b"),)))
+    assert table.checkpoint_if_due() and table.checkpoint_sequence == 2
 
 
 def test_a_checkpoint_is_due_when_many_sources_were_read_or_retracted(table, monkeypatch):

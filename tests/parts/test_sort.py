@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from lading.parts import sort, task
-from lading.parts.sort import in_order, merged, sort_keys
+from lading.parts.runs import Run, merged
+from lading.parts.sort import in_order, sort_keys
 
 KINDS = {
     "k": pa.int64(),
@@ -97,7 +98,7 @@ def test_equal_rows_beyond_a_range_are_merged_in_order_and_no_column_is_added():
     runs = []
     for seed in range(3):
         run = shuffled(rows, seed).combine_chunks()
-        runs.append(run.take(in_order(run, keys)))
+        runs.append(Run(run.take(in_order(run, keys))))
     found = list(merged(runs, keys, 100))
     assert all(table.schema == SCHEMA for table in found)
     assert max(table.num_rows for table in found) <= 200
@@ -110,7 +111,7 @@ def test_equal_rows_beyond_a_range_are_merged_in_order_and_no_column_is_added():
 def test_a_single_key_leaves_equal_rows_as_they_come():
     table = pa.table({"k": [0.0, -0.0, 0.0], "_source": [3, 2, 1], "l": [[3], [2], [1]]})
     assert in_order(table, ["k"]).to_pylist() == [0, 1, 2]
-    halves = [table.slice(0, 2), table.slice(2)]
+    halves = [Run(table.slice(0, 2)), Run(table.slice(2))]
     assert pa.concat_tables(merged(halves, ["k"], 1)).column("_source").to_pylist() == [3, 2, 1]
 
 

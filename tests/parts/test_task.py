@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import random
-import re
 from decimal import Decimal
 from itertools import pairwise
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +13,7 @@ import pytest
 from lading.parts import cut as cutting
 from lading.parts.cut import Limits
 from lading.parts.footer import Origin
-from lading.parts.task import TaskSpec, sorted_tables, written
+from lading.parts.task import TaskSpec, written
 
 MB = 1 << 20
 ROWS = 3000
@@ -168,22 +166,3 @@ def test_a_failing_task_leaves_no_half_part_and_no_runs(tmp_path, monkeypatch):
         write(tmp_path / "t", Broken(), memory=20_000)
     assert list((tmp_path / "tmp").iterdir()) == []
     assert not (tmp_path / "t").exists() or not list((tmp_path / "t").rglob("*part-*"))
-
-
-@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="only Linux says what is mapped")
-def test_runs_that_are_read_back_do_not_add_up_in_memory():
-    pick = random.Random(1)
-    batch = pa.record_batch({"k": [pick.randrange(1 << 40) for _ in range(1 << 17)]})
-    held = []
-    for table in sorted_tables(iter([batch] * 24), batch.schema, ["k"], 2 * MB):
-        held.append(mapped_runs())
-        assert table.num_rows
-    files = sum(batch.nbytes for _ in range(24))
-    assert 0 < max(held) < files // 4
-
-
-def mapped_runs() -> int:
-    """Bytes of runs on disk that count as this process's memory."""
-    parts = re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", Path("/proc/self/smaps").read_text(), flags=re.MULTILINE)
-    found = [re.search(r"^Rss: +(\d+) kB", part, re.MULTILINE) for part in parts if "lading-runs-" in part]
-    return sum(int(one[1]) << 10 for one in found if one)

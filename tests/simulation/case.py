@@ -199,12 +199,13 @@ def _play(case: Case, world: World, story: Story, history: list[Operation]) -> N
     story.check(history)
 
 
-def in_process(world: World, work: Callable[[], Any]) -> Any:
-    """`work` as a process of its own, to its end, with nobody else at work."""
+def in_process(world: World, work: Callable[[], Any], *, die: int = 0) -> Any:
+    """`work` as a process of its own, to its end, with nobody else at work; None if it dies after `die`
+    steps."""
     result: list[Any] = []
-    world.spawn(Process("check"), "check", lambda: result.append(work()))
+    world.spawn(Process("check", die=die), "check", lambda: result.append(work()))
     world.run()
-    return result[0]
+    return result[0] if result else None
 
 
 def smaller(case: Case, kind: str, *, tries: int = 12, budget: int = 400) -> Case:

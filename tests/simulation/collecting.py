@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from lading.collection import Collection
 from lading.errors import (
+    CommitUnknown,
     ConfigError,
     Conflict,
     LadingError,
@@ -115,8 +116,10 @@ class Collections:
             return ("refused",)
         faults = self.case.faults
         shaky = faults.disk or faults.refused or faults.lost or faults.late or faults.doubled
-        if shaky and (isinstance(error, (StorageError, StoreUnreachable)) or type(error) is OSError):
+        if shaky and isinstance(error, CommitUnknown):
             return None
+        if shaky and (isinstance(error, (StorageError, StoreUnreachable)) or type(error) is OSError):
+            return ("failed",)  # nothing was committed: where that isn't sure, it is a CommitUnknown
         if isinstance(error, (LadingError, OSError, ValueError, KeyError, AttributeError, TypeError)):
             raise Wrong("unexpected error", f"{type(error).__name__}: {error}") from error
         raise error
@@ -145,12 +148,16 @@ class Collections:
         """When something that readers without a lock may have seen was taken back: by a cut, or after a
         write or a sync that failed."""
         failed = self.case.storage == "folder" and self.case.faults.disk
-        return self.world.cuts + [one.answered for one in told if failed and not one.known]
+        return self.world.cuts + [
+            one.answered for one in told if failed and (not one.known or one.answer == ("failed",))
+        ]
 
     def _step(self, state: frozenset[tuple[str, int]], op: Operation, told: list[Operation]) -> Iterable[Any]:
         live = dict(state)
         kind = op.kind
         said = op.answer if op.known else None
+        if said is not None and said[0] == "failed":
+            return [state]
         if said is not None and said[0] == "conflict":
             return [state] if kind in ("merge", "rebuild") else []
         if kind in ("compact", "rebuild", "check"):

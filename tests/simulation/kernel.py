@@ -53,6 +53,7 @@ class Process:
     alive: bool = True
     frozen_until: int = 0
     doze: int = 0  # after so many steps it sleeps for more than a day
+    die: int = 0  # after so many steps it is killed
     local: dict[str, Any] = field(default_factory=dict)  # what a real process has to itself
     on_death: list[Callable[[], None]] = field(default_factory=list)
 
@@ -191,7 +192,7 @@ class World:
                 raise Stuck(f"still at work after {self.steps} steps: {[one.name for one in self.tasks]}")
             task = self._next(ready)
             self.now += self.chance.randrange(1_000, 3_000_000)
-            if self._strikes(task) or self._dozes(task):
+            if self._strikes(task) or self._dozes(task) or self._dies(task):
                 continue
             task.wake = 0
             task.switch()
@@ -246,6 +247,16 @@ class World:
             return False
         task.process.frozen_until = self.now + 30 * 3600 * _SECOND
         self.tell(task.name, "DOZES", "for 30 h")
+        return True
+
+    def _dies(self, task: Task) -> bool:
+        if not task.process.die:
+            return False
+        task.process.die -= 1
+        if task.process.die:
+            return False
+        self.tell(task.name, "KILLED")
+        self.kill(task.process)
         return True
 
     def _span(self) -> int:

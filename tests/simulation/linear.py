@@ -44,11 +44,15 @@ def without_dirty(
 
     def dirty(op: Operation) -> bool:
         return any(
-            op.answered <= cut and any(not one.known and one.called <= op.answered <= cut for one in history)
+            op.answered <= cut and any(_undone(one) and one.called <= op.answered <= cut for one in history)
             for cut in cuts
         )
 
     return [op for op in history if not op.known or changes(op) or not dirty(op)]
+
+
+def _undone(op: Operation) -> bool:
+    return not op.known or op.answer == ("failed",)
 
 
 def explained(history: list[Operation], first: Hashable, step: Step, *, most: int = 300_000) -> bool:

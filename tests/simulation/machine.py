@@ -11,6 +11,7 @@ import copy
 import fcntl
 import importlib
 import io
+import logging
 import os
 import sqlite3
 import sys
@@ -216,6 +217,7 @@ _MODULES = (
 
 def install() -> None:
     """Once, before the first world."""
+    logging.disable(logging.WARNING)  # of leases and checkpoints that a fault kept from being written
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
     for name, call in disk.CALLS.items():

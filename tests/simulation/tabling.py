@@ -35,10 +35,12 @@ from lading.log.table import Table
 from lading.run import run
 from lading.snapshots.history import Wanted
 from lading.snapshots.opening import Mentioned, references
+from lading.snapshots.runs import list_runs
 from lading.snapshots.stores.by_url import store_of
 from lading.storage.place import storage_of
 from lading.upkeep.clean.apply import clean
 from lading.upkeep.clean.files import files_of
+from lading.upkeep.clean.rules import Runs
 from lading.upkeep.clean.survey import Rules
 from lading.upkeep.merge import merge_table
 from lading.upkeep.repair import repair
@@ -133,7 +135,9 @@ class Tabling:
             return ("compacted",)
         if kind == "repair":
             done = repair(self.config, "t", watch=SILENT)
-            left = [one for one in done.left if "is gone: it was there" not in one]  # edited meanwhile
+            # Edited meanwhile, or silence of the bucket: both are told as they are.
+            told = ("is gone: it was there", "(no answer)" if self.case.faults.refused else "is gone")
+            left = [one for one in done.left if not any(text in one for text in told)]
             if left:
                 raise Wrong("beyond repair", f"{left}")
             return ("repaired", tuple(done.done))
@@ -234,6 +238,10 @@ class Tabling:
             if self.case.setting.get("held"):
                 in_process(self.world, self._holds)
             in_process(self.world, self._keeps_nothing)
+            if steps := self.case.setting.get("dies", 0):
+                self._edit(3, 2)
+                in_process(self.world, lambda: run(self.config, allow_vanish=True), die=steps)
+                in_process(self.world, self._gives_up)
         except (LadingError, OSError) as error:
             raise Wrong("does not converge", f"{type(error).__name__}: {error}") from error
 
@@ -312,6 +320,14 @@ class Tabling:
         if (seen := self._now()) != (truth := self.truth()):
             raise Wrong("not what the files say", f"more: {seen - truth}; less: {truth - seen}")
 
+    def _gives_up(self) -> None:
+        """A run that died is given up by the next cleaning, also when nothing else may go."""
+        self.world.sleep(3 * 24 * 3600)
+        clean(self.config, "t", Rules(1, GRACE), apply=True)
+        dead = Runs(list_runs(self.config.place("t"))[0], self.world.time()).dead
+        if dead:
+            raise Wrong("kept for ever", f"{[one.record.run_id for one in dead]}")
+
     def _keeps_nothing(self) -> None:
         truth = self.truth()
         for _ in range(3):
@@ -365,6 +381,7 @@ def make(seed: int) -> Case:
         "overlay": chance.choice((64, 1)),
         "bucket_size": chance.choice((100, 1000)),
         "held": chance.random() < 0.3,
+        "dies": chance.choice((0, chance.randint(10, 80))),
         "replace": chance.choice(("auto", "rewrite", "minus")),
     }
     return Case("tabling", storage, chance.getrandbits(48), tuple(actors), faults, setting)

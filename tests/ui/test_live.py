@@ -14,10 +14,11 @@ from support.page import TOKEN, Server, Shown
 from lading.ui.live import Others
 
 
-def events(server: Server) -> Iterator[dict[str, Any]]:
-    """As a browser's EventSource hears them."""
+def events(server: Server, path: str = "/events", last: str | None = None) -> Iterator[dict[str, Any]]:
+    """As a browser's EventSource hears them; `last`: it has lost the connection after that one."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
-    connection.request("GET", "/events", headers={"Authorization": f"Bearer {TOKEN}"})
+    known = {"Authorization": f"Bearer {TOKEN}"} | ({"Last-Event-ID": last} if last is not None else {})
+    connection.request("GET", path, headers=known)
     answer = connection.getresponse()
     assert answer.headers["content-type"].startswith("text/event-stream")
     try:
@@ -28,10 +29,10 @@ def events(server: Server) -> Iterator[dict[str, Any]]:
         connection.close()
 
 
-def heard(server: Server) -> list[dict[str, Any]]:
+def heard(server: Server, path: str = "/events", last: str | None = None) -> list[dict[str, Any]]:
     """All events until a run ends."""
     found = []
-    for event in events(server):
+    for event in events(server, path, last):
         found.append(event)
         if event["event"] in ("run finished", "run failed"):
             break
@@ -51,6 +52,18 @@ def test_a_run_tells_its_phases_in_order_and_its_report(shown: Shown, server: Se
     assert phases[-1] == "done"
     assert phases.index("ingest") < phases.index("commit") < phases.index("publish")
     assert told[-1]["tables"][0]["rows_added"] == 1
+
+
+def test_who_comes_late_or_was_away_misses_nothing(shown: Shown, server: Server) -> None:
+    shown.put("a.csv", ("Aurora", 1, 10))
+    seen = server.project.live.seen  # as a page has it that was made before
+    server.post("/runs/start", table="voyages")
+    server.project.live.wait(60)
+    told = heard(server, f"/events?seen={seen}")
+    assert told[0]["event"] == "run started"
+    again = heard(server, f"/events?seen={seen}", last=str(seen + 3))
+    assert again == told[3:]
+    assert f"/events?seen={seen + len(told)}" in server.get("/").text
 
 
 def test_one_run_at_a_time_is_started_here(shown: Shown, server: Server) -> None:

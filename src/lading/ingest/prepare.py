@@ -20,14 +20,13 @@ from lading.ingest.tasks.task import Ingest
 from lading.model import Column, FoundFile, IngestJob, Place
 from lading.parts.cut import Limits
 from lading.parts.footer import Origin
-from lading.parts.task import TaskSpec
+from lading.parts.task import MEMORY, TaskSpec
 from lading.sources.fingerprint import source_id
 from lading.sources.names import columns_from_name, name_columns
 from lading.sources.recipe import hashed
 from lading.words import count_words
 
 MEMORY_SETTING = "spark.lading.task.memory"  # bytes of rows a task holds before it sorts on disk
-_MEMORY = 160 << 20  # bytes of rows that a task sorts at once: it holds some of them several times
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,7 @@ def ingest_of(
             origin=Origin(job.table_id, job.run_id, job.commit_id, job.order_by),
             schema=b"",
             bucket_size=None,
-            memory=int(job.spark.get(MEMORY_SETTING, _MEMORY)),
+            memory=int(job.spark.get(MEMORY_SETTING, MEMORY)),
             limits=Limits(),
         ),
         order_by=job.order_by,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -11,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from lading import clock, ids
-from lading.errors import CommitUnknown, Conflict, GivenUp, LadingError, LogCorrupt
+from lading.errors import CommitUnknown, Conflict, GivenUp, LadingError, LogCorrupt, StorageError
 from lading.log.checkpoint import open_checkpoint, write_checkpoint
 from lading.log.conflict import expired, refuse_conflicts
 from lading.log.file import LogFile, OpenedLog, Trail
@@ -22,6 +23,8 @@ from lading.state.log_frames import FORMAT_VERSION, LogHeader, encode_commit
 from lading.state.members import MemberStore
 from lading.state.tables import StateMeta
 from lading.storage.place import Where, folder_of, place_of, storage_of
+
+_log = logging.getLogger(__name__)
 
 CHECKPOINT_EVERY = 1000  # commits
 CHECKPOINT_CHANGES = 10_000  # members and sources changed since, if that is a quarter of them or more
@@ -181,13 +184,20 @@ class Table:
         return self._log.read().frames.commits
 
     def checkpoint_if_due(self) -> bool:
-        """Write one if opening the table would otherwise mean decoding much."""
+        """Write one if opening the table would otherwise mean decoding much. Who made a commit is not told
+        that it failed for want of a checkpoint: the next commit tries again."""
         commits = self.state.sequence - self.checkpoint_sequence
         changes = self.state.changes()
         many = changes >= CHECKPOINT_CHANGES and 4 * changes >= self.state.size()
         if commits < CHECKPOINT_EVERY and not many:
             return False
-        self.checkpoint()
+        try:
+            self.checkpoint()
+        except (OSError, StorageError) as error:
+            _log.warning(
+                "%s: no checkpoint could be written, the next commit tries again: %s", self.place, error
+            )
+            return False
         return True
 
     def checkpoint(self) -> None:
@@ -208,8 +218,7 @@ class Table:
                 self._write_checkpoint(self._header.log_id, self._end)
                 assert self.state.base is not None
                 return self.state.base
-            store.shelf.put(store.unsaved())
-        return store.saved()
+            return self.state.save()
 
     def _is_furthest(self) -> bool:
         """Whether nobody wrote a checkpoint of a later state meanwhile, or started the log over. The caller

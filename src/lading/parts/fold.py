@@ -28,12 +28,11 @@ from lading.parts.live import columns_to_read, without_sources
 from lading.parts.open import open_parquet, row_batches, shown_path
 from lading.parts.passing import passing_batches
 from lading.parts.schema import conformed
-from lading.parts.task import TaskSpec, sorted_tables, written
+from lading.parts.task import MEMORY, TaskSpec, sorted_tables, written
 from lading.parts.write import ROW_GROUP, PartWriter
 from lading.zones.bounds import from_bound
 
 TARGET_SIZE = 128 << 20  # bytes of a part
-MEMORY = 256 << 20  # bytes of rows held before a sorted run goes to disk
 
 _FOLD_PARTS = 8  # of the target size: what one fold reads at most
 

@@ -17,7 +17,12 @@ from lading.layout.table import SOURCE
 from lading.model import Member, Place
 from lading.parts.cut import Cutter, Limits
 from lading.parts.footer import Origin
-from lading.parts.sort import SortedRuns, in_order, merged, sort_keys
+from lading.parts.runs import SortedRuns, merged
+from lading.parts.sort import in_order, sort_keys
+
+# Bytes of rows that a task sorts at once. It holds some of them several times: with all that is around them,
+# a worker stays below 1 GiB (`make bench JOB=worker`).
+MEMORY = 160 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +107,9 @@ def sorted_tables(
             yield from _sorted(held, keys)
             return
         runs.add(_sorted(held, keys))
-        tables = runs.tables()
-        row_bytes = max(1, sum(table.nbytes for table in tables) // max(1, rows))
-        yield from merged(tables, keys, max(1, memory // 2 // row_bytes), runs.let_go)
+        opened = runs.opened()
+        row_bytes = max(1, sum(run.rows.nbytes for run in opened) // max(1, rows))
+        yield from merged(opened, keys, max(1, memory // 2 // row_bytes))
     finally:
         runs.close()
 

@@ -7,6 +7,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,13 @@ from lading.config.project import Config
 from lading.errors import Conflict, LadingError, Unexpected
 from lading.layout.project import RUN_LOG
 from lading.signals.read_log import parsed
-from lading.watcher.events import Broadcast, Event, Telling
+from lading.watcher.events import Event, Telling
 
 _KEPT = 500  # events of the run under way, for who comes later
 _MOMENT = 0.25  # seconds
 _BEATS = 60  # moments without an event: then a comment, so that nobody between takes the stream for dead
+
+_Told = tuple[int, Event]
 
 
 class Live:
@@ -28,9 +31,11 @@ class Live:
 
     def __init__(self, project: Path) -> None:
         self._log = project / RUN_LOG
-        self._tell = Broadcast()
+        self._listeners: list[Callable[[_Told], None]] = []
         self._lock = threading.Lock()
-        self._past: deque[Event] = deque(maxlen=_KEPT)
+        self._past: deque[_Told] = deque(maxlen=_KEPT)
+        self._told = 0  # how many events there were: each is named by its number
+        self._begun = 0  # how many before the last run
         self._thread: threading.Thread | None = None
         self._closed = threading.Event()
 
@@ -46,10 +51,9 @@ class Live:
                     "a run that was started from this page is still at work",
                     hint="wait until it is done; it can be watched under Runs",
                 )
-            self._past.clear()
+            self._begun = self._told
             work = (config, tuple(tables), options)
             self._thread = threading.Thread(target=self._run, args=work, name="lading-run", daemon=True)
-            self._say(Event("run started", None, {"tables": list(tables) or list(config.tables)}))
             self._thread.start()
 
     def wait(self, seconds: float | None = None) -> None:
@@ -62,9 +66,18 @@ class Live:
         """End the streams, so that the server can."""
         self._closed.set()
 
+    @property
+    def seen(self) -> int:
+        """The number that a page which is made now goes on from: a run under way is told from its start."""
+        return self._begun if self.is_running else self._told
+
     def _say(self, event: Event) -> None:
-        self._past.append(event)
-        self._tell(event)
+        with self._lock:
+            self._told += 1
+            told = (self._told, event)
+            self._past.append(told)
+            for hear in self._listeners:
+                hear(told)
 
     def _run(self, config: Config, tables: tuple[str, ...], options: dict[str, Any]) -> None:
         from lading.signals.after import Signals
@@ -74,6 +87,7 @@ class Live:
         def complain(text: str) -> None:
             self._say(Event("progress", None, {"text": f"warning: {text}"}))
 
+        self._say(Event("run started", None, {"tables": list(tables) or list(config.tables)}))
         try:
             signals = Signals(config, complain)
             watch = Telling(self._say)
@@ -89,31 +103,34 @@ class Live:
         else:
             self._say(Event("run finished", None, report.as_json()))
 
-    async def stream(self) -> AsyncIterator[bytes]:
-        """What was told of the run under way, then everything as it comes."""
+    async def stream(self, seen: int | None = None) -> AsyncIterator[bytes]:
+        """What was told since the event of that number, then everything as it comes."""
         loop = asyncio.get_running_loop()
-        queue: asyncio.Queue[Event] = asyncio.Queue()
+        queue: asyncio.Queue[_Told] = asyncio.Queue()
 
-        def heard(event: Event) -> None:
-            loop.call_soon_threadsafe(queue.put_nowait, event)
+        def hear(told: _Told) -> None:
+            with suppress(RuntimeError):  # the server has ended, and the run goes on
+                loop.call_soon_threadsafe(queue.put_nowait, told)
 
         with self._lock:
-            past = list(self._past) if self.is_running else []
-            end = self._tell.listen(heard)
+            first = min(self.seen if seen is None else seen, self._told)
+            past = [told for told in self._past if told[0] > first]
+            self._listeners.append(hear)
+        others = Others(self._log)
         try:
             yield b"retry: 2000\n\n"
-            for event in past:
-                yield _line(event)
-            others = Others(self._log)
+            for number, event in past:
+                yield _line(event, number)
             async for told in _until(queue, self._closed.is_set):
                 if told is not None:
-                    yield _line(told)
+                    yield _line(told[1], told[0])
                 for event in others.new():
                     yield _line(event)
                 if told is None and others.is_quiet():
                     yield b": still here\n\n"
         finally:
-            end()
+            with self._lock:
+                self._listeners.remove(hear)
 
 
 class Others:
@@ -162,7 +179,7 @@ class Others:
             return 0
 
 
-async def _until(queue: asyncio.Queue[Event], ended: Callable[[], bool]) -> AsyncIterator[Event | None]:
+async def _until(queue: asyncio.Queue[_Told], ended: Callable[[], bool]) -> AsyncIterator[_Told | None]:
     """Events as they come, and None when there was none for a moment."""
     while not ended():
         try:
@@ -171,6 +188,8 @@ async def _until(queue: asyncio.Queue[Event], ended: Callable[[], bool]) -> Asyn
             yield None
 
 
-def _line(event: Event) -> bytes:
-    """JSON has no line ends, so that nothing in it can end the event."""
-    return b"data: " + msgspec.json.encode(event.as_object(), enc_hook=str) + b"\n\n"
+def _line(event: Event, number: int | None = None) -> bytes:
+    """JSON has no line ends, so that nothing in it can end the event. A browser that lost the connection says
+    the number of the last one that it heard."""
+    name = b"id: %d\n" % number if number is not None else b""
+    return name + b"data: " + msgspec.json.encode(event.as_object(), enc_hook=str) + b"\n\n"

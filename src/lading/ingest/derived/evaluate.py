@@ -30,7 +30,7 @@ from lading.parts.cut import Limits
 from lading.parts.footer import Origin
 from lading.parts.pick import picked
 from lading.parts.rows import WantedRows, read_part
-from lading.parts.task import TaskSpec
+from lading.parts.task import MEMORY, TaskSpec
 from lading.sources.fingerprint import source_id
 from lading.zones.vector import ZoneVector
 
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 _PER_TASK = 32 << 20  # bytes of parts that a task reads
 _PER_TASK_OF_SLOTS = 64 << 20  # of which it needs a few rows only
-_MEMORY = 256 << 20  # bytes of rows that a task holds before it sorts on disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +242,7 @@ def _ingest(
             origin=Origin(job.table_id, job.run_id, job.commit_id, job.order_by),
             schema=b"",
             bucket_size=None,
-            memory=_MEMORY,
+            memory=MEMORY,
             limits=Limits(),
         ),
         order_by=job.order_by,

@@ -14,6 +14,9 @@ function drawChart(box) {
     box.textContent = times.length ? "One snapshot so far." : "No snapshots yet.";
     return;
   }
+  const last = times.length - 1;
+  times.push(times[last] + (times[last] - times[0]) * 0.04);  // so that the last step can be seen
+  rows.push(rows[last]);
   const axis = { stroke: token("--soft"), grid: { show: false }, ticks: { show: false }, font: "11px system-ui", size: 22 };
   const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
   new uPlot({
@@ -22,7 +25,7 @@ function drawChart(box) {
     scales: { y: { range: (_, low, high) => [Math.min(low, high) * 0.9, high * 1.05 || 1] } },
     axes: [
       { ...axis, space: 90, values: [[31536000, "{YYYY}"], [2419200, "{MMM} {YYYY}"], [86400, "{D} {MMM}"], [3600, "{D} {MMM} {HH}:{mm}"], [60, "{HH}:{mm}"], [1, "{HH}:{mm}:{ss}"], [0.001, "{HH}:{mm}:{ss}"]].map(([span, text]) => [span, text, null, null, null, null, null, null, 1]) },
-      { ...axis, size: 46, space: 34, values: (_, values) => values.map((one) => short.format(one)) },
+      { ...axis, size: 46, space: 26, values: (_, values) => values.map((one) => short.format(one)) },
     ],
     series: [{}, { stroke: token("--accent"), fill: token("--accent-soft"), width: 1.5, paths: uPlot.paths.stepped({ align: 1 }), points: { show: false } }],
   }, [times, rows], box);
@@ -49,6 +52,7 @@ document.addEventListener("click", (event) => {
 
 // What was asked for by a click is read on from there.
 document.addEventListener("htmx:afterSettle", (event) => {
+  drawCharts();
   const target = document.getElementById(event.detail.target.id);
   if (target && target.hasAttribute("data-focus")) target.focus();
 });
@@ -66,6 +70,11 @@ function listen() {
     if (event.event === "phase") { phase[event.table] = event.phase; show(`${event.table}: ${event.phase}`, true); }
     if (event.event === "progress" && event.table) show(`${event.table}: ${phase[event.table] || ""} · ${event.text}`, true);
     if (event.event === "run finished") show("Run finished", false);
+    const ended = event.event === "run finished" || event.event === "run failed";
+    if (ended || event.event === "run started") document.querySelectorAll("[data-idle]").forEach((one) => { one.disabled = !ended; });
+    if (ended) document.querySelectorAll("[data-refresh]").forEach((one) => {
+      htmx.ajax("GET", location.href, { target: `#${one.id}`, select: `#${one.id}`, swap: "outerHTML" });
+    });
     if (event.event === "run failed") show("Run failed", false);
     document.dispatchEvent(new CustomEvent("lading", { detail: event }));
   };
@@ -113,7 +122,6 @@ function watchRun() {
       const errors = (event.tables || [event]).filter((one) => one.error).map((one) => one.error);
       outcome.className = errors.length ? "failed-words" : "";
       outcome.textContent = errors.length ? errors.map((one) => `${one.message} ${one.hint ? `(${one.hint})` : ""}`).join(" · ") : "Done.";
-      htmx.ajax("GET", location.href, { target: "#runs", select: "#runs", swap: "outerHTML" });
     }
   });
 }
