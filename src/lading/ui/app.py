@@ -23,11 +23,20 @@ from lading.storage.folder import disk_failure
 from lading.ui.catalog import catalog
 from lading.ui.guard import KEY_FIELD, Guard, may_write
 from lading.ui.page import Action, Page
-from lading.ui.pages import history, overview, plan, runs
+from lading.ui.pages import history, layout, overview, plan, quarantine, rows, runs, serving
 from lading.ui.project import Project
 from lading.ui.show import Show
 
-PAGES: tuple[Page, ...] = (overview.PAGE, plan.PAGE, runs.PAGE, history.PAGE)
+PAGES: tuple[Page, ...] = (
+    overview.PAGE,
+    plan.PAGE,
+    runs.PAGE,
+    history.PAGE,
+    rows.PAGE,
+    quarantine.PAGE,
+    layout.PAGE,
+    serving.PAGE,
+)
 
 _LONGEST = 1 << 16  # bytes of a form
 _STATUS = {NotFound: 404, ConfigError: 400, PredicateError: 400, Conflict: 409}
