@@ -64,6 +64,9 @@ simulate: install
 soak: install orchestrators
 	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target .engines --group engines
 	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target .sail --group sail
+	@test -x .localstack/bin/python || ! command -v python3.13 >/dev/null || { python3.13 -m venv .localstack && \
+		.localstack/bin/python -m pip install --quiet 'localstack-core[runtime]==4.14.*' 'cbor2<6' 'pyopenssl<25' \
+		service_identity; }
 	PYTHONPATH=.engines LADING_SOAK=1 $(BIN)/python -m pytest tests/properties tests/simulation tests/iceberg \
 		tests/ui/test_catalog.py tests/cluster -q
 
@@ -123,5 +126,5 @@ format: install
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .engines .sail bench/.data demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
+	rm -rf .engines .sail .localstack bench/.data demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
 	find src tests scripts bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -7,7 +7,7 @@ import time
 import pytest
 from support.watched import CONFIG, Ticking, WatchedProject
 
-from lading.errors import Conflict, PipelineError
+from lading.errors import Conflict, Unexpected
 from lading.run import RunReport, TableReport, run
 from lading.watcher.events import Event
 from lading.watcher.hints import is_possible
@@ -132,11 +132,14 @@ def test_spark_that_died_is_started_anew_at_once(project, monkeypatch):
 
     def dies_once(config, names, **options):
         if ended[0]:
-            raise PipelineError("the JVM is gone")
+            raise Unexpected("An error occurred while calling o49.sc", hint="please report it")
         return run(config, names, **options)
 
     ticking.watcher.runs = dies_once
     ticking.until(0)
+    failed = [one.fields["error"] for one in ticking.events if one.kind == "run failed"]
+    assert {(one.kind, one.table) for one in failed} == {("PipelineError", "a"), ("PipelineError", "b")}
+    assert all("Spark ended by itself" in one.message and "spark.log" in one.hint for one in failed)
     assert ticking.runs()[:2] == [("a", None), ("b", None)]
     assert len(let_go) == 4 and project.rows() == [], "each table once more at once, then after a pause"
     ended[0] = False

@@ -16,7 +16,7 @@ from lading import clock
 from lading.config.derived import in_order
 from lading.config.file import load
 from lading.config.project import Config
-from lading.errors import ConfigError, LadingError
+from lading.errors import ConfigError, LadingError, PipelineError
 from lading.ingest.look import look
 from lading.layout.project import CONFIG
 from lading.plan import graph_of, selected
@@ -198,6 +198,7 @@ class Watcher:
             return
         if _spark_died():
             self.tell(Event("spark", None, {"said": "Spark ended by itself: it is started anew"}))
+            error = _ended_with_spark(due.table, error)
             if pause == FIRST_PAUSE:  # once at once; if it dies again, after a pause
                 self.schedule.heard_of_all(due.table, self.clock())
                 pause = 0.0
@@ -291,6 +292,18 @@ def _stamp_of(config: Config) -> tuple[int, int] | None:
     except OSError:
         return None  # being replaced: asked again soon
     return stat.st_mtime_ns, stat.st_size
+
+
+def _ended_with_spark(table: str, error: LadingError) -> PipelineError:
+    """What a run ran into when Spark ended beneath it depends on where it was; the cause does not."""
+    told = PipelineError(
+        f"Spark ended by itself while {table} was run",
+        hint="it is started anew, and the run tried again; if that happens often, see spark/spark.log in the "
+        "cache folder: mostly memory was short",
+        table=table,
+    )
+    told.__cause__ = error
+    return told
 
 
 def _spark_died() -> bool:
