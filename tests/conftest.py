@@ -25,7 +25,10 @@ os.environ.setdefault("LADING_JAVA_ARCHIVE", "off")
 
 # Folders with files that take minutes come first: whatever begins last is waited for by one process alone
 # (Makefile: `--no-loadscope-reorder`).
-_LONG = ("cluster", "crash", "properties", "s3", "bench", "spark", "acceptance", "upkeep")
+_LONG = (
+    "simulation", "cluster", "crash", "properties", "s3", "bench", "spark", "acceptance", "upkeep", "iceberg",
+    "cli",
+)  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
