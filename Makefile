@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.lading-installed
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 
-.PHONY: install demo test browser check acceptance soak simulate bench docs format clean
+.PHONY: install demo test browser check acceptance soak orchestrators site screenshots simulate bench docs format clean
 
 install: $(STAMP)
 
@@ -61,11 +61,46 @@ simulate: install
 		$(if $(REGRESSIONS),--regressions) $(if $(CASE),--case $(CASE))
 
 # The property test for a long time, and a Spark cluster that loses a worker.
-soak: install
+soak: install orchestrators
 	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target .engines --group engines
 	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target .sail --group sail
+	@test -x .localstack/bin/python || ! command -v python3.13 >/dev/null || { python3.13 -m venv .localstack && \
+		.localstack/bin/python -m pip install --quiet 'localstack-core[runtime]==4.14.*' 'cbor2<6' 'pyopenssl<25' \
+		service_identity; }
 	PYTHONPATH=.engines LADING_SOAK=1 $(BIN)/python -m pytest tests/properties tests/simulation tests/iceberg \
 		tests/ui/test_catalog.py tests/cluster -q
+
+# Dagster and Airflow, which docs/dagster.md and docs/airflow.md are run with, in an environment of their own.
+ORCHESTRATORS := .venv-orchestrators
+ORCHESTRATORS_STAMP := $(ORCHESTRATORS)/.lading-installed
+
+$(ORCHESTRATORS_STAMP): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "lading needs Python 3.11 or newer: make PYTHON=/path/to/python"; exit 1; }
+	@$(ORCHESTRATORS)/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(ORCHESTRATORS)
+	$(ORCHESTRATORS)/bin/python -m pip install --quiet 'pip>=25.1'
+	$(ORCHESTRATORS)/bin/python -m pip install --quiet --editable . --group orchestrators
+	@touch $(ORCHESTRATORS_STAMP)
+
+# Their own warnings are not ours.
+orchestrators: $(ORCHESTRATORS_STAMP)
+	$(ORCHESTRATORS)/bin/python -m pytest -W default tests/docs/test_orchestrators.py -q
+
+# The docs as a site, in site/: open site/index.html. Nothing is fetched when it is read, search included.
+SITE_STAMP := .venv-site/.lading-installed
+
+$(SITE_STAMP): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "lading needs Python 3.11 or newer: make PYTHON=/path/to/python"; exit 1; }
+	@.venv-site/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv .venv-site
+	.venv-site/bin/python -m pip install --quiet 'pip>=25.1'
+	.venv-site/bin/python -m pip install --quiet --group site
+	@touch $(SITE_STAMP)
+
+site: $(SITE_STAMP)
+	.venv-site/bin/python scripts/site.py
+
+# The pictures in docs/pictures/, taken of `lading ui` by chromium (Debian: apt-get install chromium chromium-driver).
+screenshots: install
+	$(BIN)/python scripts/screenshots.py
 
 # Beside the peers, in an environment of its own. `make bench JOB=plan SIZE=100k` runs one job at one size,
 # `QUICK=1` takes small sizes and leaves bench/results.json alone.
@@ -75,7 +110,7 @@ $(BENCH_STAMP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "lading needs Python 3.11 or newer: make PYTHON=/path/to/python"; exit 1; }
 	@.venv-bench/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/python -m pip install --quiet 'pip>=25.1'
-	.venv-bench/bin/python -m pip install --quiet --editable '.[spark,s3]' --group bench
+	.venv-bench/bin/python -m pip install --quiet --editable '.[spark,s3,watch]' --group bench
 	@touch $(BENCH_STAMP)
 
 bench: $(BENCH_STAMP)
@@ -91,5 +126,5 @@ format: install
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .engines .sail bench/.data demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
+	rm -rf .engines .sail .localstack .site-docs .site-docs.yml site bench/.data demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
 	find src tests scripts bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -13,11 +13,7 @@ that takes by the time that writing its three tables in full takes, files parsed
 from __future__ import annotations
 
 import shutil
-import statistics
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,10 +24,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from bench import projects
-from bench.bars import Clause, at_most
+from bench.bars import at_most
 from bench.case import Case, Job, Kit
-from bench.harness import Contender, Measured, Turn
-from bench.jobs.change import Full, RawFiles, full_builds, run_measured
+from bench.changes import Changes, RawFiles, by_hand, full_builds
 from lading.config.file import load
 from lading.config.project import Config
 
@@ -66,7 +61,6 @@ class Files(RawFiles):
     """Voyages of one port on ten days each; departures are spread over all buckets of `departed`."""
 
     def write(self, number: int) -> None:
-        self.folder.mkdir(exist_ok=True)
         draw, rows = self.draw, self.rows
         table = pa.table(
             {
@@ -80,68 +74,26 @@ class Files(RawFiles):
         pyarrow.csv.write_csv(table, self.path(number))
 
     def read(self, number: int) -> pa.Table:
-        table = pyarrow.csv.read_csv(self.path(number))
-        return table.append_column("source", pa.array(np.full(len(table), number, np.int64)))
+        return self.sourced(number, pyarrow.csv.read_csv(self.path(number)))
 
 
 def measure(kit: Kit) -> Iterator[Case]:
     files, rows = kit.pick(1_000, 100, 10), kit.pick(5_000, 500, 50)
     projects.start_session(kit.work)
-    for layout, (key, order, bar) in CUTS.items():
+    for layout, (key, order, percent) in CUTS.items():
         kit.tell(f"{layout}: files")
-        raw = Files(kit.work / "raw", files, rows, spread=True)
-        for number in range(files):
-            raw.write(number)
+        raw = Files(kit.work / "raw", files, rows)
+        raw.write_all()
         config = _project(kit.work / "chain", raw, layout, key, order)
         full = full_builds(kit, config, layout)
-        rebuild = Measured("peer", tuple(one.tasks / full.tasks for one in full.each))
-        with _by_hand(kit, raw, key) as delta:
+        bar = at_most(percent, f"≤ {percent:g} % of the chain's Spark work", 100, " %")
+        delta = kit.work / "delta-chain"
+        with by_hand(delta, raw, partial(_fill, raw, key), partial(_follow, raw, key)) as share:
+            changes = Changes(raw, config, full, layout, bar, "full refresh", "deltalake MERGE", share)
             for count in kit.sizes([1, 10, 100], [1, 10], [1]):
-                yield _case(kit, _Chain(raw, config, full, layout, bar), rebuild, delta, count)
+                yield changes.case(kit, count)
         shutil.rmtree(config.project)
         shutil.rmtree(raw.folder)
-
-
-@dataclass(frozen=True, slots=True)
-class _Chain:
-    raw: Files
-    config: Config
-    full: Full
-    layout: str
-    bar: float  # per cent
-
-
-def _case(kit: Kit, chain: _Chain, rebuild: Measured, delta: Any, count: int) -> Case:
-    walls: list[float] = []
-    tasks: list[float] = []
-    full = chain.full
-
-    def lading() -> float:
-        chain.raw.change(count)
-        cost = run_measured(chain.config)
-        walls.append(cost.wall)
-        tasks.append(cost.tasks)
-        return cost.tasks / full.tasks
-
-    name = f"{count} of {chain.raw.files:,} files, {chain.layout}"
-    contenders = [
-        Contender("lading", "lading", _ready(lading)),
-        Contender("deltalake MERGE", "peer", _ready(partial(delta, count)), budget=30),
-    ]
-    measured = kit.contest(contenders, what=name)
-    measured = {**measured, "full refresh": rebuild} if kit.with_peers else measured
-    clauses: list[Clause] = [at_most(1, "≤ the full refresh", unit="x")]
-    if count == 1:
-        clauses = [at_most(chain.bar, f"≤ {chain.bar:g} % of the chain's Spark work", 100, " %")]
-    extra = {
-        "Spark work, s": statistics.median(tasks[1:] or [0.0]),  # without the warm-up
-        "full refresh's Spark work, s": full.tasks,
-        "run, s": statistics.median(walls[1:] or [0.0]),
-        "full refresh, s": full.wall,
-    }
-    return Case(
-        name, count, "of a full refresh", "lower", measured, clauses, chain.layout, extra if walls else {}
-    )
 
 
 def _project(folder: Path, raw: Files, layout: str, key: str, order: str) -> Config:
@@ -156,54 +108,26 @@ def _project(folder: Path, raw: Files, layout: str, key: str, order: str) -> Con
     return load(folder)
 
 
-def _ready(turn: Turn) -> Any:
-    @contextmanager
-    def ready() -> Iterator[Turn]:
-        yield turn
+def _fill(raw: Files, key: str, folder: Path) -> None:
+    from deltalake import write_deltalake
 
-    return ready
+    voyages = raw.read_several(range(raw.files))
+    tonnage = _tonnage(voyages, key)
+    for name, rows in (("voyages", voyages), ("tonnage", tonnage), ("summary", _summary(tonnage, key))):
+        write_deltalake(folder / name, rows, mode="overwrite")
 
 
-@contextmanager
-def _by_hand(kit: Kit, raw: Files, key: str) -> Iterator[Any]:
-    """A function that brings three Delta tables up to date with so many files: the share that it took of
-    writing them in full. They are made when it is first called, so that one that can't be fails as a peer."""
-    folder = kit.work / "delta-chain"
-    full: list[float] = []
+def _follow(raw: Files, key: str, folder: Path, numbers: list[int]) -> None:
+    from deltalake import write_deltalake
 
-    def fill() -> None:
-        from deltalake import write_deltalake
-
-        begun = time.perf_counter()
-        voyages = pa.concat_tables([raw.read(number) for number in range(raw.files)])
-        tonnage = _tonnage(voyages, key)
-        for name, rows in (("voyages", voyages), ("tonnage", tonnage), ("summary", _summary(tonnage, key))):
-            write_deltalake(folder / name, rows, mode="overwrite")
-        full.append(time.perf_counter() - begun)
-
-    def follow(count: int) -> float:
-        from deltalake import write_deltalake
-
-        if not full:
-            for _ in range(3):
-                fill()
-        numbers = raw.change(count)
-        begun = time.perf_counter()
-        rows = pa.concat_tables([raw.read(number) for number in numbers])
-        predicate = f"source IN ({', '.join(map(str, numbers))})"
-        old = _select(folder / "voyages", f"select {key} from t where {predicate}")
-        keys = pc.unique(pa.concat_arrays([*rows[key].chunks, *old[key].chunks])).to_pylist()
-        write_deltalake(folder / "voyages", rows, mode="overwrite", predicate=predicate)
-        mine = f"select * from t where {key} in ({', '.join(map(repr, keys))})"
-        voyages = _select(folder / "voyages", mine)
-        tonnage = _tonnage(voyages, key)
-        _merge(folder / "tonnage", tonnage, [key, "ship"], key, keys)
-        again = _select(folder / "tonnage", mine)
-        _merge(folder / "summary", _summary(again, key), [key], key, keys)
-        return (time.perf_counter() - begun) / statistics.median(full)
-
-    yield follow
-    shutil.rmtree(folder, ignore_errors=True)
+    rows = raw.read_several(numbers)
+    predicate = f"source IN ({', '.join(map(str, numbers))})"
+    old = _select(folder / "voyages", f"select {key} from t where {predicate}")
+    keys = pc.unique(pa.concat_arrays([*rows[key].chunks, *old[key].chunks])).to_pylist()
+    write_deltalake(folder / "voyages", rows, mode="overwrite", predicate=predicate)
+    mine = f"select * from t where {key} in ({', '.join(map(repr, keys))})"
+    _merge(folder / "tonnage", _tonnage(_select(folder / "voyages", mine), key), [key, "ship"], key, keys)
+    _merge(folder / "summary", _summary(_select(folder / "tonnage", mine), key), [key], key, keys)
 
 
 def _select(folder: Path, query: str) -> pa.Table:

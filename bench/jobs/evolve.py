@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import shutil
 import statistics
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 from bench import projects
 from bench.bars import at_most
 from bench.case import Case, Job, Kit
-from bench.harness import Contender, Measured, Turn
-from bench.jobs.change import Cost, RawFiles, full_builds, run_measured
+from bench.changes import Cost, full_builds, ready, run_measured
+from bench.harness import Contender
+from bench.jobs.change import Files
 from bench.jobs.ingest import table_lines
 from lading.config.project import Config
 
@@ -37,14 +37,13 @@ def measure(kit: Kit) -> Iterator[Case]:
     files, rows = kit.pick(1_000, 100, 10), kit.pick(5_000, 500, 50)
     projects.start_session(kit.work)
     kit.tell("files")
-    raw = RawFiles(kit.work / "raw", files, rows, spread=False)
-    for number in range(files):
-        raw.write(number)
+    raw = Files(kit.work / "raw", files, rows, spread=False)
+    raw.write_all()
     lines = [*table_lines(files * rows), "drift: evolve"]
     config = projects.make(kit.work / "evolve", {}, lines, raw.folder)
     (config.project / "schema" / f"{projects.TABLE}.yaml").unlink()  # the files say what they hold
     full = full_builds(kit, config, "evolve")
-    rebuild = Measured("peer", tuple(one.tasks / full.tasks for one in full.each))
+    rebuild = full.shares
     odd = _Odd(raw.folder / "part-odd.csv", config, files * rows)
     for number, what in enumerate([*BRINGS, GOES], start=1):
         walls: list[float] = []
@@ -56,7 +55,7 @@ def measure(kit: Kit) -> Iterator[Case]:
             tasks.append(cost.tasks)
             return cost.tasks / full.tasks
 
-        measured = kit.contest([Contender("lading", "lading", _ready(lading))], what=what)
+        measured = kit.contest([Contender("lading", "lading", ready(lading))], what=what)
         extra = {
             "Spark work, s": statistics.median(tasks[1:] or [0.0]),
             "full build's Spark work, s": full.tasks,
@@ -99,14 +98,6 @@ class _Odd:
     def _put(self, what: str) -> None:
         header, row = BRINGS[what]
         self._path.write_text(f"{header}\n{row.format(id=self._id)}\n")
-
-
-def _ready(turn: Turn) -> Callable[[], AbstractContextManager[Turn]]:
-    @contextmanager
-    def ready() -> Iterator[Turn]:
-        yield turn
-
-    return ready
 
 
 JOB = Job("evolve", "The files change their columns", __doc__ or "", measure, budget=1_800)

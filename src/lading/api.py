@@ -17,7 +17,9 @@ from lading.errors import LadingError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from lading.config.project import Config
     from lading.model import SnapshotRef, Source
+    from lading.read.layout import Layout, Part
     from lading.read.lookup import Hit
     from lading.read.scan import Scan
     from lading.read.view import Opener, View
@@ -144,6 +146,15 @@ class Reader:
 
         self._opener.need_parts(self._view)
         return self._using(lambda view: lookup(view.members, key))
+
+    def layout(
+        self, where: str | None = None, *, first: int = 0, limit: int | None = None
+    ) -> tuple[Layout, list[Part]]:
+        """How the table lies on disk, and which parts a scan with `where` would open; `limit` parts in key
+        order from the `first` on. No part is opened."""
+        from lading.read.layout import layout
+
+        return self._using(lambda view: layout(view.members, where, first=first, limit=limit))
 
     def sources(self) -> list[Source]:
         """The files that the rows came from; `id` matches `_source` in the rows."""
@@ -281,6 +292,25 @@ def open(
     return Reader(
         path, store, ref=ref, offset=offset, as_of=as_of,
         cache=cache, cache_bytes=cache_bytes, ranges_above=ranges_above, fallbacks=fallbacks, s3=s3,
+    )  # fmt: skip
+
+
+def open_in(
+    config: Config,
+    name: str,
+    store: ManifestStore | None = None,
+    *,
+    ref: str | None = None,
+    offset: int | None = None,
+    as_of: datetime | str | None = None,
+) -> Reader:
+    """Open a table of a project, whose config says where everything is."""
+    from lading.layout.project import SHARD_COPIES
+    from lading.snapshots.stores.by_url import store_of
+
+    return Reader(
+        str(config.place(name)), store or store_of(config, name), ref=ref, offset=offset, as_of=as_of,
+        cache=config.cache / SHARD_COPIES, s3=config.s3 or None,
     )  # fmt: skip
 
 

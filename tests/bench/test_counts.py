@@ -23,7 +23,7 @@ from support.workshop import Workshop
 import lading
 from bench import fixtures, projects, served, sourced, spark_work
 from bench.case import Kit
-from bench.jobs.change import RawFiles
+from bench.jobs.change import Files
 from bench.jobs.ingest import COLUMNS, table_lines
 from bench.jobs.publish import payload_of
 from bench.served import SHARDS, STRIDE
@@ -284,9 +284,8 @@ def test_for_a_changed_file_tasks_read_what_is_its_own_only(
         return tasks
 
     monkeypatch.setattr(prepare, "make_tasks", noting)
-    raw = RawFiles(tmp_path / "raw", files=20, rows=1_500, spread=spread)
-    for number in range(raw.files):
-        raw.write(number)
+    raw = Files(tmp_path / "raw", files=20, rows=1_500, spread=spread)
+    raw.write_all()
     config = projects.make(tmp_path / "project", COLUMNS, table_lines(raw.files * raw.rows), raw.folder)
     before = spark_work.stages()
     projects.run_once(config)

@@ -405,6 +405,38 @@ def test_a_merge_changes_no_entry(large: Large) -> None:
     assert large.shown() == large.logged()
 
 
+@pytest.mark.parametrize("changed", [False, True])
+def test_after_a_merge_the_large_file_is_not_written_either(large: Large, changed: bool) -> None:
+    before = large.path.read_bytes()
+    large.put("g.csv", 9)
+    large.run()
+    assert merge_table(load_config(large.folder), "t", watch=Watch()).parts_removed
+    if changed:
+        large.put("f3.csv", 33)
+        (large.folder / "data" / "f5.csv").unlink()
+    large.run()
+    assert large.path.read_bytes() == before and len(large.since.read_text().splitlines()) == 2
+    assert large.shown() == large.logged()
+    assert isinstance(large.look().plan.files, AllUnchanged)
+
+
+@pytest.mark.parametrize("how", ["read", "retracted"])
+def test_what_others_recorded_behind_the_file_is_written_whole(large: Large, how: str) -> None:
+    """Their commit is no merge: what the file lacks isn't what this run read."""
+    path, before = large.path, large.path.read_bytes()
+    if how == "read":
+        large.put("f3.csv", 33)
+    else:
+        (large.folder / "data" / "f3.csv").unlink()
+    large.run()
+    path.write_bytes(before)
+    large.since.unlink()  # as if that run had been killed before it recorded anything
+    large.put("f4.csv", 44)
+    large.run()
+    assert path.read_bytes() != before and not large.since.exists()
+    assert large.shown() == large.logged()
+
+
 def test_status_says_what_the_file_shows(large: Large) -> None:
     (one,) = status(load_config(large.folder))
     assert (one.manifest_sequence, one.note) == (1, None)

@@ -16,6 +16,7 @@ from support.faults import FaultyHttp
 from support.servers import S3Server
 
 import lading
+from lading.layout.table import content_name, page_path
 from lading.log.table import Table
 from lading.model import Commit, Member, Source, Zone
 from lading.snapshots.opening import open_members
@@ -24,7 +25,7 @@ from lading.snapshots.stores.by_url import store_for
 from lading.snapshots.stores.files import LocalStore
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.state import edit, tables
-from lading.storage.place import place
+from lading.storage.place import place, storage_of
 from lading.where.bind import bind, parse
 
 SMALL = 16
@@ -278,7 +279,7 @@ def test_a_state_of_version_3_is_read_and_written_anew_as_pages(tmp_path: Path) 
     assert again.state.base is not None and not again.state.base.unsaved()
     again.state.base.check()
     with lading.open(tmp_path / "t") as reader:
-        assert reader.ref.run_id == "r1" if hasattr(reader, "ref") else True
+        assert reader.snapshot.run_id == "r1"
         assert reader.scan().to_table().equals(rows)
 
 
@@ -330,3 +331,78 @@ def test_in_a_bucket_a_page_is_fetched_once_and_only_if_a_question_needs_it(
     if cached:
         again = open_members(store, current.ref, fresh)
         assert len(again.candidates(None)) == 200 and pages() == []
+
+
+@pytest.mark.parametrize("question", ["plan", "lookup"])
+def test_in_a_bucket_opening_and_a_question_are_three_requests(
+    counted: tuple[FaultyHttp, str, dict[str, str]], question: str
+) -> None:
+    """The pointer, the snapshot, one page: however many pages there are."""
+    import pyarrow as pa
+
+    http, url, options = counted
+    table = filled(Table.create(place(url, options, None), "t"))
+    publish(table, store_for(url.rpartition("/")[0], "t", s3=options), "r0")
+    where = bind(parse("k = 50"), pa.schema([("k", pa.int64())]))
+    store = store_for(url.rpartition("/")[0], "t", s3=options)
+    http.requests.clear()
+    current = store.load_current()
+    assert current is not None
+    members = open_members(store, current.ref, place(url, options, None))
+    found = members.candidates(where) if question == "plan" else members.holding(50)
+    assert [one.path for one in found] == ["m50"] and len(members.pages()) > 5
+    told = [method for method, _ in http.requests]
+    assert told == ["GET"] * 3, http.requests
+    members.close()
+
+
+def test_in_a_bucket_no_page_has_a_name_that_another_had(
+    counted: tuple[FaultyHttp, str, dict[str, str]],
+) -> None:
+    """Whoever cleans has looked at the old one and is about to delete it when the same content comes back."""
+    _, url, options = counted
+    where = place(url, options, None)
+    table = filled(Table.create(where, "t"))
+    table.settle()
+    assert table.state.base is not None
+    first = table.state.base.page_names()
+    table.commit(commit(tier=(("m7", 1),)))
+    table.settle()
+    [old] = first - table.state.base.page_names()
+    table.commit(commit(tier=(("m7", 0),)))
+    table.settle()
+    names = table.state.base.page_names()
+    assert {content_name(name) for name in names} == {content_name(name) for name in first}
+    assert names.isdisjoint({old}) and len(names & first) == len(first) - 1
+    storage_of(where).delete(page_path(old))
+    again = Table.open(where)
+    assert again.state.base is not None
+    again.state.base.check()
+
+
+def test_in_a_bucket_an_edit_that_changes_nothing_writes_no_page(
+    counted: tuple[FaultyHttp, str, dict[str, str]],
+) -> None:
+    http, url, options = counted
+    table = filled(Table.create(place(url, options, None), "t"))
+    table.settle()
+    assert table.state.base is not None
+    names = table.state.base.page_names()
+    table.commit(commit(tier=(("m7", 1),)))
+    table.commit(commit(tier=(("m7", 0),)))
+    http.requests.clear()
+    assert table.settle().page_names() == names
+    assert not [path for method, path in http.requests if method == "PUT" and "/pages/" in path]
+
+
+def test_of_two_checkpoints_of_one_state_in_a_bucket_both_go_on_from_the_first(
+    counted: tuple[FaultyHttp, str, dict[str, str]],
+) -> None:
+    """Only what a checkpoint names is kept from being cleaned away."""
+    _, url, options = counted
+    where = place(url, options, None)
+    filled(Table.create(where, "t")).close()
+    first, second = Table.open(where), Table.open(where)
+    assert first.settle().page_names() == second.settle().page_names()
+    second.commit(commit(add=(member(1000),)))
+    second.settle().check()

@@ -193,8 +193,7 @@ class Cleaning(RuleBasedStateMachine):
         state.added[outside] = (10_000, member)
         state.added["/etc/hostname"] = (10_001, msgspec.structs.replace(member, path="/etc/hostname"))
         store = state.settled()
-        store.shelf.put(store.unsaved())
-        with patch.object(self.world, "settled", lambda table: store.saved()):
+        with patch.object(self.world, "settled", lambda table: store.save()):
             payload = self.world.payload(table, "hostile")
         self.world.store.put_manifest(payload, "hostile", self.world.now)
         table.close()

@@ -34,6 +34,7 @@ PORTS = ["hh", "ro", "si", "sa", "", "du", "an"]
 KEYS = ["m1.csv", "m2.csv", "m3.csv", "p1.csv", "p2.csv"]
 HISTORIES, STEPS = (3000, 12) if SOAK else (300, 6)
 ON_SPARK = 100 if SOAK else 2
+PORTIONS = 60 if SOAK else 6  # a test each: none takes minutes
 MOST_EFFECTS = 250  # of a run that makes all tables
 
 
@@ -200,8 +201,9 @@ def test_derived_equals_evaluated_on_spark(tmp_path, spark):
         lived(tmp_path / str(number), SEED + number, 3)
 
 
-def test_derived_equals_evaluated(tmp_path, monkeypatch):
+@pytest.mark.parametrize("portion", range(PORTIONS))
+def test_derived_equals_evaluated(tmp_path, monkeypatch, portion):
     without_spark(monkeypatch)
     print(f"LADING_SEED={SEED}")
-    for number in range(HISTORIES):
+    for number in range(portion, HISTORIES, PORTIONS):
         lived(tmp_path / str(number), SEED + number, STEPS)

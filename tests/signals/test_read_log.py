@@ -73,9 +73,19 @@ def test_a_run_that_was_killed_ends_where_its_lines_do(tmp_path: Path) -> None:
     assert [one["event"] for one in found] == ["run started", "phase", "phase", "phase"]
 
 
-def test_a_watcher_tells_its_phases_with_the_end(tmp_path: Path) -> None:
+def test_a_watcher_tells_its_phases_with_the_end_and_each_run_has_its_own(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
-    at = (BEGIN + timedelta(minutes=1, seconds=3)).isoformat()
-    line = {"at": at, "event": "watch: run finished", "pid": 7, "run_id": "run-1", "table": "voyages"}
-    path.write_text(json.dumps({**line, "phases": {"ingest": 1.0}}) + "\n")
-    assert phases_in(of(path, 1, 7), "voyages") == {"ingest": 1.0}
+    lines = []
+    for run in (1, 2, 3):
+        at = (BEGIN + timedelta(minutes=run, seconds=3)).isoformat()
+        told = {
+            "at": at,
+            "event": "watch: run finished",
+            "pid": 7,
+            "run_id": f"run-{run}",
+            "table": "voyages",
+        }
+        lines.append(json.dumps({**told, "phases": {"ingest": float(run)}}))
+    path.write_text("\n".join(lines) + "\n")
+    for run in (1, 2, 3):
+        assert phases_in(of(path, run, 7), "voyages") == {"ingest": float(run)}

@@ -54,7 +54,7 @@ class Deriving(Tabling):
 
     def config_text(self) -> str:
         replace, slots = self.case.setting["replace"], self.case.setting["slots"]
-        text = (SOURCES % {"replace": replace}).replace(
+        text = (SOURCES % {"replace": replace, "iceberg": "false"}).replace(
             "warehouse: warehouse", f"warehouse: {self.warehouse}"
         )
         for name, (inputs, sql) in self.tables.items():

@@ -33,12 +33,12 @@ def _gone_rows_forgotten(swap: Swap) -> None:
 def _hints_are_the_truth(swap: Swap) -> None:
     from lading.watcher.schedule import Schedule
 
-    def lists(self: Any, one: Any, at: float) -> bool:
+    def due(self: Any, at: float) -> list[Any]:
         first = not getattr(self, "listed", False)
         self.listed = True
-        return first
+        return [one for one in real(self, at) if first or one.keys is not None]
 
-    swap(Schedule, "_lists", lists)
+    real = swap(Schedule, "due", due)
 
 
 def _lease_given_up(swap: Swap) -> None:
@@ -60,12 +60,9 @@ def _old_extraction_used(swap: Swap) -> None:
 
 
 def _aside_not_replayed(swap: Swap) -> None:
-    import lading.ingest.look as look
+    import lading.ingest.replay as replay
 
-    def read_again(known: Any, cfg: Any, **more: Any) -> Any:
-        return dict(known)
-
-    swap(look, "read_again", read_again)
+    swap(replay, "read_again", lambda known, cfg, **more: dict(known))
 
 
 def _aside_forgotten(swap: Swap) -> None:
@@ -79,7 +76,30 @@ def _aside_forgotten(swap: Swap) -> None:
     real = swap(Survey, "_reach", reach)
 
 
+def _cleared_twice(swap: Swap) -> None:
+    """What a survey found is deleted, whether it is still there or not."""
+    import shutil
+
+    import lading.sources.archives.cache as cache
+    from lading.storage.folder import is_locked, locked
+
+    def clear(config: Any) -> list[Any]:
+        removed = []
+        for one in cache.cache_contents(config):
+            if one.needed or is_locked(one.lock):
+                continue
+            with locked(one.lock):
+                shutil.rmtree(one.path)
+            removed.append(one)
+        return removed
+
+    import simulation.unpacking as unpacking
+
+    swap(unpacking, "clear_cache", clear)
+
+
 OF_RUNS = (
+    Mutant("a cache cleared of what is gone already", ("unpacking",), _cleared_twice),
     Mutant("slots that changed and are not found", ("deriving",), _changes_missed),
     Mutant("another snapshot of an input taken for the same", ("deriving",), _input_taken_for_the_same),
     Mutant("rows that went from an input forgotten", ("deriving",), _gone_rows_forgotten),

@@ -21,6 +21,7 @@ from lading.storage.place import storage_of
 from simulation.case import STORIES, Actor, Case, Op, Wrong, in_process
 from simulation.faults import some_faults
 from simulation.iceberg_by_hand import Broken, ByHand, Shown
+from simulation.kernel import Faults
 from simulation.linear import Operation
 from simulation.machine import location_of
 from simulation.tabling import CONFIG, GRACE, KEYS, Tabling
@@ -190,6 +191,18 @@ def make(seed: int) -> Case:
     if chance.random() < 0.35:  # a reader that is slow to follow what is replaced and cleaned meanwhile
         actors[0] = (["wait", chance.choice((1, 26 * 3600, 80 * 3600))], _follow(chance), _follow(chance))
         actors[1] = (["wait", 80 * 3600], ["edit", 2, 3], ["run"], ["clean", 1], ["wait", 3600], ["clean", 1])
+    if chance.random() < 0.12:  # a column becomes of another type while requests and writes fail
+        other = chance.choice(KINDS[1:])
+        actors = [
+            (
+                ["edit", 0, 3, "id,a,note", "{n}"],
+                ["run"],
+                ["edit", 1, 2, "id,a,note", other],
+                ["run"],
+                ["run"],
+            )
+        ]
+        faults = Faults(disk=0.02) if storage == "folder" else Faults(refused=0.02)
     setting = {
         "checkpoint": chance.choice((1000, 3)),
         "bucket_size": chance.choice((100, 1000)),

@@ -45,7 +45,9 @@ def test_random_histories_hold() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("story", ["collecting", "pointing", "tabling"])
+@pytest.mark.parametrize(
+    "story", ["collecting", "pointing", "tabling", "serving", "showing", "deriving", "watching", "unpacking"]
+)
 def test_a_seed_is_one_history(story: str) -> None:
     one, other = (simulate("--story", story, "--seed", "7") for _ in range(2))
     assert one.stdout == other.stdout and " steps; faults: " in one.stdout
@@ -62,6 +64,16 @@ def test_a_seed_is_one_history(story: str) -> None:
         "the pointer before the manifest",
         "a stale read at commit",
         "a rollback that doesn't hold",
+        "shards shared though their keys changed",
+        "cleaning that forgets shards",
+        "position deletes left out",
+        "a hint that stays where it is",
+        "slots that changed and are not found",
+        "another snapshot of an input taken for the same",
+        "hints taken for the whole truth",
+        "a lease that never lapses",
+        "an extraction of an older archive used",
+        "what a check set aside never read again",
     ],
 )
 def test_a_defect_is_found(defect: str) -> None:

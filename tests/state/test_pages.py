@@ -139,9 +139,8 @@ def many(request: Any, tmp_path_factory: Any) -> tuple[list[Member], MemberStore
     random.Random(1).shuffle(members)
     state = state_of(members, place_of(tmp_path_factory.mktemp("t")))
     store = state.settled()
-    store.shelf.put(store.unsaved())
     con = sqlite3.connect(":memory:", isolation_level=None)
-    store.saved().write_root(con, state.meta)
+    store.save().write_root(con, state.meta)
     found = MemberStore(con, state.root)
     assert len(found.pages()) == 3 and not found.unsaved()
     return members, found, key

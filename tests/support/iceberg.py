@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from support.sail import by_sail
 
 import lading
 from lading.layout.table import SOURCE
@@ -89,7 +90,12 @@ def by_chdb(table: Path | str) -> pa.Table:
         return chdb.query(f"SELECT * FROM icebergLocal('{table}/')", "ArrowTable")
 
 
-MORE_ENGINES = {"daft": by_daft, "datafusion": by_datafusion, "chdb": by_chdb}  # of the group `engines`
+MORE_ENGINES = {  # of the groups `engines` and `sail`
+    "daft": by_daft,
+    "datafusion": by_datafusion,
+    "chdb": by_chdb,
+    "sail": by_sail,
+}
 
 
 def by_lading(table: Path | str, **which: Any) -> pa.Table:

@@ -7,12 +7,14 @@ import contextlib
 import fcntl
 import hmac
 import http.client
+import os
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import urllib.request
 import warnings
 from collections.abc import Callable
@@ -74,10 +76,12 @@ class S3Server:
             "allow_http": "true",
         }
 
+    patience = 10.0  # seconds
+
     def bucket(self, name: str) -> str:
         """Make a bucket; its URL."""
         request = urllib.request.Request(f"{self.endpoint}/{name}", method="PUT")
-        urllib.request.urlopen(request, timeout=10).close()
+        urllib.request.urlopen(request, timeout=self.patience).close()
         return f"s3://{name}"
 
     def set_clock(self, at: datetime | None) -> None:
@@ -90,6 +94,52 @@ class S3Server:
         self._process.stdin.close()
         self._process.wait(10)
         self._process.stdout.close()
+
+
+class LocalStack(S3Server):
+    """LocalStack's S3, which decides on conditions under a lock of its own. It comes from PyPI and wants a
+    Python of its own: `make soak` puts it into `.localstack`."""
+
+    python = Path(__file__).parents[2] / ".localstack" / "bin" / "python"
+    patience = 120.0  # it loads what it needs with the first request
+
+    def __init__(self) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = int(free.getsockname()[1])
+        self.endpoint = f"http://127.0.0.1:{self.port}"
+        self._folder = Path(tempfile.mkdtemp(prefix="localstack-"))
+        self._process = subprocess.Popen(
+            [str(self.python), "-m", "localstack.runtime.main"],
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": str(self._folder),
+                "FILESYSTEM_ROOT": str(self._folder),
+                "SERVICES": "s3",
+                "GATEWAY_LISTEN": f"127.0.0.1:{self.port}",
+                "DNS_ADDRESS": "0",
+                "DISABLE_EVENTS": "1",
+                "SKIP_SSL_CERT_DOWNLOAD": "1",
+            },
+            cwd=self._folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for _ in range(600):
+            with contextlib.suppress(OSError):
+                urllib.request.urlopen(f"{self.endpoint}/_localstack/health", timeout=2).close()
+                return
+            assert self._process.poll() is None, "localstack did not start"
+            time.sleep(0.2)
+        raise AssertionError("localstack did not answer")
+
+    def set_clock(self, at: datetime | None) -> None:
+        raise AssertionError("its clock is the machine's")
+
+    def close(self) -> None:
+        self._process.terminate()
+        self._process.wait(30)
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 _AZURITE = "3.35.0"

@@ -44,6 +44,13 @@ def addresses(server: Server) -> list[str]:
         f"/history?before={oldest}&after={newest}",
         f"/history?rollback={oldest}",
         "/plan?table=ports",
+        "/rows?table=voyages&row=1",
+        "/rows?table=voyages&where=tonnes+%3E+1&sort=ship&down=1",
+        "/rows?table=voyages&where=%3Cimg%3E",
+        "/rows?table=voyages&where=day+%3C+0",
+        "/quarantine?table=ports",
+        "/layout?table=voyages&where=day+%3C+5",
+        "/layout?table=voyages&where=%3Cimg%3E",
         "/history?table=ports",
     ]
 
@@ -170,6 +177,28 @@ def test_readers_are_rolled_back_and_released(past: Shown, server: Server, chrom
     chromium.button("Release").click()
     chromium.wait(lambda: "sequence 3" in chromium.one(".notice").text)
     assert current() == (3, False)
+    assert chromium.complaints() == []
+
+
+def test_four_clicks_lead_from_a_wrong_row_to_its_cause_and_back(
+    past: Shown, server: Server, chromium: Browser
+) -> None:
+    past.put("a.csv", ("Aurora", 1, 10), ("Coral", 12, 99_999_999))
+    past.run("voyages")
+    newest, before = (one["run_id"] for one in server.get("/history.json").json["snapshots"][:2])
+    chromium.open(server, "/rows?table=voyages&where=tonnes+%3E+1000")
+    chromium.link("trace").click()  # 1: where is it from?
+    chromium.wait(lambda: "voyages/a.csv, line 3" in chromium.one("#trace").text)
+    assert chromium.one("#trace tr.chosen code").text == '"Coral",12,99999999'
+    chromium.link("What changed with it").click()  # 2: what brought it?
+    chromium.wait(lambda: "voyages/a.csv" in chromium.one("#difference").text)
+    assert newest in chromium.one("#difference").text
+    chromium.one(f"#run-{before}").find_element("link text", "Roll back …").click()  # 3
+    chromium.wait(lambda: "They will see sequence" in chromium.one("#confirm").text)
+    chromium.button("Roll back").click()  # 4
+    chromium.wait(lambda: f"now see run {before}" in chromium.one(".notice").text)
+    chromium.go(server, "/rows?table=voyages&where=tonnes+%3E+1000")
+    chromium.wait(lambda: "No row matches" in chromium.text())
     assert chromium.complaints() == []
 
 

@@ -159,7 +159,7 @@ def test_a_run_that_fails_shows_its_error_and_what_to_do(past: Shown, server: Se
     assert newest["error"] == f"{error['kind']}: {error['message']}\n  hint: {error['hint']}"
     assert error["hint"]
     page = server.get("/runs", table="voyages", run=newest["run_id"]).text
-    assert "What to do:" in page
+    assert "<strong>Hint:</strong>" in page
 
 
 def test_no_get_changes_anything_and_no_post_without_the_key_does(past: Shown, server: Server) -> None:

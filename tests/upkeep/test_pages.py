@@ -15,8 +15,13 @@ from support.world import BucketWorld, World
 import lading
 from lading.errors import LadingError
 from lading.ingest.record import write_table_manifest
+from lading.layout.table import LOG_LOCK
 from lading.snapshots.opening import open_members
 from lading.state import edit, tables
+from lading.storage.folder import FolderStorage, is_locked
+from lading.storage.protocol import Named
+from lading.upkeep.clean.apply import clean
+from lading.upkeep.clean.survey import Rules
 from lading.upkeep.repair import repair
 from lading.upkeep.verify import Finding, verify
 from lading.watch import Watch
@@ -175,3 +180,22 @@ def test_a_table_that_was_moved_finds_its_pages(tmp_path: Path) -> None:
     with lading.open(tmp_path / "elsewhere") as reader:
         assert sorted(tuple(row.values()) for row in reader.scan().to_table().to_pylist()) == before
     assert lading.Collection(tmp_path / "elsewhere").check()[1] == []
+
+
+def test_a_page_in_a_folder_is_deleted_by_who_holds_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever puts one back holds it too: so what was looked at is what goes."""
+    world = filled(World(tmp_path / "project"))
+    real, held = FolderStorage.delete_found, []
+
+    def delete_found(self: FolderStorage, found: Named) -> bool:
+        if found.name.startswith("pages/"):
+            held.append(is_locked(self.path(LOG_LOCK)))
+        return real(self, found)
+
+    monkeypatch.setattr(FolderStorage, "delete_found", delete_found)
+    world.pass_time(days=3)
+    clean(world.config, "t", Rules(keep_runs=1, now=world.now), apply=True)
+    assert held and all(held)
+    assert wrong(world) == []

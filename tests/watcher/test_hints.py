@@ -62,7 +62,9 @@ def test_a_file_is_in_place_if_its_name_or_times_are_younger_than_its_content(tm
         seen = seen_at(tmp_path, "x.csv")
         assert seen is not None and not seen.placed, "it is being written"
         fresh = seen_at(tmp_path, "x.csv", fresh=True)
-        assert fresh is not None and fresh.placed, "it has its name only now"
+        assert fresh is not None and not fresh.placed, "whoever created it has not closed it yet"
+    fresh = seen_at(tmp_path, "x.csv", fresh=True)
+    assert fresh is not None and fresh.placed, "it has its name only now, and nobody writes to it"
     assert seen_at(tmp_path, "none.csv") is None
     (tmp_path / "empty.csv").touch()
     empty = seen_at(tmp_path, "empty.csv", fresh=True)

@@ -7,7 +7,7 @@ import time
 import pytest
 from support.watched import CONFIG, Ticking, WatchedProject
 
-from lading.errors import Conflict, PipelineError
+from lading.errors import Conflict, Unexpected
 from lading.run import RunReport, TableReport, run
 from lading.watcher.events import Event
 from lading.watcher.hints import is_possible
@@ -132,11 +132,14 @@ def test_spark_that_died_is_started_anew_at_once(project, monkeypatch):
 
     def dies_once(config, names, **options):
         if ended[0]:
-            raise PipelineError("the JVM is gone")
+            raise Unexpected("An error occurred while calling o49.sc", hint="please report it")
         return run(config, names, **options)
 
     ticking.watcher.runs = dies_once
     ticking.until(0)
+    failed = [one.fields["error"] for one in ticking.events if one.kind == "run failed"]
+    assert {(one.kind, one.table) for one in failed} == {("PipelineError", "a"), ("PipelineError", "b")}
+    assert all("Spark ended by itself" in one.message and "spark.log" in one.hint for one in failed)
     assert ticking.runs()[:2] == [("a", None), ("b", None)]
     assert len(let_go) == 4 and project.rows() == [], "each table once more at once, then after a pause"
     ended[0] = False
@@ -190,7 +193,15 @@ def test_what_is_made_of_a_table_follows_it(project):
     assert [name for name, _, _ in told][1:] == ["a", "c"]
 
 
-@pytest.mark.parametrize(("config", "times"), [(CONFIG, 0), (CONFIG.partition("\n")[2], 1)])
+MADE = "  c: {from: {a: {by: id}}, sql: 'select id, note from a'}\n"
+SERVED = CONFIG.replace("order_by: id}", "order_by: id, serve: {key: id, shards: 1}}", 1)
+
+
+@pytest.mark.parametrize(
+    ("config", "times"),
+    [(CONFIG, 0), (CONFIG.partition("\n")[2], 1), (CONFIG + MADE, 1), (SERVED, 1)],
+    ids=["small files", "all on Spark", "a query", "shards"],
+)
 def test_spark_is_started_ahead_once_unless_small_files_are_read_without(project, monkeypatch, config, times):
     started: list[int] = []
     monkeypatch.setattr("lading.spark.tasks.warm_up", lambda *spark: started.append(1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from lading.cli.terminal.command import Argument, Context, Option
 from lading.cli.terminal.invocation import AsOf, Json, Offset, Ref, Table, config_of, open_published
 from lading.errors import ConfigError
+from lading.serve.decode import shown_key, shown_value
 from lading.words import count_words
 
 if TYPE_CHECKING:
@@ -159,23 +159,6 @@ def context_of(reader: Reader, given: Sequence[str] | None) -> dict[str, Any] | 
 def decodes(reader: Reader) -> bool:
     """Whether the snapshot says how values are encoded; another writer's doesn't, and they are bytes."""
     return reader.encoding() is not None
-
-
-def shown_key(key: Any) -> Any:
-    """A key in JSON: bytes in hex, several components as a list."""
-    if isinstance(key, tuple):
-        return [shown_key(one) for one in key]
-    return key.hex() if isinstance(key, bytes) else key
-
-
-def shown_value(value: Any) -> Any:
-    """A value in JSON: bytes as text if they are, else in base64, as everywhere on the command line."""
-    if not isinstance(value, bytes):
-        return value
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return base64.b64encode(value).decode()
 
 
 def value_text(value: Any) -> str:

@@ -36,6 +36,7 @@ _COMMANDS: dict[str, str | Commands] = {
     "shards": "lading.cli.shards:shards",
     "health": "lading.cli.health:health",
     "sources": "lading.cli.sources:sources",
+    "layout": "lading.cli.layout:layout",
     "merge": "lading.cli.merge:merge",
     "iceberg": "lading.cli.iceberg:iceberg",
     "history": "lading.cli.history:history",

@@ -51,7 +51,8 @@ def _show(plan: TablePlan, *, of_slots: bool) -> None:
     if plan.idle:
         say(f"{plan.table}: nothing to do ({verdict_words(plan.verdicts)})")
         return
-    say(f"{plan.table}: {verdict_words(plan.verdicts)}")
+    never = of_slots and not plan.files
+    say(f"{plan.table}: {'every slot is new' if never else verdict_words(plan.verdicts)}")
     for text in plan.columns:
         say(f"  {text}")
     if plan.again is not None:

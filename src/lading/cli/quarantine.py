@@ -34,18 +34,7 @@ def quarantine_list(ctx: Context, tables: Tables = None, json: Json = False) -> 
     names = [name for name in tables or config.tables if LogTable.exists(config.place(name))]
     found = [(name, one) for name in names for one in list_aside(config, name)]
     if json:
-        rows = [
-            {
-                "table": name,
-                "file": one.file,
-                "rows": one.rows,
-                "whole": one.whole is not None,
-                "reason": one.whole,
-                "read_at": one.at,
-                "kept": one.kept,
-            }
-            for name, one in found
-        ]
+        rows = [one.as_json(name) for name, one in found]
         print_json({"quarantine": rows})
     elif not found:
         say("nothing is set aside")

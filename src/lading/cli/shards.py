@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from lading.cli.terminal.command import Context
 from lading.cli.terminal.invocation import AsOf, Json, Offset, Ref, Table, config_of, open_published
-from lading.snapshots.manifest import ShardMeta
 from lading.words import byte_words
 
 
@@ -33,7 +30,7 @@ def shards(
         found, info = reader.shards(), reader.info()
     if json:
         serve = info.get("serve", {})
-        listed = [_shard_object(one) for one in found]
+        listed = [one.as_json() for one in found]
         print_json(
             {"table": table, "run_id": info["run_id"], "served": info["served"], **serve, "shards": listed}
         )
@@ -54,16 +51,3 @@ def shards(
 
 def _as_is(key: int | str | None) -> str | None:
     return None if key is None else str(key)
-
-
-def _shard_object(one: ShardMeta) -> dict[str, Any]:
-    return {
-        "db_id": one.db_id,
-        "keys": one.row_count,
-        "min_key": one.min_key,
-        "max_key": one.max_key,
-        "bytes": one.db_bytes,
-        "db_url": one.db_url,
-        "attempt": one.attempt,
-        "sha256": one.checkpoint_id,
-    }

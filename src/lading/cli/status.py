@@ -62,7 +62,9 @@ def _notes(one: TableStatus) -> str:
     notes = [one.note] if one.note else []
     notes += [f"failed checks: {', '.join(failed)}"] if failed and not one.refused else []
     behind = [
-        f"{of.name} (at {of.sequence or 0}, readers see {of.current})" for of in one.inputs if of.behind
+        f"{of.name} (at {of.sequence}, readers see {of.current})"
+        for of in one.inputs
+        if of.behind and of.sequence is not None
     ]
     notes += [f"behind {', '.join(behind)}"] if behind else []
     if one.rows_rejected or one.files_rejected:

@@ -8,7 +8,7 @@ number on (position deletes count for files up to their own). So the same page a
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -34,11 +34,10 @@ from lading.iceberg.types import schema_of
 from lading.model import Member
 
 PATH_ID, POSITION_ID = 2147483546, 2147483545  # that Iceberg keeps for the columns of position deletes
-_EXISTING = long(1)
-_ALWAYS = SOME + long(1)  # the snapshot and the sequence numbers of every entry
+_ALWAYS = 1  # the snapshot and the sequence numbers of every entry
+_EXISTING = 1
 _DATA, _DELETES = 0, 1
 _CONTENT = {_DATA: "data", _DELETES: "deletes"}
-_PARQUET = text("PARQUET")
 
 
 def _optional(name: str, kind: Any, number: int) -> dict[str, Any]:
@@ -116,6 +115,24 @@ _LISTED = {
 }
 
 
+def _writer(record: Mapping[str, Any]) -> Callable[..., bytes]:
+    """What makes a record of its fields' values, in the order of its shape above, so that this is said once.
+    A value inside of which there are others comes as bytes."""
+    encoders = [_encoder(field["type"]) for field in record["fields"]]
+    return lambda *values: b"".join(encode(value) for encode, value in zip(encoders, values, strict=True))
+
+
+def _encoder(kind: Any) -> Callable[[Any], bytes]:
+    if isinstance(kind, list):
+        inner = _encoder(kind[1])
+        return lambda value: NONE if value is None else SOME + inner(value)
+    return _PLAIN[kind] if isinstance(kind, str) else bytes
+
+
+_PLAIN: dict[str, Callable[[Any], bytes]] = {"int": long, "long": long, "string": text}
+_file, _entry, _listed = _writer(_FILE), _writer(_ENTRY), _writer(_LISTED)
+
+
 @dataclass(frozen=True, slots=True)
 class Files:
     """The files of a manifest: what each is found by, and its record, made only if nobody has it yet."""
@@ -131,22 +148,22 @@ class Entries:
     def __init__(self, schema: pa.Schema, order: int | None) -> None:
         """`schema` is numbered; `order` is the number of the parts' sort order."""
         self._statistics = Statistics(schema)
-        self._order = NONE if order is None else SOME + long(order)
+        self._order = order
 
     def part(self, path: str, member: Member) -> bytes:
-        told = [SOME + one for one in self._statistics.of(member)]
-        return _record(_DATA, path, member.rows, member.bytes, told, self._order)
+        told = self._statistics.of(member)
+        return _record(_DATA, path, member.rows, member.bytes, *told, self._order)
 
     def deletes(self, path: str, rows: int, size: int, part: str) -> bytes:
         """Of positions in one part: both bounds of their paths say which."""
-        bound = SOME + items([long(PATH_ID) + text(part)])
-        return _record(_DELETES, path, rows, size, [NONE, NONE, bound, bound], NONE)
+        bound = items([long(PATH_ID) + text(part)])
+        return _record(_DELETES, path, rows, size, None, None, bound, bound, None)
 
 
-def _record(content: int, path: str, rows: int, size: int, told: Sequence[bytes], order: bytes) -> bytes:
-    numbers = _ALWAYS + _ALWAYS + _ALWAYS
-    head = _EXISTING + numbers + long(content) + text(path) + _PARQUET + long(rows) + long(size)
-    return b"".join((head, *told, order))
+def _record(content: int, path: str, rows: int, size: int, *told: bytes | int | None) -> bytes:
+    return _entry(
+        _EXISTING, _ALWAYS, _ALWAYS, _ALWAYS, _file(content, path, "PARQUET", b"", rows, size, *told)
+    )
 
 
 @dataclass(slots=True)
@@ -208,8 +225,9 @@ class Listed:
 
     @classmethod
     def of(cls, path: str, length: int, files: Files, *, deletes: bool) -> Listed:
-        numbers = (length, 0, int(deletes), 1, 1, 1, 0, len(files.keys), 0, 0, files.rows, 0)
-        return cls(path, block(text(path) + b"".join(map(long, numbers)) + NONE))
+        content, always = _DELETES if deletes else _DATA, (_ALWAYS, _ALWAYS, _ALWAYS)
+        record = _listed(path, length, 0, content, *always, 0, len(files.keys), 0, 0, files.rows, 0, None)
+        return cls(path, block(record))
 
 
 def manifest_list(listed: Sequence[Listed], snapshot: int, sequence: int) -> bytes:
@@ -231,5 +249,5 @@ def paths_in(data: bytes) -> list[str] | None:
     found = read_blocks(data)
     if found is None:
         return None
-    before = len(_EXISTING + _ALWAYS + _ALWAYS + _ALWAYS + long(_DELETES))
+    before = len(_entry(_EXISTING, _ALWAYS, _ALWAYS, _ALWAYS, long(_DELETES)))
     return [first_text(one, before) for one in found.all()]

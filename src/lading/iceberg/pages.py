@@ -13,7 +13,6 @@ from functools import cache, partial
 import msgspec
 import numpy as np
 
-from lading.layout.table import page_digest
 from lading.log.state import TableState
 from lading.model import Member
 from lading.state.edit import PageRef
@@ -45,7 +44,7 @@ def _page(store: MemberStore, ref: PageRef) -> Page:
         return msgspec.structs.replace(member, zones=zones()(at))
 
     return Page(
-        page_digest(ref.name),
+        ref.name,
         ref.rows,
         lambda: store.member_page(ref).hashes.view(np.uint64),
         lambda: store.member_page(ref).with_minus(),

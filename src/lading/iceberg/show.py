@@ -43,7 +43,7 @@ def show_state(
             state.sequence,
             state.schema,
             state.order_by,
-            pages_of(state),
+            pages_of(table.settle()),
         )
         record = write_snapshot(shown, _before(store, current))
     except (LadingError, OSError) as error:

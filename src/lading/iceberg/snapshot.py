@@ -154,7 +154,7 @@ class _Writing:
         yield self._written(digest, self._parts(page), deletes=False)
         minus = page.with_minus()
         if minus:
-            yield self._written(digest, self._minus([page.one(at) for at in minus]), deletes=True)
+            yield self._written(digest, self._minus(page, [page.one(at) for at in minus]), deletes=True)
 
     def _written(self, digest: str, files: Files, *, deletes: bool) -> Listed:
         data = manifest(self.schema, files, self.former, deletes=deletes)
@@ -169,14 +169,14 @@ class _Writing:
 
         return Files(page.keys(), page.rows, record)
 
-    def _minus(self, members: Sequence[Member]) -> Files:
+    def _minus(self, page: Page, members: Sequence[Member]) -> Files:
         names = [_digest(self._path(one.path), ",".join(map(str, one.minus))) for one in members]
 
         def record(number: int) -> bytes:
             part = self._path(members[number].path)
             positions = dead_rows(self.shown.place, members[number])
             data = positions_file(part, positions)
-            name = positions_path(names[number], checksum(data))
+            name = positions_path(_digest(names[number], page.name), checksum(data))  # as fresh as the page
             self.put(name, data)
             return self.entries.deletes(self._path(name), len(positions), len(data), part)
 

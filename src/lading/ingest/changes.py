@@ -1,7 +1,8 @@
 """What a run has changed in manifest/<table>.json, where the file is too large to be written for it.
 
 The run's own commit says which entries are others now. That holds while nobody else committed since the look,
-and while the file showed what the log held: otherwise it is written whole, from the log.
+and while the file showed the sources that the log had (a merge before doesn't matter): otherwise it is
+written whole, from the log.
 """
 
 from __future__ import annotations
@@ -85,7 +86,9 @@ def changes_of(
     """None: the file is better written whole. `there` is what it says by now."""
     if there is None:
         return None
-    if len(run.found) <= LARGE or run.manifest is None or run.ledger.behind or run.ledger.reset is not None:
+    if len(run.found) <= LARGE or run.manifest is None or run.ledger.reset is not None:
+        return None
+    if run.ledger.behind and not run.ledger.shown.all_sources:
         return None
     if not there.as_written or not there.since.whole or there.base != run.manifest.base:
         return None

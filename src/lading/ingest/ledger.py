@@ -6,7 +6,7 @@ Both are walked in the order of their keys, anew whenever somebody asks: neither
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from lading.ingest.compare import KnownByKey, Walk
@@ -22,12 +22,20 @@ QUARANTINED = "quarantined"
 READ = (SUCCESS, QUARANTINED)  # what the log has, too
 
 
+@dataclass(slots=True)
+class Shown:
+    """What a manifest from before the log's last commits turns out to show of it, once it has been walked."""
+
+    all_sources: bool = False  # those commits were of others than sources: a merge, say
+
+
 @dataclass(frozen=True, slots=True)
 class Ledger:
     known: KnownByKey = ()  # can be walked more than once
     reset: str | None = None  # why everything is read again
-    behind: bool = False  # the manifest does not show what the log holds: it is written anew
+    behind: bool = False  # the manifest does not show what the log holds: it is brought up to it
     sequence: int = 0  # of the log that was asked
+    shown: Shown = field(default_factory=Shown)
 
 
 def make_ledger(manifest: SourceManifest | None, state: TableState | None, name: str) -> Ledger:
@@ -74,7 +82,7 @@ def _from_entries(manifest: SourceManifest, state: TableState) -> Iterator[tuple
 def _reconciled(manifest: SourceManifest, state: TableState, name: str, *, shown: int) -> Ledger:
     """The log's word, and what the entries ask for beyond it; `shown` is the sequence that they go up to."""
     removed, changed = f"its entry was removed from {name}", f"its hash was changed in {name}"
-    ours = manifest.table_id is not None
+    ours, found = manifest.table_id is not None, Shown()
 
     def judged(source: Source, sequence: int, entry: FileEntry | None) -> Known:
         if sequence > shown:
@@ -90,21 +98,26 @@ def _reconciled(manifest: SourceManifest, state: TableState, name: str, *, shown
     def walk() -> Iterator[tuple[str, Known]]:
         entries = manifest.entries()
         key, entry = next(entries, (None, None))
+        alike = True
         for source, sequence in state.sources_by_key():
             while key is not None and entry is not None and key < source.key:
+                alike = alike and entry.status not in READ
                 if entry.status == FAILED:
                     yield key, _failed(entry, None)
                 key, entry = next(entries, (None, None))
             same = key == source.key
+            alike = alike and same and sequence <= shown
             yield source.key, judged(source, sequence, entry if same else None)
             if same:
                 key, entry = next(entries, (None, None))
         while key is not None and entry is not None:
+            alike = alike and entry.status not in READ
             if entry.status == FAILED:
                 yield key, _failed(entry, None)
             key, entry = next(entries, (None, None))
+        found.all_sources = alike
 
-    return Ledger(Walk(walk), None, True, state.sequence)
+    return Ledger(Walk(walk), None, True, state.sequence, found)
 
 
 def _changed(told: str, known: str, *, ours: bool) -> bool:

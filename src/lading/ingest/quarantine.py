@@ -162,6 +162,18 @@ class SetAside:
     at: str  # when it was read
     kept: bool  # whether the rows are still there to be shown
 
+    def as_json(self, table: str) -> dict[str, Any]:
+        """Plain values, for `--json`."""
+        return {
+            "table": table,
+            "file": self.file,
+            "rows": self.rows,
+            "whole": self.whole is not None,
+            "reason": self.whole,
+            "read_at": self.at,
+            "kept": self.kept,
+        }
+
 
 def list_aside(config: Config, name: str) -> list[SetAside]:
     """By file."""

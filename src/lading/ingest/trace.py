@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from lading import clock
 from lading.config.project import Config
-from lading.errors import LadingError
+from lading.errors import LadingError, ManifestGone, ManifestParseError, NotFound
 from lading.formats.reader import Rows
 from lading.formats.registry import reader_of
 from lading.ingest.look import look
@@ -26,8 +26,10 @@ from lading.ingest.schema import pinned_columns
 from lading.ingest.table_run import TableRun
 from lading.ingest.verdict import is_same
 from lading.layout.table import SOURCE
-from lading.model import FoundFile, Source
+from lading.model import FoundFile, Place, SnapshotRef, Source
 from lading.read.text import plain_rows
+from lading.snapshots.opening import open_members
+from lading.snapshots.stores.protocol import ManifestStore
 from lading.sources.archives.scratch import scratch
 from lading.sources.discover import discover_files, objects_of
 from lading.sources.named import named_files
@@ -35,6 +37,8 @@ from lading.watch import Watch
 
 NEIGHBOURS = 3  # records before and behind the one that is found
 _TEXT = 4_096  # characters shown of a record
+
+_LOOKED_BACK = 100  # snapshots
 
 SourceOf = Callable[[int], Source | None]
 
@@ -72,6 +76,27 @@ def trace(
     tracing = _Tracing(config, name, neighbours)
     shown = [row for batch in rows.to_batches() for row in plain_rows(batch)]
     return [tracing.row(rows.slice(at, 1), shown[at], source_of) for at in range(rows.num_rows)]
+
+
+def since(store: ManifestStore, place: Place, seen: SnapshotRef, source: Source) -> tuple[str, str | None]:
+    """The run whose snapshot was the first to show the file as it was read for the one `seen`, and the run of
+    the snapshot before that, if there is one."""
+    listed = store.list_manifests()
+    at = next((number for number, one in enumerate(listed) if one.ref == seen.ref), len(listed))
+    first = seen.run_id
+    for one in listed[at + 1 : at + 1 + _LOOKED_BACK]:
+        try:
+            members = open_members(store, one.ref, place)
+        except (ManifestGone, ManifestParseError, NotFound):
+            continue  # cleaned away meanwhile, damaged, or another writer's
+        try:
+            known = members.source(source.id)
+        finally:
+            members.close()
+        if known is None or known[0].processed_at != source.processed_at:
+            return first, one.run_id
+        first = one.run_id
+    return first, None
 
 
 class _Tracing:

@@ -77,7 +77,7 @@ _PASSING = rf"\.{_STEM}\.arrow\.tmp"
 _TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z"
 _OF_RUN = rf"(?P<time>{_TIME})_{_RUN}(?P<run>[^/]+)"
 _RECORD = rf"{RUNS}/{_OF_RUN}_{_HEX}{{32}}"
-_PAGE = rf"(?P<kind>{'|'.join(get_args(PageKind))})-{_HEX}{{32}}"
+_PAGE = rf"(?P<kind>{'|'.join(get_args(PageKind))})-{_HEX}{{32}}(?:-{_HEX}{{12}})?"
 _VERSION = r"v(?P<version>[1-9][0-9]*)\.metadata\.json"
 _DATA, _DELETES, _POSITIONS = "data.avro", "deletes.avro", "positions.parquet"
 _NAMED = re.compile(
@@ -253,9 +253,14 @@ def page_name(kind: PageKind, content: bytes) -> str:
     return f"{kind}-{hashlib.sha256(content).hexdigest()[:32]}"
 
 
-def page_digest(name: str) -> str:
-    """The hash in a page's name."""
-    return name.rpartition("-")[2]
+def fresh_page_name(name: str) -> str:
+    """The same content under a name that nobody had before."""
+    return f"{name}-{ids.fresh()[:12]}"
+
+
+def content_name(name: str) -> str:
+    """What a page is named by its content alone."""
+    return "-".join(name.split("-")[:2])
 
 
 def page_path(name: str) -> str:

@@ -34,13 +34,12 @@ def write_checkpoint(
     """Keep a state: its pages first, then the root that names them; gives it as it lies there. Pages that
     only the checkpoint `before` named count as new from now on, so that cleaning leaves them for a while to
     whoever has that one open."""
-    store.shelf.put(store.unsaved())
+    saved = store.save(meta)
     if before is not None:
-        store.shelf.touch(before.page_names() - store.page_names())
+        saved.shelf.touch(before.page_names() - saved.page_names())
     con = sqlite3.connect(":memory:", isolation_level=None)
     try:
         con.execute("BEGIN")
-        saved = store.saved(meta)
         saved.write_root(con, meta, evidence=True)
         con.execute("COMMIT")
         payload = con.serialize()
@@ -48,10 +47,25 @@ def write_checkpoint(
         con.close()
     folder = storage_of(place).folder
     if folder is None:
-        put_checkpoint(place, meta.sequence, payload)
-    else:
-        write_atomic(folder / CHECKPOINT, payload)
+        return saved if put_checkpoint(place, meta.sequence, payload) else _of_another(place, meta) or saved
+    write_atomic(folder / CHECKPOINT, payload)
     return saved
+
+
+def _of_another(place: Place, meta: StateMeta) -> MemberStore | None:
+    """The checkpoint that somebody else wrote of the same state: its pages have other names than ours, and
+    only what it names is sure to stay. None if it went meanwhile, or can't be read."""
+    shown = f"{place.url}/{checkpoint_object(meta.sequence)}"
+    try:
+        con = _connected(place, storage_of(place).head(checkpoint_object(meta.sequence)), shown)
+    except (FileNotFoundError, LogCorrupt, ManifestParseError):
+        return None
+    store = MemberStore(con, place, damaged_checkpoint(shown))
+    with suppress(LadingError):
+        if store.meta.table_id == meta.table_id and store.page_names() is not None:
+            return store
+    store.close()
+    return None
 
 
 def newest_name(place: Place) -> str | None:
@@ -138,10 +152,13 @@ def damaged_checkpoint(path: Path | str) -> Callable[[str], LadingError]:
 _ATTEMPTS = 10  # checkpoints that vanish while they are being opened
 
 
-def put_checkpoint(place: Place, sequence: int, payload: bytes) -> None:
-    """Keep the state at `sequence`; one that is there already says the same."""
-    with suppress(FileExistsError):
+def put_checkpoint(place: Place, sequence: int, payload: bytes) -> bool:
+    """Keep the state at `sequence`; False if one is there already, which says the same."""
+    try:
         storage_of(place).put_new(checkpoint_object(sequence), payload)
+    except FileExistsError:
+        return False
+    return True
 
 
 def connect_newest(place: Place) -> tuple[sqlite3.Connection, str] | None:

@@ -262,6 +262,11 @@ class TableState:
             self._settled = settled(self.root, self.meta, self.base, changes, damaged)
         return self._settled
 
+    def save(self) -> MemberStore:
+        """The same with its pages written; whoever asks again gets those."""
+        self._settled = self.settled().save()
+        return self._settled
+
     def _added_count(self) -> int:
         overlay, behind = self._members
         return len(behind) + (overlay.count() if overlay is not None else 0)

@@ -218,8 +218,7 @@ class Table:
                 self._write_checkpoint(self._header.log_id, self._end)
                 assert self.state.base is not None
                 return self.state.base
-            store.shelf.put(store.unsaved())
-        return store.saved()
+            return self.state.save()
 
     def _is_furthest(self) -> bool:
         """Whether nobody wrote a checkpoint of a later state meanwhile, or started the log over. The caller

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -43,3 +44,20 @@ def decoder(meta: BuildMeta) -> Callable[[bytes], Any]:
             ) from error
 
     return decoded
+
+
+def shown_key(key: Any) -> Any:
+    """A key in JSON: bytes in hex, several components as a list."""
+    if isinstance(key, tuple):
+        return [shown_key(one) for one in key]
+    return key.hex() if isinstance(key, bytes) else key
+
+
+def shown_value(value: Any) -> Any:
+    """A value in JSON: bytes as text if they are, else in base64, as everywhere."""
+    if not isinstance(value, bytes):
+        return value
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return base64.b64encode(value).decode()

@@ -19,6 +19,7 @@ from lading.signals.phases import Phases
 from lading.snapshots.stores.by_url import store_of
 from lading.storage.folder import write_atomic
 
+TEXT_TYPE = "text/plain; version=0.0.4; charset=utf-8"  # what HTTP calls the format
 _ADDED_UP = 20_000  # parts; of larger tables nobody adds up the bytes after every run
 _AT_REST = ("unchanged", "quarantined")
 
@@ -157,6 +158,20 @@ def _observe_state(metrics: Metrics, config: Config, table: str) -> None:
     if current is not None:
         at = round(current.published_at.timestamp(), 3)
         metrics.set("lading_published_timestamp_seconds", at, table=table)
+
+
+def present(config: Config) -> Metrics:
+    """What can be told without a run: the state of each table, and counters as the last run wrote them to
+    the file that `metrics:` names."""
+    metrics = Metrics()
+    if config.metrics_file is not None:
+        read_textfile(metrics, config.metrics_file)
+    for table in config.tables:
+        try:
+            _observe_state(metrics, config, table)
+        except (LadingError, OSError):
+            continue  # one table that can't be opened hides no other
+    return metrics
 
 
 def write_textfile(metrics: Metrics, path: Path) -> None:

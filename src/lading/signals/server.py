@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from lading.errors import ConfigError
-
-_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+from lading.signals.metrics import TEXT_TYPE
 
 
 @contextmanager
@@ -21,7 +20,7 @@ def serving(text: Callable[[], str], port: int, host: str = "127.0.0.1") -> Iter
             found = self.path.partition("?")[0] == "/metrics"
             body = text().encode() if found else b"only /metrics is here\n"
             self.send_response(200 if found else 404)
-            self.send_header("Content-Type", _TYPE if found else "text/plain")
+            self.send_header("Content-Type", TEXT_TYPE if found else "text/plain")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

@@ -109,6 +109,19 @@ class ShardMeta(msgspec.Struct, frozen=True, kw_only=True):
     writer_info: WriterInfo = WriterInfo()
     db_bytes: Natural | None = None  # None: another writer's, who doesn't say
 
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, for `--json`."""
+        return {
+            "db_id": self.db_id,
+            "keys": self.row_count,
+            "min_key": self.min_key,
+            "max_key": self.max_key,
+            "bytes": self.db_bytes,
+            "db_url": self.db_url,
+            "attempt": self.attempt,
+            "sha256": self.checkpoint_id,
+        }
+
 
 class ParsedSnapshot(msgspec.Struct, frozen=True):
     """What a manifest says of its build and shards, checked. Shards come by id; empty ones are absent."""

@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import msgspec
 
 from lading.late import np
-from lading.layout.table import PageKind
+from lading.layout.table import PageKind, content_name
 from lading.model import Zone
 from lading.zones.numbers import Numbers
 
@@ -93,7 +93,7 @@ def edited(refs: Sequence[PageRef], load: Callable[[int], C], edit: Edit[C]) -> 
         items[number] = _merged(page, edit.drop.get(number), add, groups.get(number, range(0)), coming)
     parts = _split_all(_joined([one for one in items if isinstance(one, int) or len(one)], load))
     made = [part if isinstance(part, int) else part.made() for part in parts]
-    known = {ref.name: number for number, ref in enumerate(refs)}
+    known = {content_name(ref.name): number for number, ref in enumerate(refs)}
     return [_as_it_was(one, known) for one in made]
 
 

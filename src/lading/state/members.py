@@ -1,107 +1,44 @@
-"""A table's state, read where it lies: the members and sources that a checkpoint or a snapshot holds.
+"""A table's state, read where it lies: the members that a checkpoint or a snapshot holds, and its sources.
 
 Nothing is decoded as a whole. A question goes to the summaries of the pages first, and only the pages that
-can't be ruled out are read. What is read is checked (page.py, sealed.py), so that damage is an error that
-names the page, and never a wrong answer.
+can't be ruled out are read.
 """
 
 from __future__ import annotations
 
-import sqlite3
 from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
-from lading.errors import LadingError, ManifestParseError
 from lading.late import np
-from lading.layout.table import PageKind, page_path
-from lading.model import Bound, Looked, Member, Place, Source, Zone
+from lading.model import Bound, Member, Zone
 from lading.state.edit import PageRef
 from lading.state.key_index import may_hold
-from lading.state.loaded import LoadedPage, MemberPage
+from lading.state.loaded import MemberPage
 from lading.state.member_columns import LIVE_ROWS, ROWS, MemberRow, member_of, path_hash, storable
-from lading.state.page import Page
-from lading.state.roots import KINDS, MadeRoot, Root, StoredRoot
-from lading.state.shelf import PageShelf, read_bytes
-from lading.state.source_columns import decode_looked, decode_source
 from lading.state.source_lists import SourceLists
-from lading.state.tables import KEYS, ZONE, PageList, StateMeta, lies_in_root, write_tables
+from lading.state.source_pages import SourcePages
+from lading.state.tables import KEYS, ZONE
 from lading.where.prune import may_match
 from lading.where.tree import Predicate, columns_of
-from lading.words import count_words
 from lading.zones.numbers import Numbers, joined
 from lading.zones.vector import ZoneVector, pack
 
-_MEND = "`lading repair` puts the page back if the log or another snapshot still says what it held"
 _KEPT = 64  # vectors of zones that are kept for the next question
 
-P = TypeVar("P", bound=LoadedPage)
 
-
-def _damaged_snapshot(what: str) -> LadingError:
-    return ManifestParseError(
-        f"the snapshot is damaged: {what}",
-        hint="roll back to an earlier snapshot (lading rollback TABLE --offset 1), or: lading repair",
-    )
-
-
-class MemberStore:
+class MemberStore(SourcePages):
     """A state as a root and its pages; a `MemberSet` for readers."""
 
-    def __init__(
-        self,
-        con: sqlite3.Connection | Root,
-        root: Place,
-        damaged: Callable[[str], LadingError] = _damaged_snapshot,
-        *,
-        like: MemberStore | None = None,
-    ) -> None:
-        """`damaged` makes the error for content that fails its checks; the database belongs to `self`. Pages
-        that it has in common with the state `like` aren't read again."""
-        self.root = root
-        self._root: Root = StoredRoot(con, damaged) if isinstance(con, sqlite3.Connection) else con
-        self.damaged = damaged
-        self.shelf: PageShelf = PageShelf(root) if like is None else like.shelf
-        self._loaded: dict[str, LoadedPage] = {}
-        self._kept: dict[tuple[str, str], ZoneVector | None] = {}
-        if like is not None:
-            names = {
-                ref.name for kind in KINDS for ref in self._root.refs(kind) if not lies_in_root(ref.bytes)
-            }
-            unsaved = like.unsaved()  # those hold all of their content in memory
-            known = like._loaded.items()
-            self._loaded = {name: one for name, one in known if name in names and name not in unsaved}
-
-    @property
-    def meta(self) -> StateMeta:
-        return self._root.meta
-
-    @property
-    def schema(self) -> bytes:
-        return self.meta.schema
-
-    @property
-    def order_by(self) -> str | None:
-        return self.meta.order_by
-
-    def count(self) -> int:
-        return self.meta.members
-
-    def row_count(self) -> int:
-        """Rows that count, of all members."""
-        return sum(ref.live_rows for ref in self.pages())
-
-    def pages(self, kind: PageKind = "members") -> tuple[PageRef, ...]:
-        """The pages, in the order of what they hold."""
-        return self._root.refs(kind)
-
-    def page_list(self, kind: PageKind) -> PageList:
-        return self._root.page_list(kind)
+    @cached_property
+    def _kept(self) -> dict[tuple[str, str], ZoneVector | None]:
+        """Zones of columns, by page."""
+        return {}
 
     def members_in(self, ref: PageRef) -> list[Member]:
         """The members of one page in key order, zones included."""
@@ -185,7 +122,7 @@ class MemberStore:
     def _key_ranges(self) -> tuple[list[Any], list[Any], list[int]] | None:
         """Where the pages that have keys begin, how far each and those before it reach, and the pages with
         members that have none. None if only the pages themselves can tell."""
-        heads = self._root.summary(KEYS)
+        heads = self.summary(KEYS)
         if heads is None:
             return None
         zones = [heads.zone(number) for number in range(len(self.pages()))]
@@ -261,172 +198,18 @@ class MemberStore:
     def member_rows(self) -> list[MemberRow]:
         return [row for page in self._member_pages() for row in page.rows()]
 
-    def sources(self) -> list[tuple[Source, int]]:
-        """Every source with the sequence that recorded it, by key."""
-        return list(self.sources_by_key())
-
-    def sources_by_key(self) -> Iterator[tuple[Source, int]]:
-        """The same, one after the other: they are never all in memory."""
-        for ref in self.pages("sources"):
-            yield from self.sources_in(ref)
-
-    def sources_in(self, ref: PageRef) -> list[tuple[Source, int]]:
-        """Those of one page, by key."""
-        page = self._load(ref, LoadedPage)
-        entries = page.entries()
-        with page.page.sound("a source"):
-            return [decode_source(entry) for entry in entries]
-
-    def source(self, number: int) -> tuple[Source, int] | None:
-        for ref in self.pages("sources"):
-            page = self._load(ref, LoadedPage)
-            for at in page.maybe_at(number):
-                [entry] = page.entries([at])
-                with page.page.sound("a source"):
-                    return decode_source(entry)
-        return None
-
-    def source_count(self) -> int:
-        return sum(ref.entries for ref in self.pages("sources"))
-
-    def identified(self, kind: PageKind, ids: Iterable[int]) -> dict[int, Numbers]:
-        """Where the sources, or the evidence, with these ids are, if they are here: by page, rising."""
-        wanted = np.fromiter(ids, np.int64)
-        found = {}
-        for number, ref in enumerate(self.pages(kind)):
-            known, places = self._load(ref, LoadedPage).by_hash
-            at = np.minimum(known.searchsorted(wanted), len(known) - 1)
-            some = places[at[known[at] == wanted]]
-            if len(some):
-                found[number] = np.sort(some)
-        return found
-
-    def evidence(self) -> list[Looked]:
-        """What is known of the sources' columns; nothing where nobody has looked."""
-        found = []
-        for ref in self.pages("evidence"):
-            page = self._load(ref, LoadedPage)
-            entries = page.entries()
-            with page.page.sound("evidence"):
-                found += [decode_looked(entry) for entry in entries]
-        return found
-
     def bucket_count(self) -> int:
         return len({bucket for page in self._member_pages() for bucket in np.unique(page.buckets()).tolist()})
 
-    def check(self) -> None:
-        """Read all that there is, against names and checksums."""
-        problem = next(self.problems(), None)
-        if problem is not None:
-            raise problem
-
-    def problems(self) -> Iterator[LadingError]:
-        """What is wrong, page by page."""
-        try:
-            refs = [(kind, ref) for kind in KINDS for ref in self.pages(kind)]
-            _ = self.page_list("members")
-        except LadingError as error:
-            yield error
-            return
-        for kind, ref in refs:
-            try:
-                _decode_all(kind, self._checked(ref))
-            except LadingError as error:
-                yield error
-
-    def is_whole(self, ref: PageRef) -> bool:
-        """Whether a page is what the root says."""
-        try:
-            self._checked(ref)
-        except LadingError:
-            return False
-        return True
-
-    def _checked(self, ref: PageRef) -> Page:
-        """A page that was read whole, from where it lies and not from a copy."""
-        page = self._page(ref, original=True)
-        content = page.check()
-        return Page(ref.name, ref.kind, ref.entries, read_bytes(content), page.damaged)
-
-    def write_root(self, con: sqlite3.Connection, meta: StateMeta, *, evidence: bool = False) -> None:
-        """Fill a database that has no state yet (tables.py). Its pages have to be on the shelf."""
-        unsaved = self.unsaved()
-        assert not unsaved, f"{len(unsaved)} pages were never written"
-        kinds = [kind for kind in KINDS if evidence or kind != "evidence"]
-        lists = {kind: self.page_list(kind) if kind in kinds else PageList() for kind in KINDS}
-        names = {ref.name for one in lists.values() for ref in one.refs}
-        contents = {name: content for name, content in self.contents().items() if name in names}
-        write_tables(con, meta, lists, contents)
-
-    def unsaved(self) -> Mapping[str, bytes]:
-        """Pages that have no place in the root and aren't known to lie on the shelf."""
-        return self._root.unsaved()
-
-    def contents(self) -> dict[str, bytes]:
-        """The pages that lie in the root, and those that nobody wrote yet."""
-        small = [ref for kind in KINDS for ref in self.pages(kind) if lies_in_root(ref.bytes)]
-        return {**self.unsaved(), **{ref.name: self._content(ref) for ref in small}}
-
-    def saved(self, meta: StateMeta | None = None) -> MemberStore:
-        """The same once its pages are written, under another description of itself if there is one."""
-        assert isinstance(self._root, MadeRoot)
-        return MemberStore(self._root.saved(meta or self.meta), self.root, self.damaged, like=self)
-
-    def page_names(self) -> set[str]:
-        """Of the pages that lie outside of the root."""
-        return {ref.name for kind in KINDS for ref in self.pages(kind) if not lies_in_root(ref.bytes)}
-
-    def is_one_file(self) -> bool:
-        """Whether all of its pages lie in the root."""
-        return all(lies_in_root(ref.bytes) for kind in KINDS for ref in self.pages(kind))
-
-    def close(self) -> None:
-        self._root.close()
-
     def member_page(self, ref: PageRef) -> MemberPage:
-        return self._load(ref, MemberPage)
-
-    def load(self, kind: PageKind, number: int) -> Page:
-        """For who edits it."""
-        return self._page(self.pages(kind)[number])
-
-    def _content(self, ref: PageRef) -> bytes:
-        content = self._root.content(ref.name)
-        if content is None:
-            raise self._damaged_page(ref, "it is missing")
-        return content
+        return self.loaded(ref, MemberPage)
 
     def _member_pages(self) -> list[MemberPage]:
-        self.shelf.fetch(
-            ref for ref in self.pages() if ref.name not in self._loaded and not lies_in_root(ref.bytes)
-        )
+        self.fetch(self.pages())
         return [self.member_page(ref) for ref in self.pages()]
 
     def _members_at(self, number: int) -> MemberPage:
         return self.member_page(self.pages()[number])
-
-    def _load(self, ref: PageRef, kind: type[P]) -> P:
-        page = self._loaded.get(ref.name)
-        if page is None:
-            page = self._loaded[ref.name] = kind(self._page(ref))
-        assert isinstance(page, kind)
-        return page
-
-    def _page(self, ref: PageRef, *, original: bool = False) -> Page:
-        content = self._content(ref) if lies_in_root(ref.bytes) else self.unsaved().get(ref.name)
-        if content is not None:
-            read = read_bytes(content)
-        else:
-            read = self.shelf.original(ref) if original else self.shelf.reader(ref)
-        return Page(ref.name, ref.kind, ref.entries, read, lambda what: self._damaged_page(ref, what))
-
-    def _damaged_page(self, ref: PageRef, what: str) -> LadingError:
-        error = self.damaged(f"page {page_path(ref.name)}, with {_held(ref)}: {what}")
-        if not lies_in_root(ref.bytes):
-            self.shelf.forget(ref)
-            error.file = self.shelf.path(ref.name)
-            error.hint = f"{_MEND}; {error.hint}"
-        return error
 
     def _all(self, name: str) -> Numbers:
         found = (np.asarray(page.packed(name)) for page in self._member_pages())
@@ -462,11 +245,11 @@ class MemberStore:
         chosen: Sequence[int] = range(len(refs))
         if len(refs) > 1:
             sums = np.fromiter((ref.rows for ref in refs), np.int64, len(refs))
-            heads = {column: self._root.summary(f"{ZONE}{column}") for column in known}
+            heads = {column: self.summary(f"{ZONE}{column}") for column in known}
             chosen = np.flatnonzero(may_match(where, heads.get, sums)).tolist()
         if not chosen:
             return
-        self.shelf.fetch(refs[number] for number in chosen if not lies_in_root(refs[number].bytes))
+        self.fetch(refs[number] for number in chosen)
         rows = [self._members_at(number).packed(ROWS) for number in chosen]
         zones = {column: [self._zones_of(number, column) for number in chosen] for column in known}
         whole = {column: _joined(vectors) for column, vectors in zones.items()}
@@ -507,31 +290,6 @@ def _joined(vectors: Sequence[ZoneVector | None]) -> ZoneVector | None:
 def _zones_at(vectors: Mapping[str, ZoneVector | None], at: int) -> dict[str, Any]:
     found = ((name, vector.zone(at)) for name, vector in vectors.items() if vector is not None)
     return {name: zone for name, zone in found if zone is not None}
-
-
-def _held(ref: PageRef) -> str:
-    """What is lost with a page, for people."""
-    first, last = (one[1] if ref.kind == "members" and one[0] else one[-1] for one in (ref.first, ref.last))
-    if ref.kind == "members":
-        return f"{count_words(ref.entries, 'member')} from {first!r} to {last!r}"
-    if ref.kind == "sources":
-        return f"{count_words(ref.entries, 'source')} from {first!r} to {last!r}"
-    return f"what is known of the columns of {count_words(ref.entries, 'source file')}"
-
-
-def _decode_all(kind: PageKind, page: Page) -> None:
-    if kind == "members":
-        found = MemberPage(page)
-        found.members()
-        for column in found.columns:
-            found.zones(column)
-        _ = found.keys, found.by_hash
-        return
-    entries = LoadedPage(page).entries()
-    decode = decode_source if kind == "sources" else decode_looked
-    with page.sound("an entry"):
-        for entry in entries:
-            decode(entry)
 
 
 def zone_loader(members: Sequence[Member]) -> Callable[[str], ZoneVector | None]:

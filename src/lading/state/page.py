@@ -18,7 +18,7 @@ import msgspec
 
 from lading.errors import LadingError, LogCorrupt
 from lading.late import np
-from lading.layout.table import PageKind, page_name
+from lading.layout.table import PageKind, content_name, page_name
 from lading.zones.numbers import Numbers, Packed, packed, packed_at
 from lading.zones.vector import ZoneVector
 
@@ -160,7 +160,7 @@ class Page:
         directory = self.directory
         ends = [_padded(offset + length) for offset, length, _ in directory.values()]
         content = self._bytes(0, max([*ends, self._directory_size(self._head)]) + 1)  # none may follow
-        if page_name(self.kind, content) != self.name:
+        if page_name(self.kind, content) != content_name(self.name):
             for section in directory:
                 self.section(section)  # which says more
             raise self.damaged("its content is not what its name says")

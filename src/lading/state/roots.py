@@ -84,11 +84,12 @@ class MadeRoot:
     def unsaved(self) -> Mapping[str, bytes]:
         return {name: content for name, content in self.contents.items() if not lies_in_root(len(content))}
 
-    def saved(self, meta: StateMeta) -> MadeRoot:
-        """The same once its pages are written."""
+    def saved(self, meta: StateMeta, named: Mapping[str, str]) -> MadeRoot:
+        """The same once its pages are written; `named`: by which names."""
         small = {name: content for name, content in self.contents.items() if lies_in_root(len(content))}
         meta = msgspec.structs.replace(meta, members=self.lists["members"].entries)
-        return MadeRoot(meta, self.lists, small)
+        lists = {kind: one.named(named) for kind, one in self.lists.items()} if named else self.lists
+        return MadeRoot(meta, lists, small)
 
     def close(self) -> None:
         pass

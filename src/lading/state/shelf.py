@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from lading.layout.project import PAGE_COPIES
-from lading.layout.table import page_path
+from lading.layout.table import fresh_page_name, page_path
 from lading.model import Place
 from lading.state.edit import PageRef
 from lading.state.page import Read
@@ -113,6 +113,16 @@ class PageShelf:
         """Write pages, durably; what is there already is made to look new, so that cleaning leaves it."""
         if pages:
             storage_of(self._place).put_same({page_path(name): data for name, data in pages.items()})
+
+    def keep(self, pages: Mapping[str, bytes]) -> dict[str, str]:
+        """Write pages that no root names yet; the names that they got, where those are others. In a bucket
+        nobody can keep an object that is being deleted from going, so there no name is used twice."""
+        if storage_of(self._place).folder is not None:
+            self.put(pages)
+            return {}
+        names = {name: fresh_page_name(name) for name in pages}
+        self.put({names[name]: content for name, content in pages.items()})
+        return names
 
     def touch(self, names: Iterable[str]) -> None:
         """For pages that are about to be named by no checkpoint: from now on they are kept for a while."""

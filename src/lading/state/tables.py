@@ -95,6 +95,11 @@ class PageList:
         blobs = ((name, vector.to_blob()) for name, vector in self.vectors.items())
         return [(name, blob, vector_crc(name, blob)) for name, blob in blobs]
 
+    def named(self, names: Mapping[str, str]) -> PageList:
+        """With other names for some pages."""
+        refs = (msgspec.structs.replace(ref, name=names.get(ref.name, ref.name)) for ref in self.refs)
+        return PageList(tuple(refs), self.vectors)
+
     def after(self, pages: Sequence[int | MadePage]) -> PageList:
         """The list after an edit (edit.py)."""
         fresh = [page for page in pages if not isinstance(page, int)]

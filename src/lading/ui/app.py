@@ -18,15 +18,25 @@ from starlette.staticfiles import StaticFiles
 
 from lading.errors import ConfigError, Conflict, LadingError, NotFound, PredicateError, Unexpected
 from lading.signals.log import log_unexpected
+from lading.signals.metrics import TEXT_TYPE, present
 from lading.storage.folder import disk_failure
 from lading.ui.catalog import catalog
 from lading.ui.guard import KEY_FIELD, Guard, may_write
 from lading.ui.page import Action, Page
-from lading.ui.pages import history, overview, plan, runs
+from lading.ui.pages import history, layout, overview, plan, quarantine, rows, runs, serving
 from lading.ui.project import Project
 from lading.ui.show import Show
 
-PAGES: tuple[Page, ...] = (overview.PAGE, plan.PAGE, runs.PAGE, history.PAGE)
+PAGES: tuple[Page, ...] = (
+    overview.PAGE,
+    plan.PAGE,
+    runs.PAGE,
+    history.PAGE,
+    rows.PAGE,
+    quarantine.PAGE,
+    layout.PAGE,
+    serving.PAGE,
+)
 
 _LONGEST = 1 << 16  # bytes of a form
 _STATUS = {NotFound: 404, ConfigError: 400, PredicateError: 400, Conflict: 409}
@@ -41,6 +51,7 @@ def make_app(folder: Path, *, token: str, read_only: bool) -> Starlette:
     routes: list[BaseRoute] = [
         Route("/events", _events(project)),
         Route("/favicon.ico", _icon),
+        Route("/metrics", _metrics(project)),
         Mount("/static", StaticFiles(packages=[("lading.ui", "static")])),
         catalog(project.config, token),
     ]
@@ -140,6 +151,14 @@ def _json(value: object, status: int = 200) -> Response:
 async def _icon(_request: Request) -> Response:
     """Browsers ask for it whatever a page says."""
     return RedirectResponse("/static/icon.svg")
+
+
+def _metrics(project: Project) -> Endpoint:
+    async def endpoint(_request: Request) -> Response:
+        text = await run_in_threadpool(lambda: present(project.config()).text())
+        return Response(text, media_type=TEXT_TYPE)
+
+    return endpoint
 
 
 def _events(project: Project) -> Endpoint:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,6 +47,13 @@ class Page:
     @property
     def path(self) -> str:
         return "/" if self.name == "overview" else f"/{self.name}"
+
+
+def command_line(*words: str) -> str:
+    """A command for people to copy: as a shell takes it, and in double quotes where that reads better."""
+    return " ".join(
+        f'"{word}"' if "'" in word and not set(word) & set('"$`\\!') else shlex.quote(word) for word in words
+    )
 
 
 def table_of(config: Config, query: Query) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from lading.errors import LadingError
-from lading.layout.table import page_path
+from lading.layout.table import content_name, page_path
 from lading.log.checkpoint import open_checkpoint
 from lading.log.state import TableState
 from lading.log.table import log_of
@@ -122,4 +122,4 @@ def _made(state: TableState, ref: PageRef) -> MadePage | None:
     if len(inside) != ref.entries:
         return None
     made = columns.take(np.asarray(inside, np.int64)).made()
-    return made if made.ref.name == ref.name else None
+    return made if made.ref.name == content_name(ref.name) else None

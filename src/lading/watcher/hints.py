@@ -6,8 +6,10 @@ without it are listed now and then instead.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import queue
+import signal
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -181,14 +183,31 @@ def hints_of(watched: tuple[Watched, ...], batch: set[tuple[int, str]]) -> list[
 
 
 def seen_at(root: Path, key: str, *, fresh: bool = False) -> Seen | None:
-    """A file as it is now; None if it is gone. It was put in place whole if it is `fresh` under its name and
-    has content, or if its name or times changed after its last write."""
+    """A file as it is now; None if it is gone. It was put in place whole if its name or times changed after
+    its last write, or if it is `fresh` under its name, has content, and nobody has it open to write."""
+    path = root / key
     try:
-        stat = os.stat(root / key)
+        stat = os.stat(path)
     except OSError:
         return None
-    placed = stat.st_ctime_ns > stat.st_mtime_ns or (fresh and stat.st_size > 0)
+    placed = stat.st_ctime_ns > stat.st_mtime_ns or (fresh and stat.st_size > 0 and _nobody_writes(path))
     return Seen(stat.st_size, stat.st_mtime_ns, placed)
+
+
+def _nobody_writes(path: Path) -> bool:
+    """Whether no process has the file open to write, as far as can be told: Linux grants a read lease only
+    then. A message about a file that was just created comes before what is written to it."""
+    if not hasattr(fcntl, "F_SETLEASE"):
+        return False
+    try:
+        with open(path, "rb", buffering=0) as file:
+            # Whoever opens it to write meanwhile breaks the lease. The signal that tells of it does nothing.
+            fcntl.fcntl(file, fcntl.F_SETSIG, signal.SIGURG)
+            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except OSError:  # somebody writes, or the file system has no leases, or the file is another user's
+        return False
+    return True
 
 
 def _remote_mounts() -> Mapping[str, str]:

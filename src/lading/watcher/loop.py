@@ -16,7 +16,7 @@ from lading import clock
 from lading.config.derived import in_order
 from lading.config.file import load
 from lading.config.project import Config
-from lading.errors import ConfigError, LadingError
+from lading.errors import ConfigError, LadingError, PipelineError
 from lading.ingest.look import look
 from lading.layout.project import CONFIG
 from lading.plan import graph_of, selected
@@ -198,6 +198,7 @@ class Watcher:
             return
         if _spark_died():
             self.tell(Event("spark", None, {"said": "Spark ended by itself: it is started anew"}))
+            error = _ended_with_spark(due.table, error)
             if pause == FIRST_PAUSE:  # once at once; if it dies again, after a pause
                 self.schedule.heard_of_all(due.table, self.clock())
                 pause = 0.0
@@ -226,7 +227,7 @@ class Watcher:
     def _warm_up(self) -> None:
         """After the first runs, start Spark unless they did: the first file to come should not wait for it.
         Those who read small files without Spark may never need it."""
-        if self._warm or self.config.spark.in_process_below:
+        if self._warm or not self._needs_spark():
             return
         self._warm = True
         from lading.spark.session import is_started
@@ -242,6 +243,13 @@ class Watcher:
             return  # a run that needs it says what is missing
         self._last_run = self.clock()
         self.tell(Event("spark", None, {"said": "Spark is ready"}))
+
+    def _needs_spark(self) -> bool:
+        """Whether even a small file needs it: queries, transforms and shards are Spark's work."""
+        if not self.config.spark.in_process_below:
+            return True
+        tables = [self.config.table(name) for name in self.tables]
+        return any(one.derived or one.serve or one.transform for one in tables)
 
     def _let_go_if_idle(self) -> None:
         idle = self.options.idle
@@ -284,6 +292,18 @@ def _stamp_of(config: Config) -> tuple[int, int] | None:
     except OSError:
         return None  # being replaced: asked again soon
     return stat.st_mtime_ns, stat.st_size
+
+
+def _ended_with_spark(table: str, error: LadingError) -> PipelineError:
+    """What a run ran into when Spark ended beneath it depends on where it was; the cause does not."""
+    told = PipelineError(
+        f"Spark ended by itself while {table} was run",
+        hint="it is started anew, and the run tried again; if that happens often, see spark/spark.log in the "
+        "cache folder: mostly memory was short",
+        table=table,
+    )
+    told.__cause__ = error
+    return told
 
 
 def _spark_died() -> bool:

@@ -46,6 +46,11 @@ class _Token:
         return lowered if self.kind == "word" and lowered in _KEYWORDS else None
 
 
+def is_plain_name(name: str) -> bool:
+    """Whether a column's name needs no quotes in a predicate."""
+    return re.fullmatch(r"[^\W\d]\w*", name) is not None and name.lower() not in _KEYWORDS
+
+
 def parse(text: str) -> Predicate:
     """Read a predicate; PredicateError names the character that it stumbled over."""
     return _Parser(text).whole()

@@ -426,6 +426,29 @@ def test_the_command_line_speaks_of_slots(shop, capsys):
     assert "intact" in said("verify", "tonnage")
 
 
+def test_what_was_never_evaluated_is_not_behind_and_has_no_files(shop, capsys):
+    """The inputs of tonnage are there, itself is not."""
+    shop.done("voyages")
+
+    def said(*words: str) -> str:
+        invoke(["-C", str(shop.folder), *words])
+        return capsys.readouterr().out
+
+    planned = said("plan")
+    assert "tonnage: every slot is new" in planned and "no files" not in planned
+    assert "behind" not in said("status")
+    shop.done()
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,2\nsa,12,7\n")
+    shop.done("voyages")
+    assert "behind voyages (at 1, readers see 2)" in said("status")
+
+
+def test_a_slot_that_never_changed_is_as_old_as_what_is_kept(shop, capsys):
+    shop.done()
+    assert invoke(["-C", str(shop.folder), "explain", "tonnage", "17"]) == 0
+    assert "(sequence 1): in the oldest snapshot that is kept, or before" in capsys.readouterr().out
+
+
 def test_tables_are_opened_at_snapshots_that_belong_together(shop):
     shop.done()
     shop.put("v2.csv", "port,day,tonnes\nhh,2,2\nsa,12,7\n")

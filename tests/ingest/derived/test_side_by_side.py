@@ -113,18 +113,22 @@ class InterruptsAt(Watch):
         self._phase = phase
         self._there = threading.Barrier(2, timeout=20, action=lambda: os.kill(os.getpid(), signal.SIGINT))
 
+        self.reached: list[str] = []
+
     def phase(self, table: str, name: str) -> None:
+        self.reached.append(name)
         if name == self._phase:
             self._there.wait()
-            threading.Event().wait(0.2)  # until it has arrived
+            threading.Event().wait(0.5)  # until it has arrived
 
 
 @pytest.mark.parametrize("phase", ["plan", "prepare", "ingest", "commit", "record", "publish"])
 def test_an_interrupt_ends_every_table_and_loses_nothing(project, phase):
-    threads = threading.active_count()
+    threads, watch = threading.active_count(), InterruptsAt(phase)
     with pytest.raises(KeyboardInterrupt):
-        run(load_config(project), ["voyages", "ports"], watch=InterruptsAt(phase), jobs=2)
+        run(load_config(project), ["voyages", "ports"], watch=watch, jobs=2)
     assert threading.active_count() == threads, "no table is at work any more"
+    assert "done" not in watch.reached, "it went on as if nothing had been said"
     for name in ("voyages", "ports"):
         records, _ = list_runs(project / "warehouse" / name)
         assert all(one.record is None or one.record.status != "running" for one in records)

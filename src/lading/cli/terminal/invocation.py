@@ -11,7 +11,7 @@ from lading.cli.terminal.command import Argument, Context, Option
 from lading.config.file import load
 from lading.config.project import Config
 from lading.errors import ConfigError
-from lading.layout.project import CONFIG, SHARD_COPIES
+from lading.layout.project import CONFIG
 
 if TYPE_CHECKING:
     from lading.api import Reader
@@ -55,17 +55,13 @@ def open_published(
     config: Config, name: str, *, ref: str | None = None, offset: int | None = None, as_of: str | None = None
 ) -> Reader:
     """A reader of `name`; a table that lading.yaml no longer has can still be read."""
-    from lading.api import open as open_table
+    from lading.api import open_in
     from lading.snapshots.stores.by_url import store_of
 
-    place = config.place(name)
     store = store_of(config, name) if name in config.tables or _can_be_table(config, name) else None
     if store is None or (name not in config.tables and store.load_current() is None):
         config.table(name)
-    return open_table(
-        str(place), store, ref=ref, offset=offset, as_of=as_of, s3=config.s3 or None,
-        cache=config.cache / SHARD_COPIES,
-    )  # fmt: skip
+    return open_in(config, name, store, ref=ref, offset=offset, as_of=as_of)
 
 
 def _is_in_warehouse(config: Config, name: str) -> bool:

@@ -189,7 +189,9 @@ def last_change(config: Config, cfg: TableConfig, key: str) -> LastChange | None
             moved, note = _between(config, cfg, older.pins, newer.pins, slot_of(key) or 0)
             return LastChange(newer.snapshot.run_id, newer.sequence, moved, note)
         newer = older
-    return LastChange(newer.snapshot.run_id, newer.sequence, note="not changed in any snapshot that is kept")
+    return LastChange(
+        newer.snapshot.run_id, newer.sequence, note="in the oldest snapshot that is kept, or before"
+    )
 
 
 def _states(config: Config, cfg: TableConfig, key: str) -> Iterator[_At]:

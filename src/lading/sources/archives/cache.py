@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -57,6 +58,8 @@ def clear_cache(config: Config) -> list[Cached]:
         if one.needed or is_locked(one.lock):
             continue
         with locked(one.lock):
+            if not one.path.exists():
+                continue  # taken away meanwhile by the run that had left it
             shutil.rmtree(one.path)
         removed.append(one)
     _forget(config, {one.path for one in removed if one.kind in ("extraction", "index")})
@@ -139,8 +142,9 @@ def _size(folder: Path) -> tuple[int, int]:
     files = size = 0
     for parent, _, names in os.walk(folder):
         for name in names:
-            files += 1
-            size += os.lstat(os.path.join(parent, name)).st_size
+            with suppress(FileNotFoundError):  # a run replaces it just now
+                size += os.lstat(os.path.join(parent, name)).st_size
+                files += 1
     return files, size
 
 

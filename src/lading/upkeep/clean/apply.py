@@ -8,6 +8,7 @@ no remaining manifest, checkpoint or log frame refers to.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -127,7 +128,9 @@ def _apply(around: Around, report: CleanReport) -> None:
     for one in report.garbage:
         if one.file is None or one.file not in again or log.is_live(one.file.path):
             continue
-        if delete(one.file):
+        with log.lock() if one.file.kind == "page" else nullcontext():
+            gone = delete(one.file)
+        if gone:
             report.deleted.append(one)
 
 
@@ -171,6 +174,11 @@ class LiveLog:
         self._log = log_of(table.place)
         self._seen = self._log.mark()  # before the log is read: what comes later is noticed
         table.refresh()
+
+    def lock(self) -> AbstractContextManager[object]:
+        """Whoever puts a page back in a folder holds it too: what was looked at is what is deleted. In a
+        bucket there is no lock, and no need of one: there no page's name comes back."""
+        return self._log.lock()
 
     def is_live(self, path: str) -> bool:
         now = self._log.mark()
