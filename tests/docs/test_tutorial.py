@@ -69,6 +69,10 @@ def shows(page: list[str], printed: list[str]) -> bool:
     return bool(printed) and re.fullmatch(pattern, printed[0]) is not None and shows(page[1:], printed[1:])
 
 
+# `lading plan` exits with 2 when there is something to do.
+PLAN_SAYS_2 = 'lading() { command lading "$@" || { local said=$?; [ "$1" = plan ] && [ $said = 2 ]; }; }'
+
+
 class Terminals:
     """Somebody who follows the page: one terminal for commands that end, another for those that stay."""
 
@@ -82,16 +86,17 @@ class Terminals:
     def run(self, commands: str) -> str:
         """What they print. A `cd` counts for those that follow."""
         after = self.home / "folder.txt"
-        script = f"set -e\n{commands}\npwd > {after}\n"
+        script = f"set -e\n{PLAN_SAYS_2}\n{commands}\npwd > {after}\n"
         done = subprocess.run(
             ["bash", "-c", script],
             cwd=self.folder,
             env=self._env,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
             timeout=600,
         )
-        assert done.returncode == 0, f"{commands}\n{done.stdout}\n{done.stderr}"
+        assert done.returncode == 0, f"{commands}\n{done.stdout}"
         self.folder = Path(after.read_text().strip())
         return done.stdout
 
