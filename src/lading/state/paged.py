@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Self, TypeVar
 
-from lading.errors import Conflict, LadingError, ManifestParseError
+from lading.errors import Conflict, LadingError, ManifestParseError, StorageError
 from lading.layout.table import PageKind, page_path
 from lading.model import Place
 from lading.state.edit import PageRef
@@ -112,9 +112,11 @@ class PagedState:
                 yield error
 
     def is_whole(self, ref: PageRef) -> bool:
-        """Whether a page is what the root says."""
+        """Whether a page is what the root says. A store that gives no answer says nothing of that."""
         try:
             self._checked(ref)
+        except StorageError:
+            raise
         except LadingError:
             return False
         return True
