@@ -84,7 +84,7 @@ def browse_sorted(
     try:
         order = [(column, "descending" if descending else "ascending")]
         places = pc.sort_indices(rows, sort_keys=order)
-    except pa.ArrowNotImplementedError:
+    except (pa.ArrowNotImplementedError, pa.ArrowTypeError):
         raise ConfigError(
             f"rows can't be sorted by {column}, which is {schema.field(column).type}",
             hint="choose a column that holds no lists, structs or maps",
