@@ -1,5 +1,5 @@
-"""Rows that came or went, without their content. Spark's tasks read them, so nothing is imported here that only
-a driver needs: a fresh worker would wait for it.
+"""Rows that came or went, without their content. Spark's tasks read them, so nothing is imported here that
+only a driver needs: a fresh worker would wait for it.
 """
 
 from __future__ import annotations
