@@ -68,7 +68,7 @@ soak: install orchestrators
 		.localstack/bin/python -m pip install --quiet 'localstack-core[runtime]==4.14.*' 'cbor2<6' 'pyopenssl<25' \
 		service_identity; }
 	PYTHONPATH=.engines LADING_SOAK=1 $(BIN)/python -m pytest tests/properties tests/simulation tests/iceberg \
-		tests/ui/test_catalog.py tests/cluster -q
+		tests/ui/test_catalog.py tests/cluster tests/docs/test_tutorial.py -q
 
 # Dagster and Airflow, which docs/dagster.md and docs/airflow.md are run with, in an environment of their own.
 ORCHESTRATORS := .venv-orchestrators
@@ -110,7 +110,7 @@ $(BENCH_STAMP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "lading needs Python 3.11 or newer: make PYTHON=/path/to/python"; exit 1; }
 	@.venv-bench/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/python -m pip install --quiet 'pip>=25.1'
-	.venv-bench/bin/python -m pip install --quiet --editable '.[spark,s3]' --group bench
+	.venv-bench/bin/python -m pip install --quiet --editable '.[spark,s3,watch]' --group bench
 	@touch $(BENCH_STAMP)
 
 bench: $(BENCH_STAMP)
@@ -126,5 +126,5 @@ format: install
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .engines .sail .localstack bench/.data demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
+	rm -rf .engines .sail .localstack .site-docs .site-docs.yml site bench/.data demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
 	find src tests scripts bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -68,9 +68,9 @@ def better_than(peer: str, times: float) -> Clause:
     return lambda f: _decided(text, f.times_better(peer), 1, "x", lambda v: v >= times)
 
 
-def ratio(text: str, found: float | None, limit: float) -> Clause:
-    """A ratio that the job itself works out, of figures of several cases."""
-    return lambda f: _decided(text, found, 1, "x", lambda v: v <= limit)
+def ratio(text: str, found: float | None, limit: float, unit: str = "x") -> Clause:
+    """A figure that the job itself works out, mostly a ratio of figures of several cases."""
+    return lambda f: _decided(text, found, 1, unit, lambda v: v <= limit)
 
 
 def either(*clauses: Clause) -> Clause:

@@ -57,6 +57,9 @@ SHOTS = {
     "overview": ("overview", {}),
     "plan": ("plan", {"table": "calls"}),
     "runs": ("runs", {"table": "calls"}),
+    "rows": ("rows", {"table": "calls", "where": "tonnes > 25000", "row": "2"}),
+    "quarantine": ("quarantine", {"table": "calls"}),
+    "layout": ("layout", {"table": "calls", "where": "arrived_at >= '2026-04-01'"}),
     "history": ("history", {"table": "calls", "before": "~1", "after": "current"}),
 }
 _PORTS = ("antwerp", "bergen", "hamburg", "lisbon", "piraeus", "rotterdam")

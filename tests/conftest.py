@@ -22,10 +22,16 @@ settings.load_profile("lading")
 
 # A cache a test would mean an archive of 150 MB a test.
 os.environ.setdefault("LADING_JAVA_ARCHIVE", "off")
+# A JVM of a test lives for seconds: compiling thoroughly would take longer than it gains.
+_QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+os.environ.setdefault("SPARK_SUBMIT_OPTS", _QUICK_JVM)
 
 # Folders with files that take minutes come first: whatever begins last is waited for by one process alone
 # (Makefile: `--no-loadscope-reorder`).
-_LONG = ("cluster", "crash", "properties", "s3", "bench", "spark", "acceptance", "upkeep")
+_LONG = (
+    "simulation", "cluster", "crash", "properties", "s3", "bench", "spark", "acceptance", "upkeep", "iceberg",
+    "cli",
+)  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -45,7 +51,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
     conf = {
         "spark.sql.shuffle.partitions": "2",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": _QUICK_JVM,
     }
     yield spark_session("local[2]", conf, tmp_path_factory.mktemp("spark-cache"), app="lading-tests")
     stop_session()

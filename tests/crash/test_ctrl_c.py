@@ -48,7 +48,6 @@ def test_ctrl_c_in_the_middle_of_a_spark_job_is_one_sentence(tmp_path, end):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        env=os.environ | {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
     )
     wait_for = time.monotonic() + 240
     while not flag.exists() and process.poll() is None and time.monotonic() < wait_for:

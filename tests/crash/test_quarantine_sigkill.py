@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -35,7 +34,6 @@ def test_what_was_set_aside_and_not_committed_is_set_aside_by_the_next_run(tmp_p
     ships.put("b.csv", "1", header="id")
     child = subprocess.run(
         [sys.executable, "-c", CHILD, str(ships.folder)],
-        env=os.environ | {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
         capture_output=True,
         timeout=300,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
@@ -50,7 +49,6 @@ def test_a_run_killed_at_a_phase_boundary_is_completed_by_the_next_one(changed, 
     before = project.seen()
     child = subprocess.run(
         [sys.executable, "-c", CHILD, str(project.folder), phase],
-        env=os.environ | {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
         capture_output=True,
         timeout=300,
     )

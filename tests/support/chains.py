@@ -112,8 +112,8 @@ NEXT: dict[str, tuple[str, str]] = {
     ),
     "window": (
         "{%(below)s: {by: port}}",
-        "select port, tonnes, cast(rank() over (partition by port order by tonnes) as bigint) as at "
-        "from %(below)s",
+        "select port, tonnes, cast(rank() over (partition by port order by coalesce(tonnes, 0)) as bigint) "
+        "as at from %(below)s",
     ),
 }
 
