@@ -68,7 +68,7 @@ soak: install orchestrators
 		.localstack/bin/python -m pip install --quiet 'localstack-core[runtime]==4.14.*' 'cbor2<6' 'pyopenssl<25' \
 		service_identity; }
 	PYTHONPATH=.engines LADING_SOAK=1 $(BIN)/python -m pytest tests/properties tests/simulation tests/iceberg \
-		tests/ui/test_catalog.py tests/cluster -q
+		tests/ui/test_catalog.py tests/cluster tests/docs/test_tutorial.py -q
 
 # Dagster and Airflow, which docs/dagster.md and docs/airflow.md are run with, in an environment of their own.
 ORCHESTRATORS := .venv-orchestrators

@@ -166,6 +166,7 @@ class Watching(Tabling):
         """By a watcher alone, before `tabling` looks whether a run has anything left to do."""
         self._drop_torn()
         self.world.sleep(lease.LEASE.total_seconds() + 1)  # of one that was killed
+        self.world.spawn(Process("editor"), "editor", self._edit_unheard)
         told = self._watch(4 * EVERY)
         if told != ("watched",):
             raise Wrong("does not converge", f"the watcher: {told}")
@@ -173,6 +174,11 @@ class Watching(Tabling):
         if current != (truth := self.truth()):
             raise Wrong("not what the files say", f"more: {current - truth}; less: {truth - current}")
         super()._converges()
+
+    def _edit_unheard(self) -> None:
+        """While the watcher is at work, and nobody tells it."""
+        self.world.sleep(1.2 * EVERY)
+        super()._edit(0, 2)
 
 
 STORIES["watching"] = Watching
