@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,8 +22,10 @@ def events(server: Server, path: str = "/events", last: str | None = None) -> It
     connection.request("GET", path, headers=known)
     answer = connection.getresponse()
     assert answer.headers["content-type"].startswith("text/event-stream")
+    until = time.monotonic() + 60
     try:
         while line := answer.readline():
+            assert time.monotonic() < until, "a run has told nothing of its end for a minute"
             if line.startswith(b"data: "):
                 yield json.loads(line[6:])
     finally:
