@@ -85,7 +85,8 @@ $(ORCHESTRATORS_STAMP): pyproject.toml
 orchestrators: $(ORCHESTRATORS_STAMP)
 	$(ORCHESTRATORS)/bin/python -m pytest -W default tests/docs/test_orchestrators.py -q
 
-# The docs as a site, in site/: open site/index.html. Nothing is fetched when it is read, search included.
+# The docs as a site, in site/; `python3 -m http.server -d site` shows it. Nothing is fetched from elsewhere, and search
+# works without a network (opened as files, pages have no search: browsers allow them no workers).
 SITE_STAMP := .venv-site/.lading-installed
 
 $(SITE_STAMP): pyproject.toml
