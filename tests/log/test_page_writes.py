@@ -16,6 +16,7 @@ from support.faults import FaultyHttp
 from support.servers import S3Server
 
 import lading
+from lading.errors import Conflict, LadingError, LogCorrupt
 from lading.layout.table import content_name, page_path
 from lading.log.table import Table
 from lading.model import Commit, Member, Source, Zone
@@ -406,3 +407,24 @@ def test_of_two_checkpoints_of_one_state_in_a_bucket_both_go_on_from_the_first(
     assert first.settle().page_names() == second.settle().page_names()
     second.commit(commit(add=(member(1000),)))
     second.settle().check()
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_whoever_slept_while_its_checkpoint_was_replaced_and_cleaned_is_told_so(
+    tmp_path: Path, replaced: bool
+) -> None:
+    """Not that the table is damaged, which it is where the checkpoint is still the same."""
+    table = filled(Table.create(tmp_path / "t", "t"))
+    table.checkpoint()
+    sleeper = Table.open(tmp_path / "t")
+    assert sleeper.state.base is not None
+    page = page_path(sleeper.state.base.pages()[0].name)
+    if replaced:
+        table.commit(commit(remove=("m0",)))
+        table.checkpoint()
+    (tmp_path / "t" / page).unlink()
+    with pytest.raises(LadingError, match="it is missing") as told:
+        sleeper.state.find("m1")
+    assert isinstance(told.value, Conflict if replaced else LogCorrupt)
+    assert ("run again" in told.value.hint) is replaced
+    assert ("lading repair" in told.value.hint) is not replaced

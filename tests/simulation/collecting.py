@@ -26,6 +26,7 @@ from lading.errors import (
 )
 from lading.log import table as log_table
 from lading.model import Place
+from lading.state import edit, tables
 from lading.storage.place import storage_of
 from simulation.case import STORIES, Actor, Case, Op, Wrong, in_process
 from simulation.faults import some_faults
@@ -52,6 +53,8 @@ class Collections:
         self.world, self.place, self.case = world, place, case
         log_table.CHECKPOINT_EVERY = case.setting.get("checkpoint", 1000)
         log_table.OVERLAY_EVERY = case.setting.get("overlay", 64)
+        # Few entries a page, and none in the root: as a large table has them.
+        edit.PAGE, tables.INLINE = (2, 0) if case.setting.get("pages") else (8192, 64 << 10)
 
     def prepare(self) -> None:
         storage = storage_of(Place(self.place))
@@ -235,6 +238,7 @@ def make(seed: int) -> Case:
         actors.append(tuple(ops))
     setting = {
         "checkpoint": chance.choice((1000, 2, 3, 5)),
+        "pages": chance.random() < 0.3,
         "overlay": chance.choice((64, 1, 2)),
     }
     return Case(

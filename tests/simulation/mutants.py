@@ -17,6 +17,7 @@ import msgspec
 from simulation.mutant import Mutant, Swap, mutated
 from simulation.mutants_of_readers import OF_READERS
 from simulation.mutants_of_runs import OF_RUNS
+from simulation.mutants_of_state import OF_STATE
 from simulation.stories import story_case
 
 
@@ -303,20 +304,6 @@ def _minus_lost(swap: Swap) -> None:
     real = swap(TableState, "_edit", edit)
 
 
-def _minus_lost_in_a_fold(swap: Swap) -> None:
-    import lading.upkeep.merge as merge
-
-    swap(merge, "_as_of_now", lambda table, planned: planned)
-    import lading.log.table as table
-
-    real = table.refuse_conflicts
-
-    def careless(commit: Any, since: Any, recipe: str, relies_on: Any = ()) -> None:
-        real(commit, [one for one in since if not one.minus], recipe, relies_on)
-
-    swap(table, "refuse_conflicts", careless)
-
-
 def _deleted_without_notice(swap: Swap) -> None:
     from lading.snapshots.stores.files import FileStore
 
@@ -491,6 +478,7 @@ MUTANTS = (
     Mutant("what cleaning took from a sleeper fails it", ("tabling",), _sleepers_fail, "folder"),
     Mutant("a dead run that nobody gives up", ("tabling",), _dead_runs_stay),
     Mutant("tidying that keeps nothing", ("tabling",), _tidy_keeps_nothing),
+    *OF_STATE,
     *OF_READERS,
     *OF_RUNS,
 )

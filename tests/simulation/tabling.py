@@ -30,6 +30,7 @@ from lading.errors import (
     SourceError,
     StorageError,
 )
+from lading.ingest import changes
 from lading.log import table as log_table
 from lading.log.table import Table
 from lading.run import run
@@ -37,6 +38,7 @@ from lading.snapshots.history import Wanted
 from lading.snapshots.opening import Mentioned, references
 from lading.snapshots.runs import list_runs
 from lading.snapshots.stores.by_url import store_of
+from lading.state import edit, tables
 from lading.storage.place import storage_of
 from lading.upkeep.clean.apply import clean
 from lading.upkeep.clean.files import files_of
@@ -86,6 +88,9 @@ class Tabling:
         self.versions: dict[str, list[tuple[str, ...] | None]] = {f"f{n}.csv": [None] for n in range(KEYS)}
         log_table.CHECKPOINT_EVERY = case.setting.get("checkpoint", 1000)
         log_table.OVERLAY_EVERY = case.setting.get("overlay", 64)
+        changes.LARGE = 0 if case.setting.get("since") else 100_000
+        # Few entries a page, and none in the root: as a large table has them.
+        edit.PAGE, tables.INLINE = (2, 0) if case.setting.get("pages") else (8192, 64 << 10)
 
     def prepare(self) -> None:
         data = self.folder / "data"
@@ -378,6 +383,8 @@ def make(seed: int) -> Case:
         actors[1] = (["wait", 26 * 3600], ["clean", 1], *actors[1][:2])
     setting = {
         "checkpoint": chance.choice((1000, 2, 3)),
+        "since": chance.random() < 0.3,  # changes beside the source manifest, as of a large one
+        "pages": chance.random() < 0.3,
         "overlay": chance.choice((64, 1)),
         "bucket_size": chance.choice((100, 1000)),
         "held": chance.random() < 0.3,

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from lading.errors import LadingError, LogCorrupt, ManifestParseError
+from lading.errors import Conflict, LadingError, LogCorrupt, ManifestParseError
 from lading.layout.project import CHECKPOINT_COPIES
 from lading.layout.table import CHECKPOINT, CHECKPOINT_FOLDER, checkpoint_object, number_of
 from lading.model import Place
@@ -82,10 +82,11 @@ def open_checkpoint(place: Place) -> MemberStore | None:
     if folder is None:
         return _open_object(place)
     path = folder / CHECKPOINT
-    if not path.exists():
+    opened = _signature(path)
+    if opened is None:
         return None
     uri = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
-    damaged = damaged_checkpoint(path)
+    damaged = damaged_checkpoint(path, lambda: _signature(path) != opened)
     try:
         con = sqlite3.connect(uri, uri=True, check_same_thread=False)
     except sqlite3.Error as error:
@@ -127,7 +128,7 @@ def _open_object(place: Place) -> MemberStore | None:
     if found is None:
         return None
     con, shown = found
-    store = MemberStore(con, place, damaged_checkpoint(shown))
+    store = MemberStore(con, place, damaged_checkpoint(shown, lambda: not _is_newest(place, shown)))
     try:
         _ = store.meta
     except BaseException:
@@ -136,10 +137,18 @@ def _open_object(place: Place) -> MemberStore | None:
     return store
 
 
-def damaged_checkpoint(path: Path | str) -> Callable[[str], LadingError]:
-    """Makes the error for what isn't as it was written."""
+def damaged_checkpoint(
+    path: Path | str, replaced: Callable[[], bool] = lambda: False
+) -> Callable[[str], LadingError]:
+    """Makes the error for what isn't as it was written. Whoever had a checkpoint open until it was
+    `replaced`, and what it named cleaned away, has slept: nothing is damaged."""
 
     def error(what: str) -> LadingError:
+        if replaced():
+            return Conflict(
+                f"{path} was replaced since it was opened, and is not what it was: {what}",
+                hint="run again: it will start from the new state",
+            )
         return LogCorrupt(
             f"{path} is not an intact checkpoint: {what}",
             hint="delete it, the log rebuilds it; if the log was compacted: `lading collection rebuild`",
@@ -205,6 +214,19 @@ def newest_checkpoint(place: Place) -> str | None:
     """The name of the newest one."""
     newest = _newest(place)
     return newest.name if newest is not None else None
+
+
+def _is_newest(place: Place, shown: str) -> bool:
+    newest = newest_checkpoint(place)
+    return newest is not None and shown.endswith(f"/{newest}")
+
+
+def _signature(path: Path) -> tuple[int, int, int] | None:
+    try:
+        there = path.stat()
+    except FileNotFoundError:
+        return None
+    return there.st_ino, there.st_mtime_ns, there.st_size
 
 
 def _newest(place: Place) -> Named | None:

@@ -258,7 +258,11 @@ class TableState:
                 self._looked.values(),
                 self._terms_of_base(),
             )
-            damaged = damaged_checkpoint(f"{self.root}/{CHECKPOINT}")
+            damaged = (
+                self.base.damaged
+                if self.base is not None
+                else damaged_checkpoint(f"{self.root}/{CHECKPOINT}")
+            )
             self._settled = settled(self.root, self.meta, self.base, changes, damaged)
         return self._settled
 

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Self, TypeVar
 
-from lading.errors import LadingError, ManifestParseError
+from lading.errors import Conflict, LadingError, ManifestParseError
 from lading.layout.table import PageKind, page_path
 from lading.model import Place
 from lading.state.edit import PageRef
@@ -197,7 +197,8 @@ class PagedState:
         if not lies_in_root(ref.bytes):
             self.shelf.forget(ref)
             error.file = self.shelf.path(ref.name)
-            error.hint = f"{_MEND}; {error.hint}"
+            if not isinstance(error, Conflict):
+                error.hint = f"{_MEND}; {error.hint}"
         return error
 
 
