@@ -68,7 +68,7 @@ soak: install orchestrators
 		.localstack/bin/python -m pip install --quiet 'localstack-core[runtime]==4.14.*' 'cbor2<6' 'pyopenssl<25' \
 		service_identity; }
 	PYTHONPATH=.engines LADING_SOAK=1 $(BIN)/python -m pytest tests/properties tests/simulation tests/iceberg \
-		tests/ui/test_catalog.py tests/cluster -q
+		tests/ui/test_catalog.py tests/cluster tests/docs/test_tutorial.py -q
 
 # Dagster and Airflow, which docs/dagster.md and docs/airflow.md are run with, in an environment of their own.
 ORCHESTRATORS := .venv-orchestrators
@@ -85,7 +85,8 @@ $(ORCHESTRATORS_STAMP): pyproject.toml
 orchestrators: $(ORCHESTRATORS_STAMP)
 	$(ORCHESTRATORS)/bin/python -m pytest -W default tests/docs/test_orchestrators.py -q
 
-# The docs as a site, in site/: open site/index.html. Nothing is fetched when it is read, search included.
+# The docs as a site, in site/; `python3 -m http.server -d site` shows it. Nothing is fetched from elsewhere, and search
+# works without a network (opened as files, pages have no search: browsers allow them no workers).
 SITE_STAMP := .venv-site/.lading-installed
 
 $(SITE_STAMP): pyproject.toml

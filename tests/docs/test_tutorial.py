@@ -186,9 +186,10 @@ def test_every_command_does_what_the_page_shows(terminals):
             assert shows(masked(text), masked(printed)), f"the page shows\n{text}\nand this came\n{printed}"
         else:
             (terminals.folder / title).write_text(text)
-    address = re.search(r"http://\S+", printed)
+    address = re.search(r"(http://\S+)/\?token=(\S+)", printed)
     assert address is not None, "the page ends with `lading ui`"
-    with urllib.request.urlopen(address[0], timeout=30) as answer:
+    overview = urllib.request.Request(address[1], headers={"Authorization": f"Bearer {address[2]}"})
+    with urllib.request.urlopen(overview, timeout=30) as answer:
         assert "tonnage" in answer.read().decode()
     terminals.end()
 

@@ -73,3 +73,14 @@ def test_parts_are_listed_by_pages(reader: lading.Reader) -> None:
     _, parts = reader.layout("day > 60")
     pages = [reader.layout("day > 60", first=at, limit=4)[1] for at in range(0, len(parts), 4)]
     assert [one for page in pages for one in page] == parts
+
+
+def test_parts_that_share_one_value_overlap_there(tmp_path: Path) -> None:
+    shown = Shown(tmp_path / "shipping")
+    for name, days in (("a", range(6)), ("b", range(5, 9))):
+        shown.put(f"{name}.csv", *(("s", day, 1) for day in days))
+        shown.run("voyages")
+    with lading.open(shown.folder / "warehouse" / "voyages") as reader:
+        told, parts = reader.layout()
+    assert [(one.low, one.high) for one in parts] == [("0", "5"), ("5", "8")]
+    assert told.deepest == 2

@@ -12,7 +12,7 @@ import uvicorn
 from lading.ui.app import make_app
 from lading.ui.project import Project
 
-_PATIENCE = 3  # seconds that requests under way are given to end
+_PATIENCE = 20  # seconds that requests under way are given to end
 
 
 class _Server(uvicorn.Server):

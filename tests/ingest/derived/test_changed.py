@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pytest
 
-from lading.ingest.derived.changed import Moves, Side, moves_of, net, signed_rows
+from lading.ingest.derived.changed import Moves, moves_of, net
+from lading.ingest.derived.signed import Side, signed_rows
 from lading.ingest.derived.slots import Cut, row_hashes
 from lading.layout.table import SOURCE
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
-
-from lading.ingest.derived.changed import Reading, Side, Signed, bare, signed_rows
+from lading.ingest.derived.changed import Reading, bare
+from lading.ingest.derived.signed import Side, Signed, compared, signed_rows, told
 from lading.ingest.derived.slots import Cut
 from lading.ingest.table_run import TableRun
 
@@ -33,9 +32,9 @@ def _read(run: TableRun, sides: Sequence[Side], columns: Sequence[str], cut: Cut
     most = _PER_TASK if exact else _PER_TASK_BY_COLUMNS
     tasks = [tuple(plain)] if size <= most else [(one,) for side in plain for one in _shares(side, most)]
     what = f"compare the inputs of {run.name}"
-    work = partial(_task, tasks, tuple(columns), cut, exact)
+    work = partial(compared, tasks, tuple(columns), cut, exact)
     answers = spread(run.spark(), work, len(tasks), what, table=run.name)
-    return Signed.of([_told(answer) for answer in answers])
+    return Signed.of([told(answer) for answer in answers])
 
 
 def _shares(side: Side, most: int) -> list[Side]:
@@ -48,15 +47,3 @@ def _shares(side: Side, most: int) -> list[Side]:
         shares[-1].append(number)
         held += member.bytes
     return [replace(side, members=tuple(side.members[at] for at in share)) for share in shares if share]
-
-
-def _task(
-    tasks: Sequence[Sequence[Side]], columns: Sequence[str], cut: Cut, exact: bool, number: int
-) -> bytes:
-    found = signed_rows(tasks[number], columns, cut, exact)
-    return b"".join(column.view(np.int64).tobytes() for column in found.columns())
-
-
-def _told(answer: bytes) -> Signed:
-    slots, sources, high, low, counts = np.frombuffer(answer, np.int64).reshape(5, -1)
-    return Signed(slots, sources, high.view(np.uint64), low.view(np.uint64), counts)

@@ -62,6 +62,9 @@ def clean(config: Config, name: str, rules: Rules, *, apply: bool = False) -> Cl
             follow=_follow(config, name, store, rules),
             pinned=pinned_refs(config, name),
         )
+        if apply and around.follow is not None:
+            # Whoever moves the pointer by hand leaves Iceberg readers behind, and what they see can't go.
+            around.follow()
         survey = Survey(around)
         report = CleanReport(name, tuple(survey.garbage()))
         # A dead run keeps what it saw from going: it has to be given up even when nothing else may go yet.
