@@ -417,24 +417,6 @@ def _sleepers_told_badly(swap: Swap) -> None:
     swap(Table, "_expired", lambda self, run_id: None)
 
 
-def _cut_by_the_first(swap: Swap) -> None:
-    """Of a run that published twice the earlier snapshot counted as well."""
-    import lading.run as door
-    import lading.upkeep.clean.survey as survey
-
-    real = survey.split_manifests
-
-    def split(listed: Any, current: Any, runs: Any, **rules: Any) -> Any:
-        kept, old = real(listed, current, runs, **rules)
-        names = {one.run_id for one in kept}
-        first = min((one.published_at for one in (*kept, *old) if one.run_id in names), default=None)
-        late = [one for one in old if first is not None and one.published_at >= first]
-        return kept + late, [one for one in old if one not in late]
-
-    swap(survey, "split_manifests", split)
-    swap(door, "GivenUp", type("Never", (Exception,), {}))
-
-
 MUTANTS = (
     Mutant("an fsync of the log left out", ("collecting",), _no_log_fsync, "folder"),
     Mutant("an fsync of a folder left out", ("collecting", "pointing"), _no_folder_fsync, "folder"),
@@ -472,7 +454,6 @@ MUTANTS = (
     Mutant("silence taken for damage", ("collecting",), _silence_is_damage, "bucket"),
     Mutant("a move of the pointer that others moved on from", ("pointing",), _lost_moves_forgotten, "bucket"),
     Mutant("a sleeper that is told what it misses first", ("tabling",), _sleepers_told_badly),
-    Mutant("a run that published twice keeps what lies between", ("tabling",), _cut_by_the_first),
     Mutant("a publish superseded by itself", ("pointing",), _superseded_by_itself, "bucket"),
     Mutant("several that write manifest.json at once", ("tabling",), _many_write_manifest_json, "folder"),
     Mutant("what cleaning took from a sleeper fails it", ("tabling",), _sleepers_fail, "folder"),
