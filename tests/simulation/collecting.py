@@ -24,14 +24,13 @@ from lading.errors import (
     StorageError,
     StoreUnreachable,
 )
-from lading.log import table as log_table
 from lading.model import Place
-from lading.state import edit, tables
 from lading.storage.place import storage_of
 from simulation.case import STORIES, Actor, Case, Op, Wrong, in_process
 from simulation.faults import some_faults
 from simulation.kernel import World
 from simulation.linear import Operation, explained, without_dirty
+from simulation.sizes import set_sizes
 
 FILES = 5
 
@@ -51,10 +50,7 @@ def _name(number: int) -> str:
 class Collections:
     def __init__(self, world: World, case: Case, place: str) -> None:
         self.world, self.place, self.case = world, place, case
-        log_table.CHECKPOINT_EVERY = case.setting.get("checkpoint", 1000)
-        log_table.OVERLAY_EVERY = case.setting.get("overlay", 64)
-        # Few entries a page, and none in the root: as a large table has them.
-        edit.PAGE, tables.INLINE = (2, 0) if case.setting.get("pages") else (8192, 64 << 10)
+        set_sizes(case.setting)
 
     def prepare(self) -> None:
         storage = storage_of(Place(self.place))

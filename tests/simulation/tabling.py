@@ -30,15 +30,12 @@ from lading.errors import (
     SourceError,
     StorageError,
 )
-from lading.ingest import changes
-from lading.log import table as log_table
 from lading.log.table import Table
 from lading.run import run
 from lading.snapshots.history import Wanted
 from lading.snapshots.opening import Mentioned, references
 from lading.snapshots.runs import list_runs
 from lading.snapshots.stores.by_url import store_of
-from lading.state import edit, tables
 from lading.storage.place import storage_of
 from lading.upkeep.clean.apply import clean
 from lading.upkeep.clean.files import files_of
@@ -53,6 +50,7 @@ from simulation.case import STORIES, Actor, Case, Op, Wrong, in_process
 from simulation.faults import some_faults
 from simulation.kernel import World
 from simulation.linear import Operation
+from simulation.sizes import set_sizes
 
 KEYS = 4
 GRACE = timedelta(hours=24)
@@ -86,11 +84,7 @@ class Tabling:
         self.folder = Path(case.setting["folder"]) / "project"
         # What each file has been, None when it was not there; the last is what it is.
         self.versions: dict[str, list[tuple[str, ...] | None]] = {f"f{n}.csv": [None] for n in range(KEYS)}
-        log_table.CHECKPOINT_EVERY = case.setting.get("checkpoint", 1000)
-        log_table.OVERLAY_EVERY = case.setting.get("overlay", 64)
-        changes.LARGE = 0 if case.setting.get("since") else 100_000
-        # Few entries a page, and none in the root: as a large table has them.
-        edit.PAGE, tables.INLINE = (2, 0) if case.setting.get("pages") else (8192, 64 << 10)
+        set_sizes(case.setting)
 
     def prepare(self) -> None:
         data = self.folder / "data"

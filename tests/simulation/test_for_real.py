@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lading.log import table as log_table
 from lading.model import Place
 from lading.snapshots.stores.postgres.store import PostgresStore
 from lading.storage.place import storage_of
@@ -18,6 +17,7 @@ from simulation.collecting import Collections
 from simulation.linear import Operation
 from simulation.pointing import Noting, Pointing
 from simulation.real import Reality, play_for_real, without_faults
+from simulation.sizes import SIZES
 from simulation.stories import story_case
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ HISTORIES = 60 if SOAK else 6
 
 @pytest.fixture(autouse=True)
 def as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stories have checkpoints written more often."""
-    for name in ("CHECKPOINT_EVERY", "OVERLAY_EVERY"):
-        monkeypatch.setattr(log_table, name, getattr(log_table, name))
+    """Stories have other sizes, and these are played in the process of all tests."""
+    for module, name in SIZES:
+        monkeypatch.setattr(module, name, getattr(module, name))
 
 
 @pytest.fixture(params=["moto", "localstack"])
