@@ -101,20 +101,6 @@ class PostgresStore:
         )
         return run_id, at
 
-    def swap_current(self, expected: SnapshotRef | None, to: SnapshotRef) -> bool:
-        """Move the pointer if it is still `expected`."""
-
-        def work(connection: Connection[Any]) -> bool:
-            current = statements.newest_pointer(connection, self.tables)
-            if same_pointer(current, to):
-                return True
-            if not same_pointer(current, expected):
-                return False
-            statements.insert_pointer(connection, self.tables, to)
-            return True
-
-        return self._write(work, f"the pointer could not be moved to {to.ref}", PublishCurrentError)
-
     def load_current(self) -> SnapshotRef | None:
         return self._read(lambda connection: statements.newest_pointer(connection, self.tables), None)
 
