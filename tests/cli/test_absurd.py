@@ -5,11 +5,13 @@ The commands and their parameters are click's own list, so one that is added lat
 
 import io
 import shutil
+import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 
 from lading.cli.main import app, invoke
 from lading.cli.terminal.command import Commands
@@ -128,6 +130,9 @@ def test_no_value_of_a_parameter_ends_in_a_traceback(
     # Watching, with values that are right, goes on for ever: here it stops before its first run.
     monkeypatch.setattr(Watcher, "step", Watcher.stop)
     monkeypatch.setattr(Watcher, "_warm_up", lambda watcher: None)
+    # So does the page: here its server ends at once, and no browser is opened.
+    monkeypatch.setattr(uvicorn.Server, "run", lambda server, sockets: [one.close() for one in sockets])
+    monkeypatch.setattr(webbrowser, "open", lambda url: True)
     params = [one for one in command.params if one.name != "help"]
     wrong = []
     for value in ABSURD:
