@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import re
 import sys
 import zipfile
@@ -451,6 +452,7 @@ def test_blocks_give_what_the_sheet_holds(
 def _same(text: str | None) -> Any:
     """Numbers by their values: there is more than one way to write one."""
     try:
-        return float(text) if text is not None else None
+        number = float(text) if text is not None else None
     except ValueError:
         return text
+    return number if number is None or math.isfinite(number) else text  # `NAN` is a word

@@ -29,7 +29,7 @@ def test_a_digest_is_of_the_bytes_as_they_lie(tmp_path_factory: pytest.TempPathF
 def test_a_file_that_disappears_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x")
     gone = FoundFile("gone.csv", str(tmp_path / "gone.csv"), 1, 1, "", False)
-    with pytest.raises(SourceError, match=r"gone\.csv can't be read") as caught:
+    with pytest.raises(SourceError, match=r"gone\.csv is gone") as caught:
         digest_all([_found(tmp_path / "a.csv"), gone])
     assert caught.value.hint
 

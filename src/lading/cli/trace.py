@@ -66,8 +66,9 @@ def trace(
 
 def _show(one: Trace) -> None:
     from lading.cli.terminal.screen import say
+    from lading.layout.table import SOURCE
 
-    values = (f"{name}={value}" for name, value in one.row.items() if name != "_source")
+    values = (f"{name}={value}" for name, value in one.row.items() if name != SOURCE)
     say(" ".join(values))
     at = one.found
     where = "" if at is None else f", line {at.line:,}" if at.line is not None else f", record {at.record:,}"

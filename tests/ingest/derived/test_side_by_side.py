@@ -123,7 +123,10 @@ class InterruptsAt(Watch):
 
 
 @pytest.mark.parametrize("phase", ["plan", "prepare", "ingest", "commit", "record", "publish"])
-def test_an_interrupt_ends_every_table_and_loses_nothing(project, phase):
+def test_an_interrupt_ends_every_table_and_loses_nothing(project, phase, request):
+    # Tests that run in the background ignore it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     threads, watch = threading.active_count(), InterruptsAt(phase)
     with pytest.raises(KeyboardInterrupt):
         run(load_config(project), ["voyages", "ports"], watch=watch, jobs=2)

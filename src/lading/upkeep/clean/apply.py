@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 
 from lading.config.project import Config
 from lading.errors import Conflict, LadingError, NotFound
@@ -62,14 +63,15 @@ def clean(config: Config, name: str, rules: Rules, *, apply: bool = False) -> Cl
             follow=_follow(config, name, store, rules),
             pinned=pinned_refs(config, name),
         )
-        if apply and around.follow is not None:
-            # Whoever moves the pointer by hand leaves Iceberg readers behind, and what they see can't go.
-            around.follow()
         survey = Survey(around)
         report = CleanReport(name, tuple(survey.garbage()))
         # A dead run keeps what it saw from going: it has to be given up even when nothing else may go yet.
         if apply and (report.garbage or survey.runs.dead):
             _apply(around, report)
+        elif apply and around.follow is not None:
+            # Whoever moves the pointer by hand leaves Iceberg readers behind. What they see can't go; the next
+            # time it can, and is shown first.
+            around.follow(tidy=False)
         return report
     except LadingError as error:
         error.table = error.table or name
@@ -78,11 +80,11 @@ def clean(config: Config, name: str, rules: Rules, *, apply: bool = False) -> Cl
         table.close()
 
 
-def _follow(config: Config, name: str, store: ManifestStore, rules: Rules) -> Callable[[], object] | None:
+def _follow(config: Config, name: str, store: ManifestStore, rules: Rules) -> Callable[..., object] | None:
     is_on = name in config.tables and config.tables[name].iceberg
     if not is_on or where(config.place(name)) is None:
         return None
-    return lambda: follow(store, config.place(name), keep=rules.keep_runs, tidy=True)
+    return partial(follow, store, config.place(name), keep=rules.keep_runs)
 
 
 def cleanup_losers(config: Config, name: str, *, grace: timedelta | None = None) -> CleanReport:
@@ -125,7 +127,7 @@ def _apply(around: Around, report: CleanReport) -> None:
     refused = {one.path for one in report.garbage if one.file is None and not store.delete_manifest(one.path)}
     report.deleted += [one for one in report.garbage if one.file is None and one.path not in refused]
     if around.follow is not None:
-        around.follow()  # Iceberg's metadata without what just went
+        around.follow(tidy=True)  # Iceberg's metadata without what just went
     log = LiveLog(table)
     again = Survey(around).unreachable()
     for one in report.garbage:
