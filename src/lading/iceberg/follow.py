@@ -92,6 +92,16 @@ def stop_following(place: Place) -> None:
     storage_of(place).delete(VERSION_HINT)
 
 
+def is_followed(store: ManifestStore, place: Place, current: SnapshotRef) -> bool:
+    """Whether Iceberg readers are led to what the pointer names."""
+    following = _Following(store, place, keep=0)
+    hint, _ = following.hint()
+    if not hint:
+        return False
+    _, twins, shown = following.newest(hint)
+    return _is_shown(twins, shown, current)
+
+
 def where(place: Place) -> At | None:
     """Where Iceberg readers are pointed at now."""
     hint, _ = _hint(place)

@@ -12,7 +12,7 @@ import msgspec
 
 from lading.config.project import Config, TableConfig
 from lading.errors import LadingError, ManifestGone, ManifestParseError, NotFound
-from lading.iceberg.follow import follow, stop_following, where
+from lading.iceberg.follow import follow, is_followed, stop_following, where
 from lading.iceberg.pages import pages_of
 from lading.iceberg.settled import count_unsettled
 from lading.iceberg.snapshot import Record, Shown, record_in, write_snapshot
@@ -52,10 +52,10 @@ def show_state(
 
 
 def waits_to_be_settled(cfg: TableConfig, place: Place, store: ManifestStore, current: SnapshotRef) -> bool:
-    """Whether what readers see was published while the table was not to be shown, and has parts that can't
-    be. Then it is published once more, which settles them: otherwise each run would open all of them only to
-    find the same again."""
-    if not cfg.iceberg or where(place) is not None:
+    """Whether what readers see was published while the table was not to be shown, or could not be, and has
+    parts that can't be. Then it is published once more, which settles them: otherwise each run would open all
+    of them only to find the same again."""
+    if not cfg.iceberg or is_followed(store, place, current):
         return False
     try:
         if "iceberg" in build_meta(store, current.ref).custom:

@@ -85,9 +85,9 @@ class Extraction:
         from lading.sources.archives.tar import unpack_gz, unpack_tar
         from lading.sources.archives.zip import unpack_zip
 
-        if depth == 1:
-            self._packed = archive.stat().st_size
         with self._blamed():
+            if depth == 1:
+                self._packed = archive.stat().st_size
             if kind == "zip":
                 unpack_zip(self, archive, below, depth)
             elif kind == "gz":

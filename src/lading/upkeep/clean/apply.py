@@ -69,7 +69,7 @@ def clean(config: Config, name: str, rules: Rules, *, apply: bool = False) -> Cl
         if apply and (report.garbage or survey.runs.dead):
             _apply(around, report)
         elif apply and around.follow is not None:
-            # Whoever moves the pointer by hand leaves Iceberg readers behind. What they see can't go; the next
+            # Whoever moves the pointer by hand leaves Iceberg readers behind. What they see can't go; next
             # time it can, and is shown first.
             around.follow(tidy=False)
         return report
