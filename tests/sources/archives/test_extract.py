@@ -222,3 +222,10 @@ def test_a_full_disk_is_no_fault_of_the_archive(tmp_path, monkeypatch):
     with pytest.raises(SourceError, match=r"a\.zip can't be extracted: No space left") as error:
         unpacked(archive, tmp_path / "out")
     assert not isinstance(error.value, ArchiveRefused), "it must not be set aside"
+
+
+def test_an_archive_that_went_before_it_was_opened_is_named(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    with pytest.raises(SourceError, match=r"z\.zip can't be extracted: No such file") as caught:
+        extract(tmp_path / "z.zip", "zip", tmp_path / "out", shown="z.zip", limits=ArchiveLimits())
+    assert caught.value.hint
