@@ -39,7 +39,7 @@ from lading.upkeep.merge import merge_table
 from lading.upkeep.rollback import release_hold, roll_back
 from lading.watch import Watch
 
-SECONDS = 120 if os.environ.get("LADING_SOAK") else 12
+SECONDS = 120 if os.environ.get("LADING_SOAK") else 20
 RUNS = 8
 GRACE = timedelta(seconds=10)
 

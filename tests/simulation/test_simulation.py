@@ -39,7 +39,7 @@ def test_a_fixed_set_of_histories_holds() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.skipif(not SOAK, reason="make soak: it still finds a defect in about every tenth minute")
+@pytest.mark.skipif(not SOAK, reason="make soak: it still finds a defect in every few minutes")
 def test_random_histories_hold() -> None:
     """What fails is printed with its seed and the command that replays it."""
     done = simulate("--minutes", "20")

@@ -168,6 +168,8 @@ def test_layout_is_what_its_command_says(
     assert sorted(bar["part"]["path"] for bar in page["bars"]) == sorted(
         one["path"] for one in told["listed"]
     )
+    spans = [bar["part"]["span"] for bar in page["bars"]]
+    assert spans == sorted(spans), "they are drawn from left to right"
     lanes: dict[int, float] = {}
     for bar in page["bars"]:
         assert bar["part"]["span"][0] > lanes.get(bar["lane"], -1.0), "parts in one lane never overlap"
