@@ -157,7 +157,9 @@ def open_table(file: SourceFile, options: Mapping[str, Any], naming: Naming = EX
             hint="set `header` in the table's read_options to the number of the row that names the columns",
             file=file.key,
         )
-    left = next(place for place, cell in enumerate(first.cells) if cell is not None or place in first.errors)
+    named = next(place for place, cell in enumerate(first.cells) if cell is not None or place in first.errors)
+    # Columns left of the first name have none (pandas writes its index so).
+    left = sheet.left if options.get("unnamed") == "name" else named
     return Table(_header(file, first, left, options, naming), left, rows)
 
 

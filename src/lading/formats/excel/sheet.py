@@ -11,6 +11,7 @@ import re
 import struct
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from xml.parsers import expat
@@ -71,13 +72,18 @@ class Sheet:
     found: Any
     errors: Errors
 
+    @property
+    def left(self) -> int:
+        """The first column of the area that holds anything, in the cells of a row."""
+        return max(0, self.start[1] - self.area.left)
+
     def rows(self) -> Iterator[Row]:
         marked: dict[int, dict[int, str]] = {}
         for (row, column), text in self.errors.items():
             if column >= self.area.left and (self.area.right is None or column <= self.area.right):
                 marked.setdefault(row, {})[column - self.area.left] = text
         skip = max(0, self.area.left - self.start[1])
-        pad: list[Cell | None] = [None] * max(0, self.start[1] - self.area.left)
+        pad: list[Cell | None] = [None] * self.left
         width = None if self.area.right is None else self.area.right - self.area.left + 1
         for number, values in enumerate(self.found):
             if number < self.area.top:
@@ -94,6 +100,24 @@ class Sheet:
 
 def open_sheet(file: SourceFile, options: Mapping[str, Any]) -> Sheet:
     """The sheet that the options name; SourceError if the workbook can't be read or has none of that name."""
+    area = Area.of(options.get("range"))
+    with _open(file) as (workbook, archive, data):
+        name = _chosen(file, _names(workbook), options.get("sheet"))
+        errors = _bounded_errors(file, archive, data, name)
+        sheet = workbook.get_sheet_by_name(name)
+        start = sheet.start or (0, 0)
+        end = max([row for row, _ in errors], default=-1) + 1
+        return Sheet(area, start, _rows(sheet, end), errors)
+
+
+def sheet_names(file: SourceFile) -> list[str]:
+    with _open(file) as (workbook, _, _):
+        return _names(workbook)
+
+
+@contextmanager
+def _open(file: SourceFile) -> Iterator[tuple[Any, zipfile.ZipFile | None, bytes]]:
+    """The workbook, its archive (None for an xls) and its bytes."""
     try:
         import python_calamine
     except ImportError as error:
@@ -101,18 +125,12 @@ def open_sheet(file: SourceFile, options: Mapping[str, Any]) -> Sheet:
             "format: excel needs python-calamine", hint="pip install 'lading[formats]'"
         ) from error
     data = _content(file)
-    area = Area.of(options.get("range"))
     try:
         archive = None if data.startswith(_OLE) else zipfile.ZipFile(io.BytesIO(data))
         if archive is not None:
             _refuse_bombs(file, archive, len(data), file.limits)
         with python_calamine.CalamineWorkbook.from_filelike(io.BytesIO(data)) as workbook:
-            name = _chosen(file, workbook, options.get("sheet"))
-            errors = _bounded_errors(file, archive, data, name)
-            sheet = workbook.get_sheet_by_name(name)
-            start = sheet.start or (0, 0)
-            end = max([row for row, _ in errors], default=-1) + 1
-            return Sheet(area, start, _rows(sheet, end), errors)
+            yield workbook, archive, data
     except (
         struct.error,
         python_calamine.CalamineError,
@@ -154,8 +172,11 @@ def _content(file: SourceFile) -> bytes:
         raise unreadable(file.key, error) from error
 
 
-def _chosen(file: SourceFile, workbook: Any, wanted: str | int | None) -> str:
-    names = [str(one.name) for one in workbook.sheets_metadata if "WorkSheet" in str(one.typ)]
+def _names(workbook: Any) -> list[str]:
+    return [str(one.name) for one in workbook.sheets_metadata if "WorkSheet" in str(one.typ)]
+
+
+def _chosen(file: SourceFile, names: list[str], wanted: str | int | None) -> str:
     if wanted is None and names:
         return names[0]
     if isinstance(wanted, int) and 1 <= wanted <= len(names):

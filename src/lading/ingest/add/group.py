@@ -80,7 +80,8 @@ def belongs(look: FileLook, group: Sequence[FileLook]) -> bool:
             return False
         return len(mine & theirs) >= _TOGETHER * min(len(mine), len(theirs))
     if look.format not in DELIMITERS:
-        return mine == theirs
+        same = all(look.options.get(name) == first.options.get(name) for name in ("sheet", "header"))
+        return same and mine == theirs
     if any(look.options.get(name) != first.options.get(name) for name in _PART):
         return False
     if sorted(look.names) != sorted(first.names) and (look.options["header"] or len(mine) != len(theirs)):

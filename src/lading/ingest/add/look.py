@@ -14,6 +14,8 @@ from lading.formats.sniff.content import HEAD, Content, content_of
 from lading.formats.sniff.dialect import NO_QUOTE, DelimitedText, Undecided, dialect_of
 from lading.formats.sniff.encoding import Encoding, encoding_of
 from lading.formats.sniff.json_rows import rows_below
+from lading.formats.sniff.workbook import workbook_of
+from lading.formats.source_file import SourceFile
 from lading.model import DELIMITERS, Format, FoundFile
 
 _BLOCK = 1 << 20
@@ -48,6 +50,8 @@ def look_at(found: FoundFile) -> FileLook | None:
             raise _refused(found, content)
         if content.format == "json":
             return _json(found, content)
+        if content.format == "excel":
+            return _workbook(found, content)
         if content.format is not None:
             return FileLook(found, cast(Format, content.format), content.options, because=content.because)
         return _delimited(found)
@@ -62,6 +66,15 @@ def _json(found: FoundFile, content: Content) -> FileLook:
         return FileLook(found, "json", content.options, because=content.because)
     because = {"format": "it is one JSON document", "records": below.because}
     return FileLook(found, "json", {"records": path_option(below.path)}, because=because)
+
+
+def _workbook(found: FoundFile, content: Content) -> FileLook | None:
+    book = workbook_of(SourceFile(found.key, found.path, found.size))
+    if book is None:
+        return None
+    options, because = dict(book.options), content.because | book.because
+    _name_all(book.names, options, because)
+    return FileLook(found, "excel", options, book.names, because)
 
 
 def _delimited(found: FoundFile) -> FileLook:

@@ -11,7 +11,7 @@ _LONGEST = 120  # characters of a comment
 
 # In the order of what is decided first.
 _ORDER = (
-    "encoding", "skip", "comment", "header", "unnamed", "duplicates", "delimiter", "quote", "escape",
+    "encoding", "sheet", "skip", "comment", "header", "unnamed", "duplicates", "delimiter", "quote", "escape",
     "multiline", "records", "ragged", "trim", "null", "decimal", "date_format", "timestamp_format",
 )  # fmt: skip
 
