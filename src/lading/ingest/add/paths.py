@@ -82,8 +82,8 @@ def globs_of(keys: Sequence[str], others: Collection[str] = ()) -> list[str]:
     if found:
         return found
     raise SourceError(
-        f"no pattern matches {keys[0]} and the others of its shape ({len(keys):,} files) without also matching "
-        "files of another shape",
+        f"no pattern matches {keys[0]} and the others of its shape ({len(keys):,} files) without matching "
+        "files of another shape too",
         hint="put files of one shape into a folder of their own, or add them one by one",
         file=keys[0],
     )
