@@ -3,9 +3,13 @@ state of many pages has the answer that looking at each member has."""
 
 from __future__ import annotations
 
+import gc
+import os
 import random
 import sqlite3
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -209,3 +213,26 @@ def test_counts_and_lists_of_many_pages_add_up(many: Any) -> None:
         store.members(np.array([n]))[0].path for n in some.tolist()
     ]
     store.check()
+
+
+def test_a_state_that_is_closed_has_no_file_open(tmp_path: Path) -> None:
+    """Not only once the garbage collector comes by: thousands of tables may be opened before it does."""
+    state = state_of([made(number, lambda n: n) for number in range(3 * PAGE)], place_of(tmp_path))
+    con = sqlite3.connect(":memory:", isolation_level=None)
+    state.settled().save().write_root(con, state.meta)
+    gc.disable()
+    try:
+        store = MemberStore(con, state.root)
+        assert store.contains("p/7") and open_below(tmp_path)
+        store.close()
+        assert not open_below(tmp_path)
+    finally:
+        gc.enable()
+
+
+def open_below(folder: Path) -> list[str]:
+    found = []
+    for fd in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # the one of the listing itself
+            found.append(os.readlink(f"/proc/self/fd/{fd}"))
+    return [path for path in found if path.startswith(str(folder))]

@@ -162,6 +162,9 @@ class PagedState:
         return all(lies_in_root(ref.bytes) for kind in KINDS for ref in self.pages(kind))
 
     def close(self) -> None:
+        """Also of the files of its pages: a page knows the state that it is of, so they would stay open until
+        somebody looks for cycles."""
+        self._loaded.clear()
         self._root.close()
 
     def load(self, kind: PageKind, number: int) -> Page:
