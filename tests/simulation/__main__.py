@@ -36,7 +36,10 @@ def main() -> int:
         from simulation import machine, regressions
 
         machine.install()
-        return regressions.record(*asked.record) if asked.record else regressions.hold_all()
+        if asked.record:
+            given = story_case(asked.story, asked.seed) if asked.seed is not None else None
+            return regressions.record(*asked.record, given)
+        return regressions.hold_all()
     if asked.case is not None or asked.seed is not None:
         return _one(asked)
     return _many(asked)
@@ -61,7 +64,7 @@ def _asked() -> argparse.Namespace:
     )
     parser.add_argument("--histories", type=int, help="so many of each story, instead of minutes")
     parser.add_argument("--regressions", action="store_true", help="every history that ever failed")
-    parser.add_argument("--record", nargs=2, metavar=("MUTANT", "FOUND"), help="write a regression")
+    parser.add_argument("--record", nargs=2, metavar=("MUTANT", "FOUND"), help="write a regression, of the seed if there is one")
     parser.add_argument("--mutants", action="store_true")
     parser.add_argument("--only", help="the mutants whose names have this in them")
     parser.add_argument("--seconds", type=float, default=60.0, help="for each mutant")

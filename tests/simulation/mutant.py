@@ -14,6 +14,7 @@ class Mutant:
     stories: tuple[str, ...]
     put: Callable[[Swap], None]  # puts the defect in place
     storage: str | None = None  # the only one where it shows
+    fault: str | None = None  # without which it doesn't show
 
 
 class Swap:

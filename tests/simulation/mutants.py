@@ -63,6 +63,12 @@ def _no_part_fsync(swap: Swap) -> None:
     swap(FolderStorage, "keep", keep)
 
 
+def _found_is_durable(swap: Swap) -> None:
+    from lading.storage.folder import FolderStorage
+
+    swap(FolderStorage, "sync", lambda self, name: None)
+
+
 def _no_compare_in_folder(swap: Swap) -> None:
     from lading.storage.folder import FolderStorage, _etag_of, write_atomic
 
@@ -424,6 +430,7 @@ MUTANTS = (
         "an fsync of a file before its rename left out", ("collecting", "pointing"), _no_file_fsync, "folder"
     ),
     Mutant("an fsync of a part left out", ("collecting", "tabling"), _no_part_fsync, "folder"),
+    Mutant("what is there taken for durable", ("pointing",), _found_is_durable, "folder", "power"),
     Mutant("a compare left out, in a folder", ("pointing",), _no_compare_in_folder, "folder"),
     Mutant("a compare left out, in a bucket", ("pointing",), _no_compare_in_bucket, "bucket"),
     Mutant("a log object created over another", ("collecting",), _put_new_replaces, "bucket"),
@@ -487,6 +494,8 @@ def hunt(mutant: Mutant, seconds: float, first: int = 0) -> Caught:
             story = mutant.stories[seed % len(mutant.stories)]
             case = story_case(story, seed)
             if mutant.storage not in (None, case.storage):
+                continue
+            if mutant.fault is not None and not getattr(case.faults, mutant.fault):
                 continue
             number += 1
             wrong = play(case).wrong

@@ -60,16 +60,20 @@ def _first_wrong(case: Case, schedules: int) -> Wrong | None:
     return next((wrong for wrong in tried if wrong is not None), None)
 
 
-def record(name: str, found: str) -> int:
-    """Looks for a history that the defect breaks, makes it smaller and writes it down."""
+def record(name: str, found: str, case: Case | None = None) -> int:
+    """Makes a history that the defect breaks smaller and writes it down; looks for one unless it is given."""
     mutant = defect(name)
-    caught = hunt(mutant, 300)
-    if not caught.kind:
-        return 1
-    case = story_case(caught.story, caught.seed)
+    if case is None:
+        caught = hunt(mutant, 300)
+        if not caught.kind:
+            return 1
+        case = story_case(caught.story, caught.seed)
     with mutated(mutant):
-        case = smaller(case, caught.kind, budget=150)
-    told = Regression(found, name, caught.kind, msgspec.Raw(msgspec.json.encode(asdict(case))))
+        wrong = play(case).wrong
+        if wrong is None:
+            return 1
+        case = smaller(case, wrong.kind, budget=150)
+    told = Regression(found, name, wrong.kind, msgspec.Raw(msgspec.json.encode(asdict(case))))
     FOLDER.mkdir(exist_ok=True)
     file = FOLDER / f"{name.replace(' ', '_')}.json"
     file.write_bytes(msgspec.json.format(msgspec.json.encode(told), indent=1) + b"\n")

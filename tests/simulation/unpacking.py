@@ -39,7 +39,7 @@ Member = tuple[
 class Unpacking(Tabling):
     def __init__(self, world: World, case: Case, place: str) -> None:
         super().__init__(world, case, place)
-        self.limit = LIMITS[-1]
+        self.asked = LIMITS[-1]
         self.known: dict[str, list[Member]] = {}  # by "<archive>/<member>": what it has been
 
     def config_text(self) -> str:
@@ -49,7 +49,7 @@ class Unpacking(Tabling):
             replace=self.case.setting["replace"],
         )
         text = text.replace('path: "*.csv"', 'path: "*.zip"\n    inside: "*.csv"')
-        check = f"    checks:\n      - {{range: {{column: id, max: {self.limit}}}}}\n"
+        check = f"    checks:\n      - {{range: {{column: id, max: {self.asked}}}}}\n"
         return f"{text}    on_bad: quarantine\n{check}"
 
     def prepare(self) -> None:
@@ -70,7 +70,7 @@ class Unpacking(Tabling):
         if kind == "run":
             return self._ran(run(self.config, allow_vanish=True))
         if kind == "limit":
-            self.limit = asked[0]
+            self.asked = asked[0]
             self.configure()
             return ("configured",)
         if kind == "replay":
@@ -78,6 +78,12 @@ class Unpacking(Tabling):
         if kind == "cache":
             return ("cleared", len(clear_cache(self.config)))
         return super().do(actor, op, note)
+
+    @property
+    def limit(self) -> int:
+        """Of two people who edit lading.yaml at once the last to save it wins, not the last to begin."""
+        [check] = self.config.table("t").checks
+        return int(check.most or 0)
 
     @staticmethod
     def _ran(report: Any) -> Any:

@@ -78,3 +78,13 @@ def test_what_cleaning_took_from_a_process_that_slept_is_written_again(
     monkeypatch.setattr(os, "replace", replace)
     local.write_atomic(tmp_path / "deep" / "file", b"all of it")
     assert (tmp_path / "deep" / "file").read_bytes() == b"all of it"
+
+
+def test_what_somebody_else_wrote_is_made_durable_with_every_folder_that_leads_to_it(
+    tmp_path: Path, synced: list[str]
+) -> None:
+    """Found by the simulation: a rollback to a manifest whose publisher had not synced its folder yet."""
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "c").write_bytes(b"1")
+    local.FolderStorage(tmp_path).sync("a/b/c")
+    assert synced == ["b", "a", tmp_path.name]

@@ -264,6 +264,12 @@ class FolderStorage:
         for folder, files in by_folder.items():
             write_same(folder, files)
 
+    def sync(self, name: str) -> None:
+        """Its name and those of the folders that lead to it; contents are synced before they get a name."""
+        steps = name.split("/")[:-1]
+        for depth in range(len(steps), -1, -1):
+            fsync_dir(self.folder.joinpath(*steps[:depth]))
+
     def touch(self, names: Iterable[str]) -> None:
         for name in names:
             with suppress(FileNotFoundError):

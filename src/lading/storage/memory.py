@@ -74,6 +74,8 @@ class MemoryStorage:
         for name, data in objects.items():
             self.put(name, data)
 
+    def sync(self, name: str) -> None: ...
+
     def touch(self, names: Iterable[str]) -> None:
         for name in names:
             if self.has(name):

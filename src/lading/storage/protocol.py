@@ -107,6 +107,10 @@ class Storage(Protocol):
         it holds that, and counts as written just now."""
         ...
 
+    def sync(self, name: str) -> None:
+        """Let what is there under `name` outlive a power cut: whoever wrote it may not have come that far."""
+        ...
+
     def touch(self, names: Iterable[str]) -> None:
         """Let objects count as written just now, where that can be said; those that aren't there don't."""
         ...

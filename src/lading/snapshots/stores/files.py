@@ -168,6 +168,7 @@ class FileStore:
                     refuse_moved(current, expected)
                     refuse_retired(current, ref)
                     self._require(ref, name)  # again, after the pointer was read: see delete_manifest
+                    self.storage.sync(name)  # its writer may be about to
                     to = SnapshotRef(ref, run_id, later(now, None), sequence, swap_id=new_swap_id())
                     to = replace(successor(current, to), held=hold)
                     if self._swap(to, etag) or moved_by(self.load_current(), to):
@@ -194,6 +195,7 @@ class FileStore:
             with self.storage.lock(POINTER) as held:
                 if not self._retire(name, marked=not held):
                     return False
+                self.storage.sync(POINTER)  # or a power cut may bring an older one back, which names it
                 self.storage.delete(name)
                 self.storage.drop_empty(name.rpartition("/")[0])
                 if not held:
