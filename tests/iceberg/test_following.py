@@ -17,7 +17,7 @@ from support.shown import Shown, lines
 
 from lading.cli.main import invoke
 from lading.errors import Conflict, GateFailed
-from lading.iceberg.follow import follow
+from lading.iceberg.follow import follow, is_followed
 from lading.log.file import LogFile
 from lading.model import Place
 from lading.snapshots.history import Wanted
@@ -370,4 +370,35 @@ def test_a_column_that_was_committed_in_another_type_and_never_shown_is_read_all
     shown.drop("d")
     shown.run()
     assert by_lading(shown.table)["c"].to_pylist().count(0.5) == 1
+    assert_all_see_the_same(shown.table)
+
+
+def test_readers_are_led_to_what_the_pointer_names_or_not(shown: Shown) -> None:
+    store, place = store_of(shown.config, "t"), shown.config.place("t")
+    first = store.load_current()
+    assert first is not None and is_followed(store, place, first)
+    shown.put("b", lines(range(5)))
+    shown.run()
+    second = store.load_current()
+    assert second is not None and is_followed(store, place, second)
+    back = store.set_current(first.ref, hold=False)
+    assert not is_followed(store, place, back), "the pointer moved, and the metadata has yet to follow"
+    follow(store, place, keep=10)
+    assert is_followed(store, place, back)
+    (shown.metadata / "version-hint.text").unlink()
+    assert not is_followed(store, place, back)
+
+
+def test_a_hint_that_outlived_a_table_that_was_not_shown_keeps_nothing_from_being_settled(
+    shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Published with `iceberg: false` by a run that was killed before it took the hint away. Found by the
+    simulation."""
+    shown.configure("replace: minus\n    iceberg: false")
+    shown.put("b", lines(range(5), a=lambda n: f"{n}.5"))  # another type: parts to settle
+    with monkeypatch.context() as patch:
+        patch.setattr("lading.iceberg.show.stop_following", lambda place: None)
+        shown.run()
+    shown.configure("replace: minus")
+    shown.run()
     assert_all_see_the_same(shown.table)

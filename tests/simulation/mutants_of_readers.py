@@ -129,7 +129,15 @@ def _unsettled_stays(swap: Swap) -> None:
     swap(release, "waits_to_be_settled", lambda *args: False)
 
 
+def _any_hint_leads_there(swap: Swap) -> None:
+    import lading.iceberg.show as show
+    from lading.iceberg.follow import where
+
+    swap(show, "is_followed", lambda store, place, current: where(place) is not None)
+
+
 OF_READERS = (
+    Mutant("any hint taken for one that leads to the pointer", ("showing",), _any_hint_leads_there),
     Mutant("parts that nobody settles again", ("showing",), _unsettled_stays),
     Mutant("a hint that stays where it is", ("showing",), _hint_stays),
     Mutant("the hint before the pointer", ("showing",), _hint_first),

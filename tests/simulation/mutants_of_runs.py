@@ -98,7 +98,26 @@ def _cleared_twice(swap: Swap) -> None:
     swap(unpacking, "clear_cache", clear)
 
 
+def _gone_archive_unnamed(swap: Swap) -> None:
+    from lading.sources.archives.extract import Extraction
+
+    def unpack(self: Any, archive: Any, kind: Any, below: str, depth: int) -> None:
+        archive.stat()
+        real(self, archive, kind, below, depth)
+
+    real = swap(Extraction, "unpack", unpack)
+
+
+def _asked_last_wins(swap: Swap) -> None:
+    """A defect of the story: two people edit lading.yaml at once."""
+    from simulation.unpacking import Unpacking
+
+    swap(Unpacking, "limit", property(lambda self: self.asked))
+
+
 OF_RUNS = (
+    Mutant("an archive that went while it was unpacked not named", ("unpacking",), _gone_archive_unnamed),
+    Mutant("the limit that was asked for last taken for the one that holds", ("unpacking",), _asked_last_wins),
     Mutant("a cache cleared of what is gone already", ("unpacking",), _cleared_twice),
     Mutant("slots that changed and are not found", ("deriving",), _changes_missed),
     Mutant("another snapshot of an input taken for the same", ("deriving",), _input_taken_for_the_same),

@@ -160,3 +160,42 @@ def test_a_failed_rollback_moves_nothing(store: LocalStore, monkeypatch: pytest.
     with pytest.raises(PublishCurrentError, match="No space"):
         store.set_current(store.list_manifests()[0].ref)
     assert (store.root / "_CURRENT").read_bytes() == before
+
+
+@pytest.fixture
+def done(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """What reached the disk, in its order."""
+    calls: list[tuple[str, str]] = []
+
+    def noting(name: str) -> None:
+        real = getattr(os, name)
+
+        def call(what: object, *args: object, **more: object) -> object:
+            path = os.readlink(f"/proc/self/fd/{what}") if isinstance(what, int) else os.fspath(what)  # type: ignore[call-overload]
+            calls.append((name, Path(args[0] if name == "replace" else path).name))  # type: ignore[arg-type]
+            return real(what, *args, **more)
+
+        monkeypatch.setattr(os, name, call)
+
+    for name in ("fsync", "replace", "unlink"):
+        noting(name)
+    return calls
+
+
+def test_a_rollback_makes_the_manifest_durable_before_it_points_there(
+    store: LocalStore, done: list[tuple[str, str]]
+) -> None:
+    """Its publisher may have written it and not have synced its folder yet. Found by the simulation."""
+    ref = store.list_manifests()[0].ref
+    store.set_current(ref)
+    before = done[: done.index(("replace", "_CURRENT"))]
+    assert [("fsync", step) for step in (ref.split("/")[1], "manifests", "table")] == before[:3]
+
+
+def test_a_deletion_makes_the_pointer_durable_first(store: LocalStore, done: list[tuple[str, str]]) -> None:
+    """Who moved it may have been killed before the sync: a power cut would bring back what named it."""
+    old = store.list_manifests()[0].ref
+    store.publish(b"second", "r2", sequence=2)
+    done.clear()
+    assert store.delete_manifest(old)
+    assert done[0] == ("fsync", "table") and done[1] == ("unlink", "manifest")
