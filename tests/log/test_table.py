@@ -395,3 +395,33 @@ def test_a_checkpoint_is_due_when_many_sources_were_read_or_retracted(table, mon
 
 def paths_of(table):
     return [m.path for m in table.state.in_order_added()]
+
+
+@pytest.mark.parametrize("then", [None, "x", "longer"], ids=["nothing", "as long", "longer"])
+def test_a_commit_that_was_read_and_then_taken_back_is_nobodys_base(table, monkeypatch, then):
+    """Read while it was being written, without the lock; then it couldn't be synced. Found by the
+    simulation: the log was called truncated, and a commit of the same length was never noticed."""
+    table.commit(commit("1", add=(member("a"),)))
+    read, real = [], os.fsync
+
+    def full(fd: int) -> None:
+        read.append(Table.open(table.folder))
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    other = Table.open(table.folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space"):
+            other.commit(commit("2", add=(member("b"),)))
+    assert real is os.fsync
+    if then is not None:
+        other.commit(commit("3", add=(member(then),)))
+    held, another = read[0], Table.open(table.folder)
+    assert paths(held) == ["bucket=000000/a.parquet", "bucket=000000/b.parquet"]
+    for asked in (lambda: held.commit(commit("4", add=(member("c"),))), lambda: held.refuse_expired("run")):
+        with pytest.raises(Conflict, match="taken back"):
+            asked()
+    held.catch_up()
+    assert paths(held) == paths(another)
+    held.commit(commit("4", add=(member("c"),)))
+    assert paths(Table.open(table.folder)) == [*paths(another), "bucket=000000/c.parquet"]

@@ -64,7 +64,12 @@ def _asked() -> argparse.Namespace:
     )
     parser.add_argument("--histories", type=int, help="so many of each story, instead of minutes")
     parser.add_argument("--regressions", action="store_true", help="every history that ever failed")
-    parser.add_argument("--record", nargs=2, metavar=("MUTANT", "FOUND"), help="write a regression, of the seed if there is one")
+    parser.add_argument(
+        "--record",
+        nargs=2,
+        metavar=("MUTANT", "FOUND"),
+        help="write a regression, of the seed if there is one",
+    )
     parser.add_argument("--mutants", action="store_true")
     parser.add_argument("--only", help="the mutants whose names have this in them")
     parser.add_argument("--seconds", type=float, default=60.0, help="for each mutant")

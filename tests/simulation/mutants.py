@@ -206,6 +206,12 @@ def _failed_append_left(swap: Swap) -> None:
     swap(LogFile, "_cut_off", lambda self, fd, end, error: None)
 
 
+def _taken_back_is_made(swap: Swap) -> None:
+    from lading.log.file import LogFile
+
+    swap(LogFile, "_refuse_taken_back", lambda self, file, tip: None)
+
+
 def _no_lock(swap: Swap) -> None:
     from lading.log.file import LogFile
 
@@ -445,6 +451,7 @@ MUTANTS = (
     Mutant("an answer that others made wrong", ("collecting",), _nothing_relied_on),
     Mutant("a torn tail kept", ("collecting",), _torn_tail_kept, "folder"),
     Mutant("a failed append left in the log", ("collecting",), _failed_append_left, "folder"),
+    Mutant("a commit that was taken back believed", ("collecting",), _taken_back_is_made, "folder", "disk"),
     Mutant("the log's lock left out", ("collecting",), _no_lock, "folder"),
     Mutant(
         "a lost answer taken for somebody else's commit", ("collecting",), _lost_answer_is_theirs, "bucket"

@@ -117,7 +117,9 @@ def _asked_last_wins(swap: Swap) -> None:
 
 OF_RUNS = (
     Mutant("an archive that went while it was unpacked not named", ("unpacking",), _gone_archive_unnamed),
-    Mutant("the limit that was asked for last taken for the one that holds", ("unpacking",), _asked_last_wins),
+    Mutant(
+        "the limit that was asked for last taken for the one that holds", ("unpacking",), _asked_last_wins
+    ),
     Mutant("a cache cleared of what is gone already", ("unpacking",), _cleared_twice),
     Mutant("slots that changed and are not found", ("deriving",), _changes_missed),
     Mutant("another snapshot of an input taken for the same", ("deriving",), _input_taken_for_the_same),

@@ -11,14 +11,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import xxhash
 
-from lading.errors import CommitUnknown, LogCorrupt, NotFound
+from lading.errors import CommitUnknown, Conflict, LogCorrupt, NotFound
 from lading.layout.table import CHECKPOINT, LOG, LOG_LOCK, OVERLAY
 from lading.state.log_frames import Frames, LogHeader, Salvage, decode_frames, decode_header, salvage
 from lading.state.overlay import Covered, Overlay, decode_overlay
 from lading.storage.folder import locked, write_atomic, write_new, write_passing
+
+
+@dataclass(frozen=True, slots=True)
+class Tip:
+    """The last frame that was read: it may be one that is being written, which is cut off if that fails."""
+
+    start: int
+    end: int
+    ending: bytes  # its checksum, and what fits in before it
+
+    @staticmethod
+    def of(frame: bytes, start: int) -> Tip:
+        return Tip(start, start + len(frame), frame[-16:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +42,7 @@ class LogTail:
     header: LogHeader
     frames: Frames
     data: bytes = b""  # that the commits were decoded from; nothing in a bucket
+    tip: Tip | None = None  # None in a bucket, where what can be read is durable, and if there are no frames
 
 
 class Trail:
@@ -103,15 +118,12 @@ class LogFile:
         with locked(self._folder / LOG_LOCK):
             yield
 
-    def read(self, log_id: str = "", offset: int = 0) -> LogTail:
-        """The commits behind `offset` if it counts in this very log (`log_id`), else all of them.
-
-        Whoever noted an offset had synced the log up to there: a shorter one lost commits.
+    def read(self, log_id: str = "", offset: int = 0, tip: Tip | None = None) -> LogTail:
+        """The commits behind `offset` if it counts in this very log (`log_id`), else all of them. A log that
+        is shorter than that lost commits. Conflict if `tip`, the frame before `offset`, isn't there any more.
         """
-        header, start, data = self._bytes_from(log_id, offset)
-        frames = decode_frames(data, 0, offset=start)
-        found = Frames(frames.commits, start + frames.end, frames.torn)
-        return LogTail(header, found, data[: frames.end])
+        header, start, data = self._bytes_from(log_id, offset, tip)
+        return _tail(header, start, data, 0)
 
     def open(self, log_id: str, offset: int, base: int) -> OpenedLog:
         """As `read`, for whoever has the checkpoint of sequence `base`; what an overlay covers isn't
@@ -125,11 +137,9 @@ class LogFile:
             trail.add(data[:begin])
         if overlay is not None and overlay.covered != trail.covered():
             overlay, begin, trail = None, 0, Trail(header.log_id, base, start)
-        frames = decode_frames(data, begin, offset=start)
-        behind = data[begin : frames.end]
-        trail.add(behind)
-        found = Frames(frames.commits, start + frames.end, frames.torn)
-        return OpenedLog(LogTail(header, found, behind), overlay, trail)
+        tail = _tail(header, start, data, begin)
+        trail.add(tail.data)
+        return OpenedLog(tail, overlay, trail)
 
     def write_overlay(self, overlay: Overlay) -> None:
         write_passing(self._folder / OVERLAY, overlay.to_bytes())
@@ -143,7 +153,7 @@ class LogFile:
         except OSError:
             return None
 
-    def _bytes_from(self, log_id: str, offset: int) -> tuple[LogHeader, int, bytes]:
+    def _bytes_from(self, log_id: str, offset: int, tip: Tip | None = None) -> tuple[LogHeader, int, bytes]:
         """The header, and what lies behind `offset`, which is given back as it counts in this log."""
         try:
             with open(self.path, "rb") as file:
@@ -151,6 +161,8 @@ class LogFile:
                 head = file.read(min(size, 4096))
                 header, first = decode_header(head)
                 start = max(first, offset) if header.log_id == log_id else first
+                if tip is not None and header.log_id == log_id and size >= tip.start:
+                    self._refuse_taken_back(file, tip)
                 if size < start:
                     raise self._truncated(size, start)
                 file.seek(start)
@@ -159,6 +171,15 @@ class LogFile:
             raise NotFound(
                 f"{self._folder} has no {LOG}", hint="is this a lading table? `lading status` lists them"
             ) from None
+
+    def _refuse_taken_back(self, file: BinaryIO, tip: Tip) -> None:
+        """Raise Conflict if the last frame that was read is gone, or another one lies there."""
+        file.seek(tip.end - len(tip.ending))
+        if file.read(len(tip.ending)) != tip.ending:
+            raise Conflict(
+                f"the last commit that was read from {self.path} was taken back: it could not be synced",
+                hint="run again: it will plan from what the log holds now",
+            )
 
     def append(self, frame: bytes, end: int) -> int:
         """Write a frame at `end`, cutting off whatever torn bytes lie there; the caller holds the lock."""
@@ -196,6 +217,14 @@ class LogFile:
             hint="someone truncated it: restore it, or run `lading collection rebuild`",
             file=str(self.path),
         )
+
+
+def _tail(header: LogHeader, start: int, data: bytes, begin: int) -> LogTail:
+    """The frames of `data` from `begin`; `data` begins at `start` in the file."""
+    frames = decode_frames(data, begin, offset=start)
+    found = Frames(frames.commits, start + frames.end, frames.torn, start + frames.last)
+    tip = Tip.of(data[frames.last : frames.end], found.last) if frames.commits else None
+    return LogTail(header, found, data[begin : frames.end], tip)
 
 
 def _signature(path: Path) -> tuple[int, int, int] | None:

@@ -23,7 +23,7 @@ from lading import clock
 from lading.errors import CommitUnknown, Conflict, LogCorrupt, NotFound, StorageError
 from lading.layout.table import LOG_FOLDER, log_object, number_of
 from lading.log.checkpoint import checkpoints_from
-from lading.log.file import LogTail, OpenedLog
+from lading.log.file import LogTail, OpenedLog, Tip
 from lading.model import Commit, Place
 from lading.state.log_frames import Frames, LogHeader, Salvage, decode_frames, decode_header
 from lading.storage.place import storage_of
@@ -70,9 +70,9 @@ class ObjectLog:
         """Nothing to hold: `append` succeeds for one writer only."""
         yield
 
-    def read(self, log_id: str = "", offset: int = 0) -> LogTail:
-        """The commits behind `offset`. If some of them are no longer there, the header's `base` says up to
-        which number."""
+    def read(self, log_id: str = "", offset: int = 0, tip: Tip | None = None) -> LogTail:
+        """The commits behind `offset`, which nobody takes back. If some of them are no longer there, the
+        header's `base` says up to which number."""
         header = self._header()
         if log_id and header.log_id != log_id:
             raise LogCorrupt(

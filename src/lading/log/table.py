@@ -15,7 +15,7 @@ from lading import clock, ids
 from lading.errors import CommitUnknown, Conflict, GivenUp, LadingError, LogCorrupt, StorageError
 from lading.log.checkpoint import open_checkpoint, write_checkpoint
 from lading.log.conflict import expired, refuse_conflicts
-from lading.log.file import LogFile, OpenedLog, Trail
+from lading.log.file import LogFile, LogTail, OpenedLog, Trail
 from lading.log.objects import ObjectLog, Taken
 from lading.log.state import TableState
 from lading.model import Commit, Place
@@ -36,13 +36,12 @@ _OVERLAY_MOST = 20_000  # members and sources, which are written whole each time
 class Table:
     """The one handle on a collection's log; its `state` is as of the last open, refresh or commit."""
 
-    def __init__(
-        self, place: Place, state: TableState, header: LogHeader, end: int, trail: Trail | None = None
-    ) -> None:
+    def __init__(self, place: Place, state: TableState, tail: LogTail, trail: Trail | None = None) -> None:
         self.place = place
         self.state = state
-        self._header = header
-        self._end = end
+        self._header = tail.header
+        self._end = tail.frames.end
+        self._tip = tail.tip  # the frame before `_end`, unless it was read or written under the lock
         self._log = log_of(place)
         # What `state` was read from, behind its checkpoint; None in a bucket, and when that is in no log now.
         self._trail = trail
@@ -99,7 +98,7 @@ class Table:
                 hint="manifest.db is missing or old: restore it, or run `lading collection rebuild`",
             )
         state = _state_at(place, base, opened)
-        table = cls(place, state, tail.header, tail.frames.end, opened.trail)
+        table = cls(place, state, tail, opened.trail)
         table._apply(tail.frames.commits)
         return table
 
@@ -109,14 +108,15 @@ class Table:
         with self._log.lock():
             try:
                 self._catch_up()
-            except Conflict:  # compacted in between
+            except Conflict:  # compacted in between, or taken back
                 self.refresh()
 
     def refresh(self) -> None:
         """Open the table anew: what others committed since, over the newest checkpoint."""
         fresh = Table.open(self.place)
         self.close()
-        self.state, self._header, self._end = fresh.state, fresh._header, fresh._end
+        self.state, self._header = fresh.state, fresh._header
+        self._end, self._tip = fresh._end, fresh._tip
         self._trail, self._loose = fresh._trail, fresh._loose
 
     def commit(self, commit: Commit, *, relies_on: Collection[str] = ()) -> Commit:
@@ -131,7 +131,7 @@ class Table:
                 commit = msgspec.structs.replace(commit, sequence=self.state.sequence + 1)
                 frame = encode_commit(commit)
                 try:
-                    self._end = self._log.append(frame, self._end)
+                    self._end, self._tip = self._log.append(frame, self._end), None
                 except Taken:  # in a bucket, where nobody waits for anybody
                     continue
             self._lay_over([commit], frame)
@@ -140,7 +140,7 @@ class Table:
 
     def refuse_expired(self, run_id: str) -> None:
         """Raise GivenUp if cleaning gave up on the run since `state`: files that it knows may be gone."""
-        tail = self._log.read(self._header.log_id, self._end)
+        tail = self._read_on()
         since = [one for one in tail.frames.commits if one.sequence > self.state.sequence]
         gave_up = next((one.sequence for one in since if run_id in one.expire), None)
         if gave_up is None and tail.header.base > self.state.sequence:
@@ -227,7 +227,7 @@ class Table:
             return True  # each has a name of its own
         newest = open_checkpoint(self.place)
         try:
-            known = self._log.read(self._header.log_id, self._end).header
+            known = self._read_on().header
             reached = newest.meta.sequence if newest is not None else 0
             return known.log_id == self._header.log_id and reached <= self.state.sequence
         finally:
@@ -247,15 +247,19 @@ class Table:
             self._write_checkpoint(header.log_id, len(header.to_bytes()))
             self._log.replace(header)
             self._header = header
-            self._end = len(header.to_bytes())
+            self._end, self._tip = len(header.to_bytes()), None
 
     def close(self) -> None:
         if self.state.base is not None:
             self.state.base.close()
 
+    def _read_on(self) -> LogTail:
+        """What others appended since; Conflict if the last commit of `state` was taken back."""
+        return self._log.read(self._header.log_id, self._end, self._tip)
+
     def _catch_up(self) -> list[Commit]:
         """Apply and return what others appended since `state`; the caller holds the lock."""
-        tail = self._log.read(self._header.log_id, self._end)
+        tail = self._read_on()
         if tail.header.base > self.state.sequence:
             raise Conflict(
                 f"{self.place} was compacted in between, past sequence {self.state.sequence}",
@@ -264,7 +268,7 @@ class Table:
         if tail.header.log_id != self._header.log_id:  # compacted at `state`, which goes on from there
             self._trail = None
         self._header = tail.header
-        self._end = tail.frames.end
+        self._end, self._tip = tail.frames.end, None
         since = [one for one in tail.frames.commits if one.sequence > self.state.sequence]
         self._apply(since, tail.data)
         return since

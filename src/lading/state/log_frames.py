@@ -59,6 +59,7 @@ class Frames:
     commits: list[Commit]
     end: int
     torn: bool
+    last: int = 0  # where the last of them begins
 
 
 def encode_commit(commit: Commit) -> bytes:
@@ -88,7 +89,8 @@ def decode_frames(data: bytes, start: int, *, offset: int = 0) -> Frames:
     position = start + sum(map(len, payloads)) + _OVERHEAD * len(payloads)
     if position < len(data):
         _refuse_if_followed(data, position, offset)
-    return Frames(_commits(payloads, offset + start), position, torn=position < len(data))
+    last = position - len(payloads[-1]) - _OVERHEAD if payloads else position
+    return Frames(_commits(payloads, offset + start), position, position < len(data), last)
 
 
 @dataclass(frozen=True, slots=True)
