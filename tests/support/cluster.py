@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pyspark
 from support.apart import apart
+from support.jvm import DRIVERS
 
 import lading
 from lading.spark.java import java_home
@@ -47,7 +48,7 @@ class Daemon:
             "SPARK_LOCAL_IP": host,
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_DAEMON_MEMORY": memory,
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "JDK_JAVA_OPTIONS": os.environ.get(DRIVERS, ""),  # Java's own variable: executors have it too
             **(more or {}),
         }
         environment.pop("LADING_SPARK_LOG", None)

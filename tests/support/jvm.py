@@ -1,0 +1,43 @@
+"""How the JVMs of tests start: quickly, since each lives for seconds, and from one class archive for all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from lading.errors import PipelineError
+from lading.layout.project import JAVA
+from lading.spark.java import found_java
+from lading.spark.quick import SWITCH, archive_at
+
+DRIVERS = "SPARK_SUBMIT_OPTS"  # the variable that Spark's own script hands to the JVM of a driver
+_COMPILE_ONCE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # thoroughly takes longer than it gains
+_TRAIN = "import sys; from pathlib import Path; from lading.spark.train import train; train(Path(sys.argv[1]))"
+
+
+def quick_java(folder: Path, *, train: bool) -> None:
+    """Have all JVMs of this process and its children map their classes from an archive in `folder`. With
+    `train` it is made in the background if there is none; Java does without until it is there."""
+    try:
+        java, _ = found_java()
+    except PipelineError:
+        return
+    # A project's own archive would be made anew, 150 MB, for each test.
+    os.environ[SWITCH] = "off"
+    os.environ[DRIVERS] = _COMPILE_ONCE
+    archive = archive_at(folder / JAVA, java)
+    if any(sign in str(archive) for sign in " \t\n'\"\\"):
+        return
+    if train and not archive.is_file():
+        environment = {name: value for name, value in os.environ.items() if name != SWITCH}
+        subprocess.Popen(
+            [sys.executable, "-c", _TRAIN, str(folder)],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    os.environ[DRIVERS] += f" -Xshare:auto -Xlog:cds*=off -XX:SharedArchiveFile={archive}"
