@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -32,12 +31,7 @@ def quick_java(folder: Path, *, train: bool) -> None:
         return
     if train and not archive.is_file():
         environment = {name: value for name, value in os.environ.items() if name != SWITCH}
-        subprocess.Popen(
-            [sys.executable, "-c", _TRAIN, str(folder)],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        silent = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
+        command = [sys.executable, "-c", _TRAIN, str(folder)]
+        os.posix_spawn(sys.executable, command, environment, file_actions=silent, setsid=True)
     os.environ[DRIVERS] += f" -Xshare:auto -Xlog:cds*=off -XX:SharedArchiveFile={archive}"
