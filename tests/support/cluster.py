@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pyspark
 from support.apart import apart
-from support.jvm import DRIVERS
 
 import lading
 from lading.spark.java import java_home
@@ -48,7 +47,6 @@ class Daemon:
             "SPARK_LOCAL_IP": host,
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_DAEMON_MEMORY": memory,
-            "JDK_JAVA_OPTIONS": os.environ.get(DRIVERS, ""),  # Java's own variable: executors have it too
             **(more or {}),
         }
         environment.pop("LADING_SPARK_LOG", None)

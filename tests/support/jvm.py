@@ -11,9 +11,11 @@ from lading.layout.project import JAVA
 from lading.spark.java import found_java
 from lading.spark.quick import SWITCH, archive_at
 
-DRIVERS = "SPARK_SUBMIT_OPTS"  # the variable that Spark's own script hands to the JVM of a driver
+_OPTIONS = "JDK_JAVA_OPTIONS"  # Java's own variable: executors and the masters of clusters have it too
 _COMPILE_ONCE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # thoroughly takes longer than it gains
-_TRAIN = "import sys; from pathlib import Path; from lading.spark.train import train; train(Path(sys.argv[1]))"
+_TRAIN = (
+    "import sys; from pathlib import Path; from lading.spark.train import train; train(Path(sys.argv[1]))"
+)
 
 
 def quick_java(folder: Path, *, train: bool) -> None:
@@ -25,7 +27,7 @@ def quick_java(folder: Path, *, train: bool) -> None:
         return
     # A project's own archive would be made anew, 150 MB, for each test.
     os.environ[SWITCH] = "off"
-    os.environ[DRIVERS] = _COMPILE_ONCE
+    os.environ[_OPTIONS] = _COMPILE_ONCE
     archive = archive_at(folder / JAVA, java)
     if any(sign in str(archive) for sign in " \t\n'\"\\"):
         return
@@ -34,4 +36,4 @@ def quick_java(folder: Path, *, train: bool) -> None:
         silent = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
         command = [sys.executable, "-c", _TRAIN, str(folder)]
         os.posix_spawn(sys.executable, command, environment, file_actions=silent, setsid=True)
-    os.environ[DRIVERS] += f" -Xshare:auto -Xlog:cds*=off -XX:SharedArchiveFile={archive}"
+    os.environ[_OPTIONS] += f" -Xshare:auto -Xlog:cds*=off -XX:SharedArchiveFile={archive}"
