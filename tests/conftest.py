@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,12 +20,28 @@ if TYPE_CHECKING:
 settings.register_profile("lading", deadline=None)
 settings.load_profile("lading")
 
+# Tests start hundreds of Pythons: without bytecode each would compile all that it imports.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
-# A cache a test would mean an archive of 150 MB a test.
-os.environ.setdefault("LADING_JAVA_ARCHIVE", "off")
-# A JVM of a test lives for seconds: compiling thoroughly would take longer than it gains.
-_QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-os.environ.setdefault("SPARK_SUBMIT_OPTS", _QUICK_JVM)
+
+# A disk takes milliseconds for each fsync, of which tests do a hundred thousand. What becomes of the bytes
+# when the power fails is tested on an ext4 of its own (simulation/test_power_cut.py).
+_MEMORY, _ENOUGH = "/dev/shm", 4 << 30
+
+
+def _has_room(folder: str) -> bool:
+    """Enough for the folders of all tests, with a Java in them that may be started."""
+    try:
+        here = os.statvfs(folder)
+    except OSError:
+        return False
+    return here.f_bavail * here.f_frsize > _ENOUGH and not here.f_flag & os.ST_NOEXEC
+
+
+if "TMPDIR" not in os.environ and not os.environ.get("LADING_SOAK") and _has_room(_MEMORY):
+    os.environ["TMPDIR"] = _MEMORY
+    tempfile.tempdir = None  # somebody may have asked before
 
 # Folders with files that take minutes come first: whatever begins last is waited for by one process alone
 # (Makefile: `--no-loadscope-reorder`).
@@ -32,6 +49,16 @@ _LONG = (
     "simulation", "cluster", "crash", "properties", "s3", "bench", "spark", "acceptance", "upkeep", "iceberg",
     "cli",
 )  # fmt: skip
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What the processes of this run share is set up by the first of them, before it starts the others."""
+    if hasattr(config, "workerinput"):
+        return
+    from support.jvm import quick_java
+
+    # Making the archive takes as long as three tests that start a JVM.
+    quick_java(config.cache.mkdir("java"), train=bool(config.getoption("numprocesses", None)))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -49,10 +76,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The process's session, the one that product code finds when it asks for its own."""
     from lading.spark.session import spark_session, stop_session
 
-    conf = {
-        "spark.sql.shuffle.partitions": "2",
-        "spark.driver.extraJavaOptions": _QUICK_JVM,
-    }
+    conf = {"spark.sql.shuffle.partitions": "2"}
     yield spark_session("local[2]", conf, tmp_path_factory.mktemp("spark-cache"), app="lading-tests")
     stop_session()
 

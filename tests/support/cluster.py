@@ -47,7 +47,6 @@ class Daemon:
             "SPARK_LOCAL_IP": host,
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_DAEMON_MEMORY": memory,
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             **(more or {}),
         }
         environment.pop("LADING_SPARK_LOG", None)
