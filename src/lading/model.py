@@ -157,6 +157,9 @@ class Source(msgspec.Struct, frozen=True, array_like=True, gc=False):
     rejected: int = 0  # rows of it that were set aside
     quarantine: str | None = None  # the file that holds them, relative to the table; None once dropped
     aside: str | None = None  # why the file was set aside whole, if it was
+    # How tables made of this one cut its rows, by a mark of the cut (ingest/derived/slots.py): the slots that
+    # they are in, and how many of them are in each. Nothing is said where they are in many slots.
+    slots: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = ()
 
     @property
     def set_aside(self) -> bool:

@@ -15,7 +15,7 @@ from lading.ingest.recipe import recipe_facts
 from lading.ingest.schema import look_spec
 from lading.ingest.table_run import TableRun, now_text
 from lading.ingest.tasks.outcome import Ingested
-from lading.ingest.tasks.task import table_schema
+from lading.ingest.tasks.task import FEW_SLOTS, table_schema
 from lading.ingest.verdict import recorded_hash
 from lading.log.table import Table
 from lading.model import Commit, FoundFile, Looked, Member, Source
@@ -205,10 +205,22 @@ def _sources_read(
             rejected=aside.rows if (aside := read.rejected.get(number)) else 0,
             quarantine=aside.path if aside else None,
             aside=aside.whole if aside else None,
+            slots=_slots(read.ingested, number, rows[number]),
         )
         for number, file in found
         if number not in stay
     )
+
+
+def _slots(
+    ingested: Ingested | None, source: int, rows: int
+) -> tuple[tuple[int, tuple[tuple[int, int], ...]], ...]:
+    """Where its rows are, for tables that are made of this one; where some of them did not stay after all,
+    nothing is said."""
+    read = ingested.files.get(source) if ingested is not None else None
+    noted = read.slots.items() if read is not None else ()
+    few = ((cut, held) for cut, held in noted if len(held) <= FEW_SLOTS and sum(held.values()) == rows)
+    return tuple((cut, tuple(sorted(held.items()))) for cut, held in sorted(few))
 
 
 def _rewritten(

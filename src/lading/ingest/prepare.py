@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 from lading.checks.tally import CheckSpec
 from lading.errors import SourceError
+from lading.formats.arrow_types import arrow_schema
 from lading.formats.reader import ReadSpec
 from lading.formats.rules import Rules
+from lading.ingest.derived.slots import Cut, can_cut
 from lading.ingest.quarantine import Aside
 from lading.ingest.recipe import recipe_facts
 from lading.ingest.schema import layout_of, one_column_note, pin, repin
@@ -128,7 +130,21 @@ def ingest_of(
         keys={source_id(file.key): file.key for file in files},
         table=job.table,
         tasks=tuple(make_tasks(pieces, reading, cores)),
+        cuts=_cuts(run, prepared.columns),
     )
+
+
+def _cuts(run: TableRun, columns: Sequence[Column]) -> tuple[Cut, ...]:
+    """How tables of the project that are made of this one cut its rows by columns."""
+    there = {field.name for field in arrow_schema(columns) if can_cut(field.type)}
+    made = [table.derived for table in run.config.tables.values() if table.derived is not None]
+    found = (
+        Cut(one.by, derived.slots)
+        for derived in made
+        for one in derived.inputs
+        if one.path is None and one.name == run.name and one.by and there.issuperset(one.by)
+    )
+    return tuple(dict.fromkeys(cut for cut in found if cut.slots > 1))
 
 
 def read_spec(run: TableRun, columns: Sequence[Column]) -> ReadSpec:

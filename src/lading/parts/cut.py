@@ -9,6 +9,7 @@ exceeds a limit is cut through.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -22,6 +23,10 @@ from lading.parts.footer import Origin
 from lading.parts.passing import PassingWriter, passes_in
 from lading.parts.sort import value_ends, value_starts, whole_numbers
 from lading.parts.write import ROW_GROUP, PartWriter
+
+
+_AT_ONCE = 16  # parts that are made durable
+_WAITING = 64  # parts that wait for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,7 @@ class Cutter:
         self._part: PartWriter | PassingWriter | None = None
         self._bucket = self._home = bucket
         self._replaces = replaces
-        self._members: list[Member] = []
+        self._closing = _Closing()
         self._sources: set[int] = set()  # of the rows at hand
 
     def add(self, table: pa.Table) -> None:
@@ -73,11 +78,14 @@ class Cutter:
 
     def finish(self) -> list[Member]:
         """End the last part; all of them."""
-        self._end_part()
-        return self._members
+        if self._part is not None:
+            part, self._part = self._part, None
+            self._closing.last(part)
+        return self._closing.members()
 
     def abort(self) -> None:
         """Drop the part under construction; those that are complete stay, unreferenced."""
+        self._closing.stop()
         if self._part is not None:
             self._part.abort()
             self._part = None
@@ -159,7 +167,41 @@ class Cutter:
     def _end_part(self) -> None:
         if self._part is not None:
             part, self._part = self._part, None
-            self._members.append(part.close())
+            self._closing.add(part)
+
+
+class _Closing:
+    """Parts that are complete, made durable while the next ones are written. Many at once: a disk syncs
+    sixteen small files in hardly more time than one, and a bucket takes as many."""
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+        self._members: list[Future[Member]] = []
+
+    def add(self, part: PartWriter | PassingWriter) -> None:
+        """One more, and others will follow."""
+        self._pool = self._pool or ThreadPoolExecutor(_AT_ONCE)
+        if len(self._members) >= _WAITING:  # each is an open file
+            self._members[-_WAITING].result()
+        self._members.append(self._pool.submit(part.close))
+
+    def last(self, part: PartWriter | PassingWriter) -> None:
+        """The last one, here: mostly there was no other."""
+        done: Future[Member] = Future()
+        self._members.append(done)
+        done.set_result(part.close())
+
+    def members(self) -> list[Member]:
+        """All of them, once each is where it belongs."""
+        try:
+            return [one.result() for one in self._members]
+        finally:
+            self.stop()
+
+    def stop(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
 
 
 def _even_ends(rows: int) -> list[int]:

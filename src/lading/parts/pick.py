@@ -115,19 +115,21 @@ class _Part:
         return batch
 
     def _wanted(self, batch: pa.RecordBatch, by: list[str], choose: Choose) -> np.ndarray:
-        """Rows that no longer count are no rows: not even their values need to be of the table's types."""
-        live = None
-        if len(self._minus):
-            live = ~np.isin(batch.column(SOURCE).to_numpy(zero_copy_only=False), self._minus)
-            if not live.all():
-                chosen = np.zeros(batch.num_rows, bool)
-                if live.any():
-                    chosen[live] = choose(self._by(batch.filter(pa.array(live)), by))
-                return chosen
-        return choose(self._by(batch, by))
-
-    def _by(self, batch: pa.RecordBatch, by: list[str]) -> pa.RecordBatch:
-        return conformed(batch, self._as_coded(batch, by), self._path)
+        """Rows that no longer count are no rows. Where values have to be converted they go first: the table's
+        types may have no room for theirs. Where not, only chosen rows are asked where they come from."""
+        schema = self._as_coded(batch, by)
+        if not len(self._minus):
+            return choose(conformed(batch, schema, self._path))
+        sources = batch.column(SOURCE).to_numpy(zero_copy_only=False)
+        if batch.select([name for name in by if name in batch.schema.names]).schema.types == schema.types:
+            chosen = np.flatnonzero(choose(conformed(batch, schema, self._path)))
+            chosen = chosen[~np.isin(sources[chosen], self._minus)]
+        else:
+            live = np.flatnonzero(~np.isin(sources, self._minus))
+            chosen = live[choose(conformed(batch.take(pa.array(live)), schema, self._path))]
+        wanted = np.zeros(batch.num_rows, bool)
+        wanted[chosen] = True
+        return wanted
 
     def _as_coded(self, batch: pa.RecordBatch, by: list[str]) -> pa.Schema:
         """The table's types, but dictionaries of them as they are."""

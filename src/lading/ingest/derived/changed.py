@@ -10,8 +10,8 @@ Tasks read the parts, and tell slots, sources and hashes: the driver sees no row
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import msgspec
 import pyarrow as pa
@@ -25,6 +25,7 @@ from lading.state.members import MemberStore
 EXACT_ROWS = 2_000_000  # old and new together, beyond which each counts
 LARGE = 32 << 20  # bytes of parts of which the columns that rows are cut by are looked at first
 FEW = 8  # slots that are evaluated sooner than large parts are read to see whether fewer would do
+_SHARE = 8  # of all slots, one in so many is, where the log knows them and no part was opened yet
 MOST_OF_A_LOOK = 256 << 20  # bytes of parts that `lading plan` and `lading status` read
 
 _NOBODY = 0  # the source of rows that a `per: table` transform makes of several files
@@ -67,18 +68,24 @@ def changed_slots(
 ) -> Changed:
     """`cut` is how the input is cut, None if it is given whole: then whatever changes, changes every slot.
     `read` is who reads the rows. A `look` leaves it to a run to read much."""
-    went, came = changed_sources(old.members, new.members)
+    before, after = changed_sources(old.members, new.members)
     if _has_strays(old.members, new.members) or _has_strays(new.members, old.members):
         return Changed(None, why=f"rows of {new.name} that belong to no file may have changed")
-    if not went and not came:
+    if not before and not after:
         return Changed()
-    went, came = went | {_NOBODY}, came | {_NOBODY}
-    sides = (side_of(old, went, -1), side_of(new, came, 1))
+    sides = (side_of(old, before.keys() | {_NOBODY}, -1), side_of(new, after.keys() | {_NOBODY}, 1))
     rows = sum(side.rows for side in sides)
     if not rows:
         return Changed()
     size = sum(side.bytes for side in sides)
     can_tell = rows <= EXACT_ROWS and can_compare(new.schema)
+    if cut is not None and (size > LARGE or not can_tell):  # what is quickly found may be few enough to go by
+        quick, unknown = _by_log(sides, (before, after), cut, new.schema)
+        enough = FEW if unknown or cut.width is not None else max(FEW, cut.slots // _SHARE)
+        if unknown and not (look and size > MOST_OF_A_LOOK):
+            quick, unknown = _joined(quick, moves_of(read(unknown, cut.columns, cut, False))), []
+        if not unknown and (not can_tell or len({slot for slot, _ in quick}) <= enough):
+            return Changed(frozenset(slot for slot, _ in quick), quick)
     if look and size > MOST_OF_A_LOOK and (cut is None or cut.width is None):
         return Changed(None, why=f"{new.name} changed: a run works out in which slots")
     if cut is None:
@@ -86,17 +93,34 @@ def changed_slots(
             return Changed(None, why=f"{new.name} is given whole, and {rows:,} of its rows were read again")
         moves = moves_of(net(read(sides, new.schema.names, Cut(), True)))
         return Changed(None, moves, f"{new.name} is given whole, and changed") if moves else Changed()
-    if size > LARGE or not can_tell:  # what is quickly found may be few enough to go by
-        by_column = cut.width is None
-        quick = moves_of(read(sides, cut.columns, cut, False)) if by_column else _by_members(sides)
-        if not can_tell or len({slot for slot, _ in quick}) <= FEW:
-            return Changed(frozenset(slot for slot, _ in quick), quick)
     moves = moves_of(net(read(sides, new.schema.names, cut, True)))
     return Changed(frozenset(slot for slot, _ in moves), moves)
 
 
+def _by_log(
+    sides: Sequence[Side], changed: Sequence[Mapping[int, Source]], cut: Cut, schema: pa.Schema
+) -> tuple[Moves, list[Side]]:
+    """What the log says of the slots of changed sources, and the sides of which it says nothing. By bucket,
+    what it says of the parts is enough."""
+    if cut.width is not None:
+        return _by_members(sides), []
+    mark = cut.mark(schema)
+    found: Moves = {}
+    unknown = []
+    for side, sources in zip(sides, changed, strict=True):
+        noted = {
+            one: slots for one, source in sources.items() for made, slots in source.slots if made == mark
+        }
+        moved = {(slot, one): rows for one, slots in noted.items() for slot, rows in slots}
+        found = _joined(found, {at: (n, 0) if side.sign < 0 else (0, n) for at, n in moved.items()})
+        others = side.sources - noted.keys()
+        members = tuple(member for member in side.members if member.counts_any(others))
+        if members:
+            unknown.append(replace(side, members=members, sources=others))
+    return found, unknown
+
+
 def _by_members(sides: Sequence[Side]) -> Moves:
-    """By bucket, what the log says of the parts is enough."""
     found: Moves = {}
     for side in sides:
         for member in side.members:
@@ -108,12 +132,21 @@ def _by_members(sides: Sequence[Side]) -> Moves:
     return found
 
 
-def changed_sources(old: MemberStore, new: MemberStore) -> tuple[frozenset[int], frozenset[int]]:
+def _joined(one: Moves, other: Moves) -> Moves:
+    found = dict(one)
+    for at, (went, came) in other.items():
+        before = found.get(at, (0, 0))
+        found[at] = (before[0] + went, before[1] + came)
+    return found
+
+
+def changed_sources(old: MemberStore, new: MemberStore) -> tuple[dict[int, Source], dict[int, Source]]:
     """The sources whose rows went, and those whose rows came; one that was read again is in both. Pages that
     both snapshots have are not opened."""
     before, after = _sources_apart(old, new), _sources_apart(new, old)
     same = {one for one, source in before.items() if one in after and _is_same(source, after[one])}
-    return frozenset(before.keys() - same), frozenset(after.keys() - same)
+    went = {one: source for one, source in before.items() if one not in same}
+    return went, {one: source for one, source in after.items() if one not in same}
 
 
 def _sources_apart(one: MemberStore, other: MemberStore) -> dict[int, Source]:

@@ -13,6 +13,7 @@ from left to right. The hash of a value is xxh3_64, seed 0, of
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -62,6 +63,17 @@ class Cut:
             chosen: np.ndarray = self.within(values, slots)[coded.indices.to_numpy()]
             return chosen
         return np.isin(self.of(batch), np.fromiter(slots, np.int64, len(slots)))
+
+    def counts(self, batch: pa.RecordBatch) -> dict[int, int]:
+        """How many rows are in each slot."""
+        slots, rows = np.unique(self.of(batch), return_counts=True)
+        return dict(zip(slots.tolist(), rows.tolist(), strict=True))
+
+    def mark(self, schema: pa.Schema) -> int:
+        """What the log calls this cut of a table with these columns: by another type, a value is in another
+        slot."""
+        told = [self.slots, *((name, str(schema.field(name).type)) for name in self.columns)]
+        return int(xxhash.xxh3_64_intdigest(json.dumps(told).encode())) >> 1
 
     def key(self, slot: int) -> str:
         return slot_key(slot, of_bucket=self.width is not None)

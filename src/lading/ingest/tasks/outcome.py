@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lading.checks.tally import summed
-from lading.ingest.tasks.task import Refusal, SourceRead, TaskDone
+from lading.ingest.tasks.task import Refusal, SourceRead, TaskDone, add_slots
 from lading.model import BadRow, CheckTally, Member
 from lading.parts.aside import AsidePiece
 
@@ -27,6 +27,7 @@ class FileRead:
     left_out: tuple[str, ...] = ()
     sha256: str | None = None
     refused: Refusal | None = None
+    slots: dict[int, dict[int, int]] = field(default_factory=dict)  # as in SourceRead
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,7 @@ def _add(file: FileRead, read: SourceRead) -> None:
     file.left_out = read.left_out or file.left_out
     file.sha256 = read.sha256 or file.sha256
     file.refused = file.refused or read.refused
+    add_slots(file.slots, read.slots)
 
 
 def _less(counts: Mapping[int, Any], sources: frozenset[int]) -> dict[int, Any]:

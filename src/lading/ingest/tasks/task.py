@@ -7,9 +7,9 @@ task reads and another one writes. Nothing but a small record comes back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -30,6 +30,12 @@ from lading.layout.table import SOURCE
 from lading.model import BadRow, Check, CheckTally, Column, Member
 from lading.parts.task import TaskSpec, with_sources, written
 from lading.sources.archives.scratch import scratch
+
+if TYPE_CHECKING:
+    from lading.ingest.derived.slots import Cut
+
+FEW_SLOTS = 8  # that a file's rows may be in for the log to keep them
+_FIRST_ROWS = 64  # that tell whether there are more
 
 # What a row brings along when Spark makes some of its checks: where it stands, and how.
 PLACE = pa.schema(
@@ -58,6 +64,7 @@ class Ingest:
     table: str
     tasks: tuple[ReadTask, ...] = ()
     keep_aside: bool = True  # or rows that are set aside are only counted
+    cuts: tuple[Cut, ...] = ()  # how tables made of this one cut it
 
     @property
     def sets_aside(self) -> bool:
@@ -93,6 +100,16 @@ class SourceRead(msgspec.Struct):
     left_out: tuple[str, ...] = ()  # columns that it leaves out
     sha256: str | None = None
     refused: Refusal | None = None
+    slots: dict[int, dict[int, int]] = msgspec.field(default_factory=dict)  # by cut: rows in each
+
+
+def add_slots(slots: dict[int, dict[int, int]], more: Mapping[int, Mapping[int, int]]) -> None:
+    """Rows in each slot, by cut. Of more than few slots it keeps no more than it takes to see that."""
+    for cut, counts in more.items():
+        held = slots.setdefault(cut, {})
+        for slot, count in counts.items():
+            if len(held) <= FEW_SLOTS:
+                held[slot] = held.get(slot, 0) + count
 
 
 class TaskDone(msgspec.Struct):
@@ -121,7 +138,9 @@ def _read_and_written(ingest: Ingest, number: int) -> TaskDone:
 
     def judged() -> Iterator[pa.RecordBatch]:
         for batch, rows, start in reading.blocks():
-            yield judge.passed(batch, Places(rows.texts, start, rows.records, rows.lines))
+            passed = judge.passed(batch, Places(rows.texts, start, rows.records, rows.lines))
+            reading.note_slots(passed)
+            yield passed
 
     members = written(judged(), ingest.writing)
     return reading.done(members, judge)
@@ -256,6 +275,15 @@ class _Reading:
                 read.sha256 = self._digest(one, read)
             if self.aside is not None:
                 self.aside.flush()
+
+    def note_slots(self, rows: pa.RecordBatch) -> None:
+        """Note the slots of tables made of this one that the rows which `blocks` gave last are in. A file
+        with rows in more than a few is known by its first rows, mostly."""
+        slots = self.reads[-1].slots
+        for cut in self.ingest.cuts:
+            mark = cut.mark(rows.schema)
+            for some in (rows.slice(0, _FIRST_ROWS), rows.slice(_FIRST_ROWS)):
+                add_slots(slots, {mark: cut.counts(some)} if len(slots.get(mark, ())) <= FEW_SLOTS else {})
 
     def done(self, members: Sequence[Member], judge: Judge | None) -> TaskDone:
         if self.aside is not None:
