@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import threading
+import time
 from decimal import Decimal
 from itertools import pairwise
 
@@ -166,3 +168,43 @@ def test_a_failing_task_leaves_no_half_part_and_no_runs(tmp_path, monkeypatch):
         write(tmp_path / "t", Broken(), memory=20_000)
     assert list((tmp_path / "tmp").iterdir()) == []
     assert not (tmp_path / "t").exists() or not list((tmp_path / "t").rglob("*part-*"))
+
+
+def test_many_parts_are_made_durable_side_by_side_and_named_in_their_order(tmp_path, monkeypatch):
+    at_once, most = [0], [0]
+    lock = threading.Lock()
+    plain = cutting.PartWriter.close
+
+    def close(part):
+        with lock:
+            at_once[0] += 1
+            most[0] = max(most[0], at_once[0])
+        time.sleep(0.01)
+        try:
+            return plain(part)
+        finally:
+            with lock:
+                at_once[0] -= 1
+
+    monkeypatch.setattr(cutting.PartWriter, "close", close)
+    monkeypatch.setattr(cutting, "_WAITING", 20)
+    members = write(tmp_path, table_of("int"), bucket_size=4)
+    assert len(members) == 100 and most[0] > 1
+    assert [member.bucket for member in members] == list(range(-50, 50))
+    assert read(tmp_path, members).num_rows == ROWS
+    assert not list(tmp_path.rglob(".*"))
+
+
+def test_a_part_that_can_t_be_made_durable_fails_the_task(tmp_path, monkeypatch):
+    plain = cutting.PartWriter.close
+
+    def close(part):
+        if part._bucket == -40:
+            part.abort()
+            raise OSError("no space left")
+        return plain(part)
+
+    monkeypatch.setattr(cutting.PartWriter, "close", close)
+    with pytest.raises(OSError, match="no space left"):
+        write(tmp_path, table_of("int"), bucket_size=4)
+    assert not list(tmp_path.rglob(".*"))

@@ -24,7 +24,6 @@ from lading.parts.passing import PassingWriter, passes_in
 from lading.parts.sort import value_ends, value_starts, whole_numbers
 from lading.parts.write import ROW_GROUP, PartWriter
 
-
 _AT_ONCE = 16  # parts that are made durable
 _WAITING = 64  # parts that wait for it
 
@@ -181,9 +180,9 @@ class _Closing:
     def add(self, part: PartWriter | PassingWriter) -> None:
         """One more, and others will follow."""
         self._pool = self._pool or ThreadPoolExecutor(_AT_ONCE)
-        if len(self._members) >= _WAITING:  # each is an open file
-            self._members[-_WAITING].result()
         self._members.append(self._pool.submit(part.close))
+        if len(self._members) > _WAITING:  # each is an open file
+            self._members[-1 - _WAITING].result()
 
     def last(self, part: PartWriter | PassingWriter) -> None:
         """The last one, here: mostly there was no other."""

@@ -92,10 +92,9 @@ class _Part:
             return
         at = pa.array(np.flatnonzero(wanted))
         rest = [name for name in columns_to_read(self._names, columns, sources=False) if name not in first]
-        found = chosen.take(at)
-        if rest:
-            more = self._read(group, rest).take(at)
-            found = pa.RecordBatch.from_arrays([*found.columns, *more.columns], names=[*first, *rest])
+        # One by one: then the rows that nobody wants are never all there at once.
+        more = [self._read(group, [name]).column(0).take(at) for name in rest]
+        found = pa.RecordBatch.from_arrays([*chosen.take(at).columns, *more], names=[*first, *rest])
         yield self._told(found, columns)
 
     def _batches(self, group: int, columns: list[str], by: list[str]) -> Iterator[pa.RecordBatch]:

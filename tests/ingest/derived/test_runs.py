@@ -17,11 +17,13 @@ import lading
 from lading.cli.main import invoke
 from lading.config.file import load as load_config
 from lading.errors import ConfigError, NotReady
-from lading.ingest.derived import evaluate
+from lading.ingest import commit
+from lading.ingest.derived import changed, count, evaluate
 from lading.ingest.derived.lineage import files_in, last_change
 from lading.ingest.look import look
 from lading.ingest.quarantine import list_aside
 from lading.ingest.release import release
+from lading.ingest.tasks import task
 from lading.log.table import Table as LogTable
 from lading.model import Commit
 from lading.plan import plan_tables
@@ -155,6 +157,72 @@ def test_a_run_with_nothing_to_do_evaluates_nothing_and_starts_nothing(shop, ask
     assert not report.spark_started and not asked.rows
     assert [one.sequence for one in report.tables] == [1, 1, 1, 1]
     assert all(plan.idle for plan in plan_tables(shop.config))
+
+
+@pytest.fixture
+def unread(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Parts as large as those that are not compared at once; the tables for which rows were read all the
+    same, to see which slots changed."""
+    found: list[str] = []
+    plain = count.signed_rows
+    monkeypatch.setattr(changed, "LARGE", 0)
+    monkeypatch.setattr(count, "signed_rows", lambda *rest: found.append("read") or plain(*rest))
+    return found
+
+
+def test_the_log_knows_the_slots_of_a_changed_file_and_no_part_is_opened(shop, asked, unread):
+    shop.done()
+    asked.rows.clear()
+    shop.put("v2.csv", "port,day,tonnes\nro,2,2\n")
+    done = shop.done("tonnage")
+    assert not unread and done["tonnage"].verdicts["changed"] == 3  # hh and sa, where it was, and ro
+    assert asked.rows == [{"voyages": 3, "ports": 3}]
+    assert shop.rows("tonnage") == [("hh", "de", 10), ("ro", "nl", 22), ("si", "sg", 5)]
+    (shop.folder / "data" / "v1.csv").unlink()
+    shop.done("tonnage")
+    assert not unread and shop.rows("tonnage") == [("ro", "nl", 2)]
+
+
+def test_a_file_with_rows_in_many_slots_is_compared(shop, asked, unread, monkeypatch):
+    monkeypatch.setattr(task, "FEW_SLOTS", 1)
+    monkeypatch.setattr(commit, "FEW_SLOTS", 1)
+    shop.done()
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,2\n")
+    shop.done("tonnage")
+    assert unread and shop.rows("tonnage")[0] == ("hh", "de", 12)
+    unread.clear()
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,3\n")
+    shop.done("tonnage")
+    assert not unread and shop.rows("tonnage")[0] == ("hh", "de", 13)
+
+
+def test_slots_that_were_noted_of_another_cut_count_for_nothing(shop, asked, unread):
+    shop.done()
+    shop.configure(TONNAGE + "    slots: 16\n")
+    shop.done()
+    shop.put("v2.csv", "port,day,tonnes\nsa,2,2\n")
+    shop.done()
+    assert unread and shop.rows("tonnage") == [
+        ("hh", "de", 10),
+        ("ro", "nl", 20),
+        ("sa", "br", 2),
+        ("si", "sg", 5),
+    ]
+
+
+def test_of_a_file_whose_rows_did_not_all_stay_no_slots_are_noted(tmp_path, asked, unread):
+    shop = Shop(tmp_path / "project", TONNAGE)
+    checks = "on_bad: quarantine, checks: [{range: {column: tonnes, max: 8}, threshold: 50%}]}"
+    text = (shop.folder / "lading.yaml").read_text()
+    (shop.folder / "lading.yaml").write_text(text.replace("bucket_size: 10}", f"bucket_size: 10, {checks}"))
+    shop.done()
+    noted = {
+        one.key: one.slots for one, _ in LogTable.open(shop.config.place("voyages")).state.sources_by_key()
+    }
+    assert noted["v2.csv"] and noted["v1.csv"] == ()
+    shop.put("v1.csv", "port,day,tonnes\nhh,1,1\n")
+    shop.done()
+    assert unread and shop.rows("tonnage") == [("hh", "de", 2), ("sa", "br", 7)]
 
 
 def test_rows_that_only_moved_change_no_slot(shop, asked):

@@ -58,10 +58,14 @@ class Cut:
 
     def within(self, batch: pa.RecordBatch, slots: Collection[int]) -> np.ndarray:
         """Which rows are in any of `slots`."""
-        if len(self.columns) == 1 and _is_plain_dictionary(coded := batch.column(self.columns[0])):
-            values = pa.RecordBatch.from_arrays([coded.dictionary], names=list(self.columns))
-            chosen: np.ndarray = self.within(values, slots)[coded.indices.to_numpy()]
-            return chosen
+        if (
+            self.width is None
+            and len(self.columns) == 1
+            and _is_plain_dictionary(coded := batch.column(self.columns[0]))
+        ):
+            hashed = _hashes_of(coded.dictionary)
+            wanted = np.isin((hashed % np.uint64(self.slots)).astype(np.int64), list(slots))
+            return np.isin(coded.indices.to_numpy(), np.flatnonzero(wanted).astype(np.int32))
         return np.isin(self.of(batch), np.fromiter(slots, np.int64, len(slots)))
 
     def counts(self, batch: pa.RecordBatch) -> dict[int, int]:
@@ -123,14 +127,18 @@ def _two_hashes(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 def _hashes(column: pa.Array) -> np.ndarray:
     """One hash a row, uint64. Few different values are hashed once each."""
     distinct = column if _is_dictionary(column) else _canonical(column).dictionary_encode()
-    values = _canonical(distinct.dictionary)
-    if pa.types.is_integer(values.type):
-        hashed = xxh3_64_of_ints(values.to_numpy(zero_copy_only=False))
-    else:
-        hashed = xxh3_64_of_bytes(values)
-    at = distinct.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
+    hashed = _hashes_of(distinct.dictionary)
+    at = distinct.indices.fill_null(len(hashed)).to_numpy(zero_copy_only=False)
     found: np.ndarray = np.append(hashed, np.uint64(0))[at]
     return found
+
+
+def _hashes_of(values: pa.Array) -> np.ndarray:
+    """The same of values of which none is null."""
+    values = _canonical(values)
+    if pa.types.is_integer(values.type):
+        return xxh3_64_of_ints(values.to_numpy(zero_copy_only=False))
+    return xxh3_64_of_bytes(values)
 
 
 def _is_dictionary(column: pa.Array) -> bool:
