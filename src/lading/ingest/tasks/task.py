@@ -121,7 +121,7 @@ def _read_and_written(ingest: Ingest, number: int) -> TaskDone:
 
     def judged() -> Iterator[pa.RecordBatch]:
         for batch, rows, start in reading.blocks():
-            yield judge.passed(batch, Places(rows.texts, start, rows.records, rows.lines))
+            yield judge.passed(batch, Places(rows.texts, start, rows.records, rows.lines, cells=rows.cells))
 
     members = written(judged(), ingest.writing)
     return reading.done(members, judge)
