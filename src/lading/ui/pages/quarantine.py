@@ -81,8 +81,8 @@ def _filled(config: Config, page: QuarantinePage) -> QuarantinePage:
 
 
 def marked(text: str, reason: str, column: str | None = None) -> Marked:
-    """The column's value in a row that is JSON; in any other, the value that the reason begins with, where the
-    text has it once, or once by itself. Else nothing is marked."""
+    """The column's value in a row that is JSON; in any other, the value that the reason begins with, where
+    the text has it once, or once by itself. Else nothing is marked."""
     shown = text[:_TEXT] + ("…" if len(text) > _TEXT else "")
     place = _place_in_json(shown, column) or _place_of_quoted(shown, reason)
     begin, end = place or (len(shown), len(shown))
