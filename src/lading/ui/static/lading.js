@@ -133,6 +133,7 @@ function watchRun() {
 
 watchRun();
 drawCharts();
+document.querySelector(".pages [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });  // on a phone
 let resized;
 addEventListener("resize", () => { clearTimeout(resized); resized = setTimeout(drawCharts, 150); });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawCharts);
