@@ -70,7 +70,7 @@ def test_a_small_command_loads_nothing_heavy(settled: Path, args: list[str], say
 
 
 def test_of_a_served_table_a_key_and_a_plan_load_nothing_heavy(tmp_path: Path, spark: object) -> None:
-    ships = ServedProject(tmp_path / "ships")
+    ships = ServedProject(tmp_path / "ships", "key: imo\nshards: 4\n")
     ships.put("a.csv", [(9074729, 1, "Aurora")])
     ships.run()
     for args, says in ((["get", "ships", "9074729"], "Aurora"), (["plan"], "nothing to do")):

@@ -59,7 +59,7 @@ class Places:
 
     def values(self, batch: pa.RecordBatch, places: np.ndarray, column: str | None) -> list[str | None]:
         """A column's values in rows of the block, as they stand there; None for what is null."""
-        if column not in batch.schema.names:
+        if column is None or column not in batch.schema.names:
             return [None] * len(places)
         if self.cells is not None:
             return self.cells(column, places.tolist())
