@@ -69,10 +69,11 @@ def test_a_small_command_loads_nothing_heavy(settled: Path, args: list[str], say
     assert modules == []
 
 
-def test_get_loads_nothing_heavy(tmp_path: Path, spark: object) -> None:
-    ships = ServedProject(tmp_path / "ships")
+def test_of_a_served_table_a_key_and_a_plan_load_nothing_heavy(tmp_path: Path, spark: object) -> None:
+    ships = ServedProject(tmp_path / "ships", "key: imo\nshards: 4\n")
     ships.put("a.csv", [(9074729, 1, "Aurora")])
     ships.run()
-    answer, modules = loaded(ships.folder, "get", "ships", "9074729")
-    assert "Aurora" in answer
-    assert modules == []
+    for args, says in ((["get", "ships", "9074729"], "Aurora"), (["plan"], "nothing to do")):
+        answer, modules = loaded(ships.folder, *args)
+        assert says in answer
+        assert modules == []

@@ -10,7 +10,8 @@ import pytest
 from lading.config.serve import Cel, Serve
 from lading.errors import ConfigError
 from lading.model import Column
-from lading.serve.spec import resolve, schema_of, shard_count, spec_id
+from lading.serve.spec import resolve, schema_of
+from lading.serve.spec_id import shard_count, spec_id
 
 SCHEMA = pa.schema(
     [

@@ -4,13 +4,15 @@ import urllib.error
 import urllib.request
 
 import pytest
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.parser import text_string_to_metric_families
 from support.watched import WatchedProject
 
 from lading.cli.main import invoke
 from lading.errors import ConfigError
 from lading.run import run
 from lading.signals.after import Signals
-from lading.signals.metrics import METRICS, Metrics
+from lading.signals.metrics import METRICS, TEXT_TYPE, Metrics
 from lading.signals.server import serving
 
 
@@ -56,20 +58,39 @@ def test_a_run_that_fails_is_told_with_what_is_pending(project):
     assert told['lading_pending_files{table="b"}'] == 0
 
 
-def test_the_text_is_prometheus_own(project):
+HOSTILE = 'a"b\\c\nd} ü\\n,x="1"'
+
+
+def test_the_text_is_prometheus_own():
+    """Its own library reads it, and so does the next run."""
     metrics = Metrics()
-    metrics.set("lading_rows", 1.5, table='a"b\\c\nd')
-    assert metrics.text() == (
-        "# HELP lading_rows Rows in the table.\n# TYPE lading_rows gauge\n"
-        'lading_rows{table="a\\"b\\\\c\\nd"} 1.5\n'
-    )
+    for number, name in enumerate(METRICS):
+        metrics.set(name, number + 0.5, table=HOSTILE)
+        metrics.set(name, 10**15 + number, table="b", result="failed")
+    text = metrics.text()
+    families = list(text_string_to_metric_families(text))
+    assert {one.name: (one.type, one.documentation) for one in families} == {
+        name.removesuffix("_total"): told for name, told in METRICS.items()
+    }
+    told = {(one.name, *one.labels.values()): one.value for family in families for one in family.samples}
+    assert told == {(name, HOSTILE): number + 0.5 for number, name in enumerate(METRICS)} | {
+        (name, "b", "failed"): 10**15 + number for number, name in enumerate(METRICS)
+    }
     assert all(name.endswith("_total") == (kind == "counter") for name, (kind, _) in METRICS.items())
+    again = Metrics()
+    again.go_on_from(text)
+    counters = {name for name, (kind, _) in METRICS.items() if kind == "counter"}
+    lines = [line for line in text.splitlines() if line.split("{")[0].split()[-1] in counters]
+    assert [line for line in again.text().splitlines() if line[0] != "#"] == lines
+    assert TEXT_TYPE == CONTENT_TYPE_PLAIN_0_0_4
 
 
 def test_a_torn_or_edited_file_is_no_trouble():
     metrics = Metrics()
     metrics.go_on_from(
-        'lading_runs_total{table="a",result="failed"} many\nlading_rows{table="a"} 7\nnonsense{'
+        'lading_runs_total{table="a",result="failed"} many\nlading_rows{table="a"} 7\nnonsense{\n'
+        'lading_runs_total{table="a"} inf\nlading_runs_total{table="b"} nan\nlading_runs_total{table=} 1\n'
+        'lading_runs_total{table="c"'
     )
     assert metrics.text() == ""
 

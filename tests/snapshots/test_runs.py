@@ -35,6 +35,17 @@ def test_a_started_run_says_so_on_disk(tmp_path: Path) -> None:
     assert [path.name for path in handle.path.parent.iterdir()] == ["run.yaml"]
 
 
+def test_a_run_is_found_among_many_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(30):
+        runs.start(tmp_path, f"r{number}", NOW + timedelta(seconds=number))
+    read: list[str] = []
+    load = runs._load
+    monkeypatch.setattr(runs, "_load", lambda file: read.append(file.folder) or load(file))
+    found = runs.run_named(tmp_path, "r2")
+    assert found is not None and found.record.run_id == "r2" and len(read) == 1
+    assert runs.run_named(tmp_path, "r") is None and runs.run_named(tmp_path, "nope") is None
+
+
 def test_a_heartbeat_prolongs_the_lease_and_nothing_else(tmp_path: Path) -> None:
     handle = runs.start(tmp_path, "r1", NOW, lease=timedelta(minutes=2))
     before = record(handle)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -78,3 +80,31 @@ def test_a_session_that_cannot_start_says_where_to_look(tmp_path):
     answer = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
     assert answer.stdout.strip().endswith("spark.log"), answer.stderr
     assert "no.such.module" in (tmp_path / "spark" / "spark.log").read_text()
+
+
+def test_a_start_that_is_interrupted_leaves_no_process_behind(tmp_path):
+    """As Ctrl-C does while Spark starts: what PySpark has begun by then would stay for ever."""
+    script = tmp_path / "bin" / "spark-submit"
+    script.parent.mkdir()
+    script.write_text(
+        f'#!/bin/sh\ncd "{tmp_path}" && echo $$ > new && mv new pid && exec sleep 600 >&- 2>&-\n'
+    )
+    script.chmod(0o755)
+    code = (
+        "import os, signal, sys, threading, time; from pathlib import Path\n"
+        "from lading.spark.session import spark_session\n"
+        "pid = Path(sys.argv[1], 'pid')\n"
+        "def interrupt():\n"
+        "    while not pid.exists(): time.sleep(0.05)\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "threading.Thread(target=interrupt, daemon=True).start()\n"
+        "try: spark_session('local[1]', {}, Path(sys.argv[1]))\n"
+        "except KeyboardInterrupt: print(pid.read_text())\n"
+    )
+    environment = {**os.environ, "SPARK_HOME": str(tmp_path)}
+    answer = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, env=environment
+    )
+    pid = int(answer.stdout.split()[0])
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)

@@ -33,10 +33,10 @@ class DuckDB:
 
 
 class PyIceberg:
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, **more: str) -> None:
         from pyiceberg.catalog.rest import RestCatalog
 
-        self.catalog = RestCatalog("here", uri=url, token=TOKEN)
+        self.catalog = RestCatalog("here", uri=url, token=TOKEN, **more)
 
     def read(self, table: str) -> pa.Table:
         return self.catalog.load_table(("lading", table)).scan().to_arrow()

@@ -155,7 +155,7 @@ def test_a_run_is_started_with_a_click(past: Shown, server: Server, chromium: Br
     chromium.wait(lambda: "Started: lading run voyages" in chromium.text())
     server.project.live.wait(60)
     chromium.go(server, "/?")
-    assert chromium.one("#table-voyages .mark").text == "up to date"
+    chromium.wait(lambda: chromium.one("#table-voyages .mark").text == "up to date")
 
 
 def test_readers_are_rolled_back_and_released(past: Shown, server: Server, chromium: Browser) -> None:
@@ -252,7 +252,10 @@ def test_a_hundred_thousand_files_stay_quick(tmp_path: Path, chromium: Browser) 
             name = f"data/voyages/{folder:02d}/{number:03d}.csv"
             (shown.folder / name).write_bytes(b"ship,day,tonnes\nAurora,1,10\n")
     with served(shown.folder) as server:
-        chromium.open(server, "/plan?table=voyages")
+        chromium.open(server)
+        chromium.wait(lambda: "100,000 new" in chromium.one("#table-voyages").text)
+        assert _cost(server, "/") < 0.3
+        chromium.go(server, "/plan?table=voyages")
         assert "100,000 files" in chromium.one("#files caption").text
         assert len(chromium.all("#files tbody tr")) == 100
         planned = _cost(server, "/plan")

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pytest
 import yaml
 from support.catalog import SAIL, DuckDB, PyIceberg, Sail
 from support.iceberg import SOAK, by_lading, seen
-from support.page import TOKEN, Answer, Server, served
+from support.page import CONFIG, TOKEN, Answer, Server, served
+from support.page import Shown as Sailing
+from support.servers import S3Server
 from support.shown import Shown, lines
 
 from lading.config.file import load
@@ -35,6 +38,42 @@ def shown(tmp_path: Path) -> Shown:
 def server(shown: Shown) -> Iterator[Server]:
     with served(shown.folder) as running:
         yield running
+
+
+def test_a_warehouse_in_a_bucket_is_read_with_keys_of_ones_own(tmp_path: Path, s3_server: S3Server) -> None:
+    options = s3_server.options()
+    there = f"{s3_server.bucket('warehouse')}/{uuid.uuid4().hex}"
+    project = Sailing(tmp_path / "shipping")
+    config = CONFIG.replace("warehouse: warehouse\n", f"warehouse: {there}\ns3: {json.dumps(options)}\n")
+    (project.folder / "lading.yaml").write_text(config)
+    project.put("one.csv", ("Astrid", 1, 900), ("Fram", 2, 400))
+    project.run("voyages")
+    rows = [{"ship": "Astrid", "day": 1, "tonnes": 900}, {"ship": "Fram", "day": 2, "tonnes": 400}]
+    keys = {"key-id": options["access_key_id"], "secret": options["secret_access_key"]}
+    with served(project.folder) as server:
+        told = ask(server, "/v1/namespaces/lading/tables/voyages")
+        assert told.json["metadata-location"] == f"{there}/voyages/metadata/v1.metadata.json"
+        assert told.json["config"] == {}
+        assert not [one for one in keys.values() if one in told.text]
+        url = f"{server.origin}/iceberg"
+        pyiceberg = PyIceberg(
+            url,
+            **{
+                "s3.endpoint": options["endpoint"],
+                "s3.region": options["region"],
+                "s3.access-key-id": keys["key-id"],
+                "s3.secret-access-key": keys["secret"],
+            },
+        )
+        assert pyiceberg.read("voyages").to_pylist() == rows
+        pyiceberg.close()
+        duckdb = DuckDB(url)
+        duckdb.connection.execute(
+            f"CREATE SECRET (TYPE s3, KEY_ID '{keys['key-id']}', SECRET '{keys['secret']}', USE_SSL false, "
+            f"REGION 'us-east-1', URL_STYLE 'path', ENDPOINT '{urlsplit(options['endpoint']).netloc}')"
+        )
+        assert duckdb.read("voyages").to_pylist() == rows
+        duckdb.close()
 
 
 @pytest.fixture(params=["duckdb", "pyiceberg", "sail"])

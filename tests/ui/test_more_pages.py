@@ -119,6 +119,10 @@ def test_quarantine_is_what_its_commands_say(
     ("text", "reason", "value"),
     [
         ("a,b c,d", "'b c' is not a bigint", "b c"),
+        ("2017,7,17.7x", "'7' fails the check 'range tonnes'", "7"),
+        ('{"a": 1, "tonnes": 1}', "'1.0' fails the check 'range tonnes'", "1"),
+        ('{"a": "x", "tonnes" :null}', "fails the check 'not_null tonnes'", "null"),
+        ('{"a": {"tonnes": 1}, "tonnes": 2}', "fails the check 'range tonnes'", ""),
         ("a,it's,d", '"it\'s" is not a bigint', "it's"),
         ("1,1,1", "'1' is not a date", ""),  # which of them can't be told
         ("a,b", "has 2 fields, but the header has 3", ""),
@@ -129,9 +133,42 @@ def test_quarantine_is_what_its_commands_say(
     ],
 )
 def test_the_value_to_blame_is_marked_where_it_can_be_told(text: str, reason: str, value: str) -> None:
-    found = marked(text, reason)
+    found = marked(text, reason, "tonnes")
     assert found.value == value
     assert (found.before + found.value + found.after).startswith(text[:2000])
+
+
+@pytest.mark.parametrize(
+    ("options", "suffix", "text", "row"),
+    [
+        ("format: csv", "csv", 'ship,day,tonnes\n"Fram, 5",5,-05\n', ('"Fram, 5",5,', "-05", "")),
+        (
+            'format: csv\n    read_options: {quote: "\'", trim: true}',
+            "csv",
+            "tonnes,ship,day\n' -5 ',a-5,5\n",
+            ("' ", "-5", " ',a-5,5"),
+        ),
+        (
+            "format: json",
+            "json",
+            '{"ship": "-5", "day": 5, "tonnes" : -5}\n',
+            ('{"ship": "-5", "day": 5, "tonnes" : ', "-5", "}"),
+        ),
+    ],
+)
+def test_the_value_that_fails_a_check_is_marked(
+    shown: Shown, server: Server, options: str, suffix: str, text: str, row: tuple[str, str, str]
+) -> None:
+    config = (shown.folder / "lading.yaml").read_text().replace("**/*.csv", f"*.{suffix}")
+    check = "    checks: [{range: {column: tonnes, min: 0}}]\n"
+    config = config.replace("    format: csv\n", f"    {options}\n{check}", 1)
+    (shown.folder / "lading.yaml").write_text(config)
+    (shown.folder / "data" / "voyages" / f"1.{suffix}").write_text(text)
+    shown.run("voyages")
+    page = server.get("/quarantine.json", table="voyages").json
+    assert page["rows"][0]["column"] == "tonnes"
+    assert page["rows"][0]["reason"] == f"{row[1]!r} fails the check 'range tonnes'"
+    assert tuple(page["marked"][0].values()) == row
 
 
 def test_what_was_set_aside_is_replayed_once_it_fits(past: Shown, server: Server) -> None:

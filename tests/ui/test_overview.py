@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from support.page import Server, Shown
+from support.page import TOKEN, Server, Shown
 
 from lading.config.derived import Derived, Input
+from lading.config.file import load
+from lading.config.project import Config
+from lading.ingest.look import look
 from lading.model import SnapshotRef
+from lading.ui.looks import Look, Looks
 from lading.ui.pages.overview import graph, state_of
 from lading.upkeep.status import MadeOf, TableStatus
 
@@ -79,6 +85,55 @@ def test_a_chain_is_shown_and_its_slots_tell_their_story(shown: Shown, server: S
     assert story["consequence"] == "The next run evaluates it."
     assert story["told"]["verdict"] == "new"
     assert "The next run evaluates it." in server.get("/plan", table="harbours", file=key).text
+
+
+def test_the_page_is_there_at_once_and_a_look_at_the_files_follows(
+    shown: Shown, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+
+    def counted(config: Config, name: str, **more: Any) -> Any:
+        looked.append(name)
+        return look(config, name, **more)
+
+    monkeypatch.setattr("lading.upkeep.status.look", counted)
+    shown.put("one.csv", ("Astrid", 1, 900))
+    page = server.get("/").text
+    assert "Looking at the files…" in page and 'hx-get="/?now"' in page
+    assert looked == []
+    asked = {"Authorization": f"Bearer {TOKEN}", "HX-Request": "true"}
+    later = server.ask("GET", "/?now", asked).text
+    assert "1 new" in later and "hx-get" not in later and "looking" not in later
+    assert looked == ["voyages", "ports"]
+    page = server.get("/").text
+    assert "1 new" in page and "looking again" in page, "what the last look saw, for as long as nothing moved"
+    assert looked == ["voyages", "ports"]
+    assert server.get("/overview.json").json["states"]["voyages"] == "pending"
+    assert server.get("/overview.json").json["is_last"] is False, "a script is told of the files as they are"
+    assert len(looked) == 6
+    shown.run()
+    page = server.get("/").text
+    assert "1 new" not in page and "Looking at the files…" in page
+    assert "Looking" not in server.get("/", now="").text, "without scripts"
+    assert "up to date" in server.get("/").text
+    with open(shown.folder / "lading.yaml", "a") as config:
+        config.write("    on_bad: quarantine\n")
+    assert "Looking at the files…" in server.get("/").text
+
+
+def test_who_comes_while_somebody_looks_gets_no_look_that_began_before(shown: Shown) -> None:
+    looks, config = Looks(), load(shown.folder)
+    first, again = looks.new(config), looks.new(config)
+    assert again is not first
+    found: list[Look] = []
+    with looks._looking:
+        waiting = [threading.Thread(target=lambda: found.append(looks.new(config))) for _ in range(3)]
+        for one in waiting:
+            one.start()
+        time.sleep(0.2)
+    for one in waiting:
+        one.join()
+    assert len({id(one) for one in found}) == 1 and found[0] is not again
 
 
 def test_a_table_that_the_config_dropped_is_shown_and_left_alone(shown: Shown, server: Server) -> None:

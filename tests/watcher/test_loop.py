@@ -105,17 +105,21 @@ def test_a_new_config_counts_and_a_broken_one_does_not(project):
     assert ("c", None) in ticking.runs()
 
 
-def test_a_listener_that_raises_is_nobody_elses_trouble(project):
-    heard: list[str] = []
+def test_a_listener_that_raises_is_nobody_elses_trouble_and_the_others_are_told(project):
+    heard: list[Event] = []
     ticking = Ticking(project)
 
     def broken(event: Event) -> None:
-        raise RuntimeError("no screen")
+        raise RuntimeError("no screen for token=abc123")
 
     ticking.watcher.tell.listen(broken)
-    end = ticking.watcher.tell.listen(lambda event: heard.append(event.kind))
+    end = ticking.watcher.tell.listen(heard.append)
     ticking.until(1)
-    assert "run finished" in heard
+    assert "run finished" in [event.kind for event in heard]
+    warnings = [event.fields["said"] for event in heard if event.kind == "warning"]
+    assert len(warnings) == 1, "it is told no more, so it fails no more"
+    assert "broken, failed and is told no more: RuntimeError: no screen" in warnings[0]
+    assert "abc123" not in warnings[0]
     end()
     count = len(heard)
     ticking.hint("one.csv")

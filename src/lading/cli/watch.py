@@ -181,7 +181,7 @@ class _Logged:
         del told["at"]
         if took:
             told["phases"] = {name: round(seconds, 6) for name, seconds in took.items()}
-        level = "error" if event.kind == "run failed" else "info"
+        level = {"run failed": "error", "warning": "warning"}.get(event.kind, "info")
         self._log.write(f"watch: {told.pop('event')}", level=level, **told)
 
 
@@ -255,6 +255,8 @@ def _words(event: Event) -> list[str]:
         return ["lading.yaml was read again"]
     if event.kind == "spark":
         return [str(fields["said"])]
+    if event.kind == "warning":
+        return [plain(f"warning: {fields['said']}")]
     if event.kind == "stopping":
         return ["ending after the commit under way; once more ends it now"]
     return ["ended"] if event.kind == "stopped" else []

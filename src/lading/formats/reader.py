@@ -66,6 +66,8 @@ class Rows:
     taken_records: int = 0  # good and bad ones, in this block
     taken_lines: int = 0  # of the file, in this block: whoever reads the next piece adds them up
     ignored: int = 0  # rows that hold keys which the table leaves out
+    # What stands in the file for a column, in rows of the batch; None where files hold values and not text.
+    cells: Callable[[str, Sequence[int]], list[str | None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

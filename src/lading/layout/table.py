@@ -348,6 +348,11 @@ def record_folder(at: datetime, run_id: str) -> str:
     return f"{_of_run(at, run_id)}_{ids.fresh()}"
 
 
+def is_record_of(folder: str, run_id: str) -> bool:
+    """Whether a folder below `RUNS` is that run's."""
+    return f"_{_RUN}{run_id}_" in folder
+
+
 def record_path(folder: str) -> str:
     return f"{RUNS}/{folder}/{RECORD}"
 

@@ -17,6 +17,7 @@ from lading.errors import ManifestParseError
 from lading.layout.project import served_file
 from lading.log.state import TableState
 from lading.model import SnapshotRef
+from lading.serve.spec_id import spec_id
 from lading.snapshots.opening import build_meta
 from lading.snapshots.stores.protocol import ManifestStore
 from lading.storage.folder import write_atomic
@@ -37,8 +38,6 @@ def serve_spec(serve: Serve | None, state: TableState) -> str | None:
     """Names how a table is served by key, None if it isn't."""
     if serve is None:
         return None
-    from lading.serve.spec import spec_id  # late: a table that isn't served needs no keys and no routing
-
     return spec_id(serve, state.schema, state.order_by, state.row_count())
 
 

@@ -6,6 +6,7 @@ go on from the file that the run before wrote.
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 from pathlib import Path
@@ -45,8 +46,8 @@ METRICS = {
 }
 
 _Labels = tuple[tuple[str, str], ...]
-_LINE = re.compile(r"(lading_\w+_total)\{([^}]*)\} (\S+)")
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\\n]|\\.)*)"', re.ASCII)
+_LINE = re.compile(rf"^(lading_\w+_total)\{{((?:{_LABEL.pattern},?)*)\}} (\S+)$", re.ASCII | re.MULTILINE)
 
 
 class Metrics:
@@ -56,16 +57,16 @@ class Metrics:
         self._values: dict[str, dict[_Labels, float]] = {name: {} for name in METRICS}
         self._lock = threading.Lock()
 
-    def set(self, name: str, value: float, **labels: str) -> None:
+    def set(self, name: str, value: float, /, **labels: str) -> None:
         with self._lock:
             self._values[name][tuple(labels.items())] = value
 
-    def add(self, name: str, value: float, **labels: str) -> None:
+    def add(self, name: str, value: float, /, **labels: str) -> None:
         with self._lock:
             values, key = self._values[name], tuple(labels.items())
             values[key] = values.get(key, 0.0) + value
 
-    def clear(self, name: str, **labels: str) -> None:
+    def clear(self, name: str, /, **labels: str) -> None:
         """Forget every value of `name` with these labels."""
         wanted = set(labels.items())
         with self._lock:
@@ -84,13 +85,19 @@ class Metrics:
 
     def go_on_from(self, text: str) -> None:
         """Take over the counters of an earlier process."""
-        for name, labels, value in _LINE.findall(text):
-            if name in METRICS:
-                pairs = {key: _unescaped(told) for key, told in _LABEL.findall(labels)}
-                try:
-                    self.set(name, float(value), **pairs)
-                except ValueError:
-                    continue  # somebody edited it: that counter starts anew
+        for line in _LINE.finditer(text):
+            name, labels, value = line[1], line[2], _number(line[5])
+            if name in METRICS and value is not None:
+                self.set(name, value, **{key: _unescaped(told) for key, told in _LABEL.findall(labels)})
+
+
+def _number(text: str) -> float | None:
+    """None if somebody edited it: that counter starts anew."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
 
 
 def _line(name: str, labels: _Labels, value: float) -> str:

@@ -23,7 +23,15 @@ import yaml
 from lading import clock
 from lading.config.yaml import BoundedLoader
 from lading.errors import ConfigError, ManifestParseError, ManifestStoreError, StorageError
-from lading.layout.table import RUNS, SHARD_TEMPLATE, SHARDS, is_run_id, record_folder, record_path
+from lading.layout.table import (
+    RUNS,
+    SHARD_TEMPLATE,
+    SHARDS,
+    is_record_of,
+    is_run_id,
+    record_folder,
+    record_path,
+)
 from lading.secrets import hide_within
 from lading.storage.place import Where, folder_of, storage_of
 from lading.storage.protocol import NotPlain, TooLarge
@@ -278,6 +286,12 @@ def newest_runs(root: Where, limit: int, skip: int = 0) -> tuple[list[Registered
     files = record_files(root)
     found = (_registered(file) for file in files[skip : skip + limit])
     return [one for one in found if one is not None], len(files)
+
+
+def run_named(root: Where, run_id: str) -> Registered | None:
+    """The record of one run, however many there are: the folders' names tell which it is."""
+    named = (file for file in record_files(root) if is_record_of(file.folder, run_id))
+    return next((one for one in map(_registered, named) if one and one.record.run_id == run_id), None)
 
 
 def _registered(file: RecordFile) -> Registered | None:

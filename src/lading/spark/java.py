@@ -14,7 +14,10 @@ import re
 import shlex
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from lading.errors import PipelineError
 from lading.layout.project import JAVA
@@ -145,3 +148,32 @@ def _wrapped(cache: Path, java: Path, *, drop_vector: bool) -> Path:
         write_atomic(script, text.encode())
         script.chmod(0o755)
     return home
+
+
+@contextmanager
+def none_left_behind() -> Iterator[None]:
+    """End the JVM that PySpark starts in here if it is not waited for to the end, as after Ctrl-C.
+
+    PySpark then takes away the folder where the JVM would say on which port it listens. The JVM fails to,
+    never comes to where it would notice that this process is gone, and stays for ever."""
+    from pyspark import SparkContext, java_gateway
+
+    begun: list[subprocess.Popen[bytes]] = []
+
+    class Begun(subprocess.Popen[bytes]):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            begun.append(self)  # before: the interrupt may come while the process is being made
+            super().__init__(*args, **kwargs)
+
+    before = java_gateway.Popen  # type: ignore[attr-defined]
+    java_gateway.Popen = Begun  # type: ignore[attr-defined,assignment]
+    try:
+        yield
+    except BaseException:
+        for process in begun if SparkContext._gateway is None else []:
+            if getattr(process, "pid", None) is not None:
+                process.kill()
+                process.wait()
+        raise
+    finally:
+        java_gateway.Popen = before  # type: ignore[attr-defined]

@@ -26,7 +26,7 @@ from lading.errors import ConfigError, MissingExtra, PipelineError
 from lading.layout.project import JAVA, SPARK, SPARK_LOG
 from lading.secrets import holds_secret
 from lading.spark.failures import Py4JError, no_package, raise_interrupt, said_first
-from lading.spark.java import LOG_VARIABLE, found_java, java_environment
+from lading.spark.java import LOG_VARIABLE, found_java, java_environment, none_left_behind
 from lading.spark.quick import forget_archive, train_later
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ def _started(master: str, conf: dict[str, str], cache: Path, app: str) -> SparkS
     for name, value in _settings(master, conf, cache).items():
         builder = builder.config(name, value)
     try:
-        with _environment(master, cache, log), _own_interrupts():
+        with _environment(master, cache, log), _own_interrupts(), none_left_behind():
             try:
                 started = builder.getOrCreate()
                 if master.startswith("local"):
@@ -251,7 +251,7 @@ def _started(master: str, conf: dict[str, str], cache: Path, app: str) -> SparkS
                 raise_interrupt(error)
                 if not forget_archive(cache.absolute() / JAVA):
                     raise
-        with _environment(master, cache, log), _own_interrupts():
+        with _environment(master, cache, log), _own_interrupts(), none_left_behind():
             return builder.getOrCreate()  # it may have been the archive, which is gone now
     except (PySparkException, Py4JError, OSError, RuntimeError) as error:
         raise_interrupt(error)

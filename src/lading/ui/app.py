@@ -25,7 +25,7 @@ from lading.ui.guard import KEY_FIELD, Guard, may_write
 from lading.ui.page import Action, Page
 from lading.ui.pages import history, layout, overview, plan, quarantine, rows, runs, serving
 from lading.ui.project import Project
-from lading.ui.show import Show
+from lading.ui.show import Show, is_fragment
 
 PAGES: tuple[Page, ...] = (
     overview.PAGE,
@@ -89,10 +89,16 @@ def wants_json(request: Request) -> bool:
     )
 
 
+def _waits_for_nothing(request: Request) -> bool:
+    """Whether a browser asks for a page: scripts in it bring what takes time. `?now` is for those without."""
+    return not (wants_json(request) or is_fragment(request) or "now" in request.query_params)
+
+
 def _page(project: Project, show: Show, page: Page) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         try:
-            value = await run_in_threadpool(page.value, project, request.query_params)
+            made = page.at_once if page.at_once is not None and _waits_for_nothing(request) else page.value
+            value = await run_in_threadpool(made, project, request.query_params)
             if wants_json(request):
                 return _json(value)
             return await run_in_threadpool(show.page, request, page, value)

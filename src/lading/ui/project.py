@@ -7,6 +7,7 @@ from pathlib import Path
 from lading.config.file import load
 from lading.config.project import Config
 from lading.ui.live import Live
+from lading.ui.looks import Looks
 from lading.ui.plans import Plans
 
 
@@ -16,6 +17,7 @@ class Project:
         self.read_only = read_only
         self.live = Live(folder)
         self.plans = Plans()
+        self.looks = Looks()
         self._notices: list[str] = []
 
     def config(self) -> Config:

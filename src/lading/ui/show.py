@@ -67,9 +67,8 @@ class Show:
             query=query,
             key=self._key,
             key_field=KEY_FIELD,
-            is_fragment=request.headers.get("hx-request") == "true",
             json_link=link(page.name + ".json", **query) if page is not None else None,
-            notices=self._project.take_notices() if request.headers.get("hx-request") != "true" else [],
+            notices=self._project.take_notices() if not is_fragment(request) else [],
             **more,
         )
 
@@ -79,6 +78,11 @@ class Show:
             return list(self._project.config().tables)
         except LadingError:
             return []
+
+
+def is_fragment(request: Request) -> bool:
+    """Whether the page that is there asks for a piece of it, and not a browser for a page."""
+    return request.headers.get("hx-request") == "true"
 
 
 def link(page: str, /, **query: Any) -> str:

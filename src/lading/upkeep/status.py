@@ -82,18 +82,20 @@ class TableStatus:
         }
 
 
-def status(config: Config, names: Sequence[str] = ()) -> list[TableStatus]:
-    """The selected tables; without a selection all of them, those that the config dropped included."""
+def status(config: Config, names: Sequence[str] = (), *, files: bool = True) -> list[TableStatus]:
+    """The selected tables; without a selection all of them, those that the config dropped included. Without
+    `files` none are listed: what depends on them is not told, and takes no time."""
     wanted = [config.table(name).name for name in names] or list(config.tables)
-    found = [_status(config, name) for name in wanted]
+    found = [_status(config, name, files) for name in wanted]
     if not names:
-        found += [_status(config, name) for name in _dropped(config)]
+        found += [_status(config, name, files) for name in _dropped(config)]
     return found
 
 
-def _status(config: Config, name: str) -> TableStatus:
+def _status(config: Config, name: str, files: bool) -> TableStatus:
     folder = config.place(name)
-    pending, note, notes, (rows_rejected, files_rejected), shown = _pending(config, name)
+    told = _pending(config, name) if files or name not in config.tables else _NOT_LOOKED
+    pending, note, notes, (rows_rejected, files_rejected), shown = told
     inputs = _inputs(config, name)
     if not Table.exists(folder):
         return TableStatus(name, pending=pending, note=note or "never run", inputs=inputs)
@@ -182,9 +184,11 @@ def _current(config: Config, name: str) -> tuple[SnapshotRef | None, str | None]
         return None, error.message
 
 
-def _pending(
-    config: Config, name: str
-) -> tuple[dict[str, int] | None, str | None, tuple[str, ...], tuple[int, int], int | None]:
+_Pending = tuple[dict[str, int] | None, str | None, tuple[str, ...], tuple[int, int], int | None]
+_NOT_LOOKED: _Pending = (None, None, (), (0, 0), None)
+
+
+def _pending(config: Config, name: str) -> _Pending:
     """What a run would act on; why that can't be told; what is worth a note otherwise; how many rows and
     whole files are set aside; and the sequence that the source manifest shows."""
     if name not in config.tables:

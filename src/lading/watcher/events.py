@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from lading import clock
+from lading.secrets import hide
 from lading.watch import Watch
 
 Kind = Literal[
@@ -21,6 +22,7 @@ Kind = Literal[
     "run failed",  # with the error and the pause before the next try
     "config",  # lading.yaml changed and was read again, or could not be
     "spark",  # started anew, or let go
+    "warning",  # something beside the runs went wrong; they go on
     "stopping",  # as soon as the run under way is done
     "stopped",
 ]
@@ -42,7 +44,7 @@ Listener = Callable[[Event], None]
 
 
 class Broadcast:
-    """To everybody who listens, from any thread. One who raises hears no more."""
+    """To everybody who listens, from any thread. One who raises hears no more, and the others are told so."""
 
     def __init__(self) -> None:
         self._listeners: list[Listener] = []
@@ -62,12 +64,20 @@ class Broadcast:
     def __call__(self, event: Event) -> None:
         with self._lock:
             listeners = list(self._listeners)
-        for listener in listeners:
-            try:
-                listener(event)
-            except Exception:
-                with self._lock, suppress(ValueError):
-                    self._listeners.remove(listener)
+        failed = [said for listener in listeners if (said := self._told(listener, event)) is not None]
+        for said in failed:
+            self(Event("warning", None, {"said": said}))
+
+    def _told(self, listener: Listener, event: Event) -> str | None:
+        """What went wrong, if something did: then the listener is gone."""
+        try:
+            listener(event)
+        except Exception as error:
+            with self._lock, suppress(ValueError):
+                self._listeners.remove(listener)
+            name = getattr(listener, "__qualname__", type(listener).__qualname__)
+            return hide(f"a listener, {name}, failed and is told no more: {type(error).__name__}: {error}")
+        return None
 
 
 class Telling(Watch):

@@ -157,7 +157,17 @@ class _Block:
             tuple(bad),
             taken_records=len(kept),
             taken_lines=cut.line_count + above,
+            cells=lambda name, rows: [self._cell(cut, places[row], name) for row in rows],
         )
+
+    def _cell(self, cut: Cut, place: int, name: str) -> str | None:
+        record = self._scanner.record(cut.data[cut.starts[place] : cut.ends[place]])
+        at = self._places.get(name)
+        if record is None or at is None or at >= len(record.fields):
+            return None  # no column of the file, or of a line that ends before it
+        cell = record.fields[at]
+        text = None if cell is None else cell.decode()
+        return text if text is None or not self._marks.trim else text.strip(_BLANKS)
 
     def _is_record(self, cut: Cut) -> np.ndarray:
         """Which are neither empty nor a comment."""

@@ -101,7 +101,12 @@ class FixedWidthReader:
             tuple(bad),
             taken_records=len(kept),
             taken_lines=len(lines.lengths) + above,
+            cells=lambda name, rows: [self._cell(lines.text(int(places[row])), name) for row in rows],
         )
+
+    def _cell(self, line: str, name: str) -> str | None:
+        field = next((one for one in self._layout.fields if one.name == name), None)
+        return None if field is None else line[field.start : field.start + field.length].strip(" ")
 
     def _is_record(self, lines: _Lines) -> np.ndarray:
         """Which lines the filter lets through. One too short to tell is a bad row, not another record."""

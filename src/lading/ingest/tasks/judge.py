@@ -6,6 +6,7 @@ small: counts by source, and the first row of each kind of fault.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from lading.parts.footer import Origin
 _HELD = 50_000  # bad rows that are held before they are written
 _HELD_TEXT = 32 << 20  # and characters of them
 _SHOWN = 1_000  # characters of a row that the driver is told of
+_QUOTED = 200  # characters of a value that a reason quotes
 
 
 class AsideOf(msgspec.Struct, frozen=True):
@@ -53,17 +55,34 @@ class Places:
     records: np.ndarray | None = None
     lines: np.ndarray | None = None
     starts: np.ndarray | None = None  # of the piece that each row is of, where a block has rows of several
+    cells: Callable[[str, Sequence[int]], list[str | None]] | None = None  # as in `Rows`
+
+    def values(self, batch: pa.RecordBatch, places: np.ndarray, column: str | None) -> list[str | None]:
+        """A column's values in rows of the block, as they stand there; None for what is null."""
+        if column is None or column not in batch.schema.names:
+            return [None] * len(places)
+        if self.cells is not None:
+            return self.cells(column, places.tolist())
+        values = [json.loads(row)[column] for row in as_text(batch.select([column]))(places.tolist())]
+        return [one if one is None or isinstance(one, str) else json.dumps(one) for one in values]
 
     def rows(
-        self, source: np.ndarray, places: np.ndarray, column: str | None, reason: str
+        self,
+        source: np.ndarray,
+        places: np.ndarray,
+        column: str | None,
+        reason: str,
+        blamed: Sequence[str | None] | None = None,
     ) -> list[tuple[int, BadRow]]:
-        """Start and description of rows of the block."""
+        """Start and description of rows of the block. `blamed` are the values that the reasons begin with."""
         found = []
-        for place, text in zip(places.tolist(), self.texts(places.tolist()), strict=True):
+        values = blamed or [None] * len(places)
+        for place, text, value in zip(places.tolist(), self.texts(places.tolist()), values, strict=True):
             record = int(self.records[place]) if self.records is not None else None
             line = int(self.lines[place]) if self.lines is not None else None
             start = int(self.starts[place]) if self.starts is not None else self.start
-            found.append((start, BadRow(int(source[place]), record, line, column, reason, text)))
+            said = f"{value!r} {reason}" if value and len(value) <= _QUOTED else reason
+            found.append((start, BadRow(int(source[place]), record, line, column, said, text)))
         return found
 
 
@@ -196,15 +215,18 @@ class Judge:
             for start, row in shortened(places.rows(source, np.array(new, np.int64), None, "")):
                 self.failing[number, row.source] = FailingRow(number, start, row)
         if self._aside is not None:
-            self._set_aside(source, rejecting, places)
+            self._set_aside(batch, source, rejecting, places)
         fine: np.ndarray = rejecting == 0
         return fine
 
-    def _set_aside(self, source: np.ndarray, rejecting: np.ndarray, places: Places) -> None:
+    def _set_aside(
+        self, batch: pa.RecordBatch, source: np.ndarray, rejecting: np.ndarray, places: Places
+    ) -> None:
         assert self._aside is not None
         for value in np.unique(rejecting[rejecting != 0]).tolist():
             broken = [number for number in range(len(self._spec.names)) if value & (1 << number)]
             said = ", ".join(repr(self._spec.names[number]) for number in broken)
             column = self._spec.columns[broken[0]]
             where = np.flatnonzero(rejecting == value)
-            self._aside.add(places.rows(source, where, column, f"fails the check {said}"))
+            values = places.values(batch, where, column)
+            self._aside.add(places.rows(source, where, column, f"fails the check {said}", values))

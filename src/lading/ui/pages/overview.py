@@ -13,9 +13,10 @@ from lading.errors import LadingError
 from lading.plan import graph_of
 from lading.snapshots.history import history
 from lading.snapshots.stores.by_url import store_of
+from lading.ui.looks import Look
 from lading.ui.page import Page, PageValue, Query
 from lading.ui.project import Project
-from lading.upkeep.status import TableStatus, status
+from lading.upkeep.status import TableStatus
 
 _POINTS = 60  # snapshots in the picture of a table's rows
 _WIDE, _HIGH, _ACROSS, _DOWN = 168, 44, 72, 20  # of a table in the graph, and the room between two
@@ -58,29 +59,45 @@ class Overview(PageValue, frozen=True, kw_only=True):
     states: dict[str, str]  # in one word: see `state_of`
     rows_over_time: dict[str, list[Point]]  # oldest first
     graph: Graph | None  # None without tables made of tables
+    looked_at: str | None  # when the files were looked at; None: they weren't, so what is pending isn't told
+    is_last: bool  # whether that was an earlier look
 
 
 def overview(project: Project, query: Query) -> Overview:
     config = project.config()
-    found = status(config)
-    states = {one.table: state_of(one) for one in found}
+    return _shown(config, project.looks.new(config), is_last=False)
+
+
+def at_once(project: Project, query: Query) -> Overview:
+    config = project.config()
+    return _shown(config, project.looks.last(config), is_last=True)
+
+
+def _shown(config: Config, look: Look, *, is_last: bool) -> Overview:
+    found = list(look.tables)
+    looked = look.at is not None
+    states = {one.table: state_of(one, looked=looked or one.table not in config.tables) for one in found}
     return Overview(
         command="lading status",
         tables=[one.as_json() for one in found],
         states=states,
         rows_over_time={one.table: _rows_over_time(config, one.table) for one in found},
         graph=graph(graph_of(config), found, states),
+        looked_at=look.at.isoformat() if look.at is not None else None,
+        is_last=is_last,
     )
 
 
-def state_of(one: TableStatus) -> str:
-    """The worst that can be said: `failed`, `refused`, `held`, `unknown`, `pending`, `empty` or `fresh`."""
+def state_of(one: TableStatus, *, looked: bool = True) -> str:
+    """The worst that can be said: `failed`, `refused`, `held`, `unknown`, `pending`, `empty` or `fresh`; as
+    long as nobody has looked at the files, `looking` instead of the last four."""
     last = (one.last_run or {}).get("state")
     behind = any(of.behind for of in one.inputs)
     told = {
         "refused": bool(one.refused),
         "failed": last in ("failed", "dead"),
         "held": one.current is not None and one.current.held,
+        "looking": not looked,
         "unknown": one.pending is None,
         "pending": bool(one.pending) or behind,
         "empty": one.current is None,
@@ -142,4 +159,4 @@ def _curve(start: tuple[int, int], end: tuple[int, int]) -> str:
     return f"M{x1} {y1} C{x1 + bend} {y1} {x2 - bend} {y2} {x2} {y2}"
 
 
-PAGE = Page("overview", "Overview", overview, of_table=False)
+PAGE = Page("overview", "Overview", overview, of_table=False, at_once=at_once)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from itertools import islice
 from typing import Any
@@ -74,20 +75,47 @@ def _filled(config: Config, page: QuarantinePage) -> QuarantinePage:
         files_pages=max(1, -(-len(aside) // _FILES)),
         rows_aside=sum(one.rows for one in aside),
         rows=tuple(rows[:_ROWS]),
-        marked=tuple(marked(row["text"] or "", row["reason"]) for row in rows[:_ROWS]),
+        marked=tuple(marked(row["text"] or "", row["reason"], row["column"]) for row in rows[:_ROWS]),
         more=len(rows) > _ROWS,
     )
 
 
-def marked(text: str, reason: str) -> Marked:
-    """The value that a reason begins with, where the text has it once; else nothing is marked."""
-    quoted = _QUOTED.match(reason)
-    value = ast.literal_eval(quoted[0]) if quoted is not None else ""
+def marked(text: str, reason: str, column: str | None = None) -> Marked:
+    """The column's value in a row that is JSON; in any other, the value that the reason begins with, where
+    the text has it once, or once by itself. Else nothing is marked."""
     shown = text[:_TEXT] + ("…" if len(text) > _TEXT else "")
-    if not value or shown.count(value) != 1:
-        return Marked(shown, "", "")
-    before, _, after = shown.partition(value)
-    return Marked(before, value, after)
+    place = _place_in_json(shown, column) or _place_of_quoted(shown, reason)
+    begin, end = place or (len(shown), len(shown))
+    return Marked(shown[:begin], shown[begin:end], shown[end:])
+
+
+def _place_in_json(text: str, column: str | None) -> tuple[int, int] | None:
+    if column is None or not text.startswith("{"):
+        return None
+    found = list(re.finditer(rf"[{{,]\s*{re.escape(json.dumps(column, ensure_ascii=False))}\s*:\s*", text))
+    if len(found) != 1:
+        return None
+    try:
+        return found[0].end(), json.JSONDecoder().raw_decode(text, found[0].end())[1]
+    except ValueError:
+        return None  # it ends where the text is cut off
+
+
+def _place_of_quoted(text: str, reason: str) -> tuple[int, int] | None:
+    quoted = _QUOTED.match(reason)
+    value = re.escape(ast.literal_eval(quoted[0])) if quoted is not None else ""
+    if not value:
+        return None
+    anywhere = list(re.finditer(value, text))
+    alone = [one for one in anywhere if not _goes_on(text, one)]
+    found = anywhere if len(anywhere) == 1 else alone
+    return found[0].span() if len(found) == 1 else None
+
+
+def _goes_on(text: str, found: re.Match[str]) -> bool:
+    """Whether it is a piece of a longer word or number."""
+    begin, end = found.span()
+    return text[begin - 1 : begin].isalnum() or text[end : end + 1].isalnum()
 
 
 def replay(project: Project, fields: Query) -> Done:

@@ -11,14 +11,13 @@ from lading.config.project import Config
 from lading.errors import NotFound
 from lading.layout.project import RUN_LOG
 from lading.signals.read_log import Line, newest, of_run, phases_in
-from lading.snapshots.runs import Registered, newest_runs
+from lading.snapshots.runs import Registered, newest_runs, run_named
 from lading.ui.page import Done, Page, PageValue, Query, number_of, table_of
 from lading.ui.project import Project
 from lading.ui.show import link
 
 _SHOWN = 50  # runs a page
 _LINES = 30  # of the log
-_FAR = 2_000  # runs that are looked through for one that is asked for
 
 
 class RunError(msgspec.Struct, frozen=True):
@@ -69,16 +68,14 @@ def runs(project: Project, query: Query) -> RunsPage:
         total=total,
         page=page,
         pages=max(1, -(-total // _SHOWN)),
-        run=_story(config, table, _named(config, table, run_id, found)) if run_id else None,
+        run=_story(config, table, _named(config, table, run_id)) if run_id else None,
         log=newest(config.project / RUN_LOG, _LINES),
         at_work=project.live.is_running,
     )
 
 
-def _named(config: Config, table: str, run_id: str, shown: list[Registered]) -> Registered:
-    one = next((one for one in shown if one.record.run_id == run_id), None)
-    more = newest_runs(config.place(table), _FAR)[0] if one is None else []
-    one = one or next((one for one in more if one.record.run_id == run_id), None)
+def _named(config: Config, table: str, run_id: str) -> Registered:
+    one = run_named(config.place(table), run_id)
     if one is None:
         raise NotFound(
             f"{table} has no run {run_id!r}", hint=f"`lading runs {table}` lists them", table=table

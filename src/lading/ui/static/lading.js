@@ -57,6 +57,11 @@ document.addEventListener("htmx:afterSettle", (event) => {
   if (target && target.hasAttribute("data-focus")) target.focus();
 });
 
+// What could not be brought into the page says why on a page of its own.
+document.addEventListener("htmx:responseError", ({ detail }) => {
+  if (detail.requestConfig.verb === "get") location.assign(detail.pathInfo.finalRequestPath);
+});
+
 // What a run under way tells, in the header, and to whoever listens on the page as the event `lading`.
 function listen() {
   const live = document.getElementById("live");
@@ -128,6 +133,7 @@ function watchRun() {
 
 watchRun();
 drawCharts();
+document.querySelector(".pages [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });  // on a phone
 let resized;
 addEventListener("resize", () => { clearTimeout(resized); resized = setTimeout(drawCharts, 150); });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawCharts);
