@@ -62,6 +62,7 @@ Cleaned = Literal[
 ]
 Kind = Cleaned | Literal["manifest", "state", "pointer", "lock", "hint"]
 CLEANED = get_args(Cleaned)  # may be deleted by cleaning; a manifest by its store only, the others by nobody
+RETURNING: tuple[Kind, ...] = ("page", "iceberg")  # named by their content: what went may be written again
 
 _RUN = "run_id="
 _ATTEMPT = "attempt="

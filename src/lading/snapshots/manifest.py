@@ -15,7 +15,7 @@ import string
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -131,7 +131,8 @@ class ParsedSnapshot(msgspec.Struct, frozen=True):
 
 
 _encode = msgspec.json.Encoder(order="sorted").encode
-_shards_decoder = msgspec.json.Decoder(tuple[ShardMeta, ...])
+_pack = msgspec.msgpack.Encoder().encode
+_unpack_shards = msgspec.msgpack.Decoder(tuple[ShardMeta, ...]).decode
 
 
 def build_snapshot(
@@ -154,7 +155,7 @@ def build_snapshot(
         connection.execute("BEGIN")
         with bounded(connection):
             connection.execute(_INSERT_BUILD_META, build_row)
-            connection.executemany(_INSERT_SHARDS, map(_shard_row, shards))
+            connection.executemany(_INSERT_SHARDS, [_shard_row(shard) for shard in shards])
         if fill is not None:
             fill(connection)
         if connection.in_transaction:
@@ -293,7 +294,7 @@ def _refuse_unreadable(build_row: tuple[Any, ...], shards: Sequence[ShardMeta]) 
     hold anything. All shards at once, and none of it by Python."""
     meta = _meta(build_row)
     try:
-        checked = _shards_decoder.decode(_encode(shards))
+        checked = _unpack_shards(_pack(shards))
     except (msgspec.MsgspecError, UnicodeError, ValueError, OverflowError, RecursionError) as error:
         raise ManifestParseError(f"shards: {error}", hint=HINT) from error
     if any(shard.db_bytes is None for shard in checked):
@@ -327,6 +328,7 @@ def _text(value: object) -> str:
     return _encode(value).decode()
 
 
+@lru_cache(maxsize=16)
 def _check_template(template: str) -> None:
     """Only `{db_id}` with a short width: a stranger's format string must reach nothing else."""
     try:
