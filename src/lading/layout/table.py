@@ -67,7 +67,6 @@ RETURNING: tuple[Kind, ...] = ("page", "iceberg")  # named by their content: wha
 _RUN = "run_id="
 _ATTEMPT = "attempt="
 _DIGITS = 20
-_TIMESTAMP = "%Y-%m-%dT%H:%M:%S.%fZ"  # six digits always, so that text sorts as time does
 
 _HEX = "[0-9a-f]"
 _BUCKET = rf"{BUCKET}(?P<bucket>-?[0-9]+)"
@@ -279,8 +278,8 @@ def is_run_id(run_id: str) -> bool:
 
 
 def timestamp(at: datetime) -> str:
-    """`at` in UTC, as manifest and run folders begin."""
-    return at.astimezone(UTC).strftime(_TIMESTAMP)
+    """`at` in UTC, as manifest and run folders begin: six digits always, so that text sorts as time does."""
+    return f"{at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def manifest_path(at: datetime, run_id: str, name: str = MANIFEST) -> str:
