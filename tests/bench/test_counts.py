@@ -41,6 +41,7 @@ from lading.serve.build.task import ShardJob, build_shards, route_parts
 from lading.serve.keys import KeySpec
 from lading.serve.routing import Router
 from lading.serve.spec import ServeSpec
+from lading.snapshots import manifest
 from lading.snapshots.manifest import BuildMeta, Sharding, ShardMeta, build_snapshot
 from lading.snapshots.stores.files import LocalStore
 from lading.state.members import MemberStore
@@ -130,6 +131,7 @@ def test_a_snapshot_is_built_without_being_read_back_and_with_few_calls_for_each
     assert calls[1] - calls[0] <= 5 * 900
     statements: list[Any] = []
     monkeypatch.setattr(sqlite3, "connect", traced(statements))
+    monkeypatch.setattr(manifest, "_kept", manifest._Kept())
     build_snapshot(meta, many)
     others = [statement for statement in statements if not statement.startswith("INSERT INTO shards")]
     assert len(statements) == len(others) + len(many)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,9 +35,9 @@ class Full(Watch):
         if (table, name) == ("events", self._phase):
             self._patch.setattr(local, "_write_synced", self._refuse)
 
-    def _refuse(self, path: Path, data: bytes) -> None:
-        if path.is_relative_to(self._folder):
-            raise OSError(errno.ENOSPC, "No space left on device", str(path.parent))
+    def _refuse(self, path: str, data: bytes) -> None:
+        if Path(path).is_relative_to(self._folder):
+            raise OSError(errno.ENOSPC, "No space left on device", os.path.dirname(path))
         self._write(path, data)
 
 
@@ -67,8 +68,8 @@ def test_a_full_disk_is_named_stops_one_table_and_the_next_run_completes_it(
 def test_a_command_that_meets_a_full_disk_says_so_and_asks_for_no_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(path: Path, data: bytes) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device", str(path.parent))
+    def refuse(path: str, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", os.path.dirname(path))
 
     from support.world import World
 

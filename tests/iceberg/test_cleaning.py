@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,9 +13,12 @@ from support.iceberg import assert_all_see_the_same, by_lading, by_pyiceberg, co
 from support.shown import Shown, lines
 
 from lading.iceberg.check import needed, shown_lists
+from lading.layout.table import LOG_LOCK, parse_iceberg
 from lading.model import Place
 from lading.snapshots.history import Wanted
 from lading.snapshots.stores.by_url import store_of
+from lading.storage.folder import FolderStorage, is_locked
+from lading.storage.protocol import Named
 from lading.upkeep.clean.apply import clean
 from lading.upkeep.clean.survey import Rules
 from lading.upkeep.rollback import roll_back
@@ -67,6 +71,33 @@ def test_what_no_kept_snapshot_leads_to_goes_and_all_else_stays(shown: Shown) ->
     shown.put("c", lines(range(5)))
     shown.run()
     assert_all_see_the_same(shown.table)
+
+
+def test_content_that_comes_back_and_cleaning_keep_out_of_each_others_way(
+    shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who finds a file that says the same relies on it: it must not be one that cleaning has looked at and
+    is about to unlink. So both hold the log."""
+    held: dict[str, list[bool]] = {"put": [], "deleted": []}
+    put_same, delete_found = FolderStorage.put_same, FolderStorage.delete_found
+
+    def put(self: FolderStorage, objects: Mapping[str, bytes]) -> None:
+        if all(parse_iceberg(name) for name in objects):
+            held["put"].append(is_locked(self.path(LOG_LOCK)))
+        put_same(self, objects)
+
+    def delete(self: FolderStorage, found: Named) -> bool:
+        if parse_iceberg(found.name):
+            held["deleted"].append(is_locked(self.path(LOG_LOCK)))
+        return delete_found(self, found)
+
+    monkeypatch.setattr(FolderStorage, "put_same", put)
+    monkeypatch.setattr(FolderStorage, "delete_found", delete)
+    shown.put("c", lines(range(5)))
+    shown.run()
+    cleaned(shown, keep=1)
+    assert held["put"] and all(held["put"])
+    assert held["deleted"] and all(held["deleted"])
 
 
 def test_what_was_shown_a_moment_ago_stays(shown: Shown) -> None:

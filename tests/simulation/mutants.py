@@ -47,6 +47,7 @@ def _no_file_fsync(swap: Swap) -> None:
     import lading.storage.folder as folder
 
     def write(path: Any, pieces: Any) -> None:
+        folder.make_dirs(os.path.dirname(path))
         with open(path, "wb") as file:
             file.writelines(pieces)
 
@@ -381,9 +382,10 @@ def _sleepers_fail(swap: Swap) -> None:
     import lading.storage.folder as folder
 
     def write(path: Any, data: Any, *, temporary: str | None = None) -> None:
-        beside = path.with_name(temporary or folder.fresh_temporary(path.name))
+        within, name = os.path.split(path)
+        beside = os.path.join(within, temporary or folder.fresh_temporary(name))
         folder._write_and_rename(beside, path, (data,) if isinstance(data, bytes) else data)
-        folder.fsync_dir(path.parent)
+        folder.fsync_dir(within)
 
     swap(folder, "write_atomic", write)
 

@@ -22,6 +22,7 @@ from lading.log.state import TableState
 from lading.model import Commit, Member, Place, Zone
 from lading.state import edit, tables
 from lading.state.key_index import KeyIndex, may_hold
+from lading.state.loaded import MemberPage
 from lading.state.log_frames import LogHeader
 from lading.state.members import MemberStore, zone_loader
 from lading.state.summary import summary_of
@@ -154,6 +155,19 @@ def state_of(members: list[Member], place: Place) -> TableState:
     state = TableState(place, StateMeta.before_the_first_commit(LogHeader(1, "t", "", "", "", 0)))
     state.apply([Commit("c", "r", "2024", "", add=tuple(members), sequence=1)])
     return state
+
+
+def test_who_asks_for_paths_often_gets_the_same_answers_whatever_the_number_of_pages(
+    many: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members, store, _ = many
+    asked = MemberStore(store._root, store.root)
+    paths = [one.path for one in members[::7]] + [f"q/{number}" for number in range(200)]
+    assert [asked.contains(path) for path in paths] == [path.startswith("p/") for path in paths]
+    looks = []
+    monkeypatch.setattr(MemberPage, "maybe_at", lambda self, wanted: looks.append(wanted) or iter(()))
+    assert not any(asked.contains(f"r/{number}") for number in range(1_000))
+    assert looks == []
 
 
 @pytest.mark.parametrize(

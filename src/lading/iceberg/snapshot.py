@@ -22,6 +22,7 @@ from lading.iceberg.manifests import Entries, Files, Former, Listed, manifest, m
 from lading.iceberg.pages import Page
 from lading.iceberg.types import schema_of, sort_order
 from lading.layout.table import iceberg_list, iceberg_manifest, parse_iceberg, positions_path
+from lading.log.table import log_of
 from lading.model import Member, Place
 from lading.parts.field_ids import of_log
 from lading.storage.place import storage_of
@@ -142,7 +143,8 @@ class _Writing:
             self.flush()
 
     def flush(self) -> None:
-        storage_of(self.shown.place).put_same(self.waiting)
+        with log_of(self.shown.place).lock():  # or cleaning could take one away that was just found there
+            storage_of(self.shown.place).put_same(self.waiting)
         self.waiting.clear()
 
     def _of_page(self, page: Page, digest: str) -> Iterable[Listed]:

@@ -62,11 +62,11 @@ Cleaned = Literal[
 ]
 Kind = Cleaned | Literal["manifest", "state", "pointer", "lock", "hint"]
 CLEANED = get_args(Cleaned)  # may be deleted by cleaning; a manifest by its store only, the others by nobody
+RETURNING: tuple[Kind, ...] = ("page", "iceberg")  # named by their content: what went may be written again
 
 _RUN = "run_id="
 _ATTEMPT = "attempt="
 _DIGITS = 20
-_TIMESTAMP = "%Y-%m-%dT%H:%M:%S.%fZ"  # six digits always, so that text sorts as time does
 
 _HEX = "[0-9a-f]"
 _BUCKET = rf"{BUCKET}(?P<bucket>-?[0-9]+)"
@@ -278,8 +278,8 @@ def is_run_id(run_id: str) -> bool:
 
 
 def timestamp(at: datetime) -> str:
-    """`at` in UTC, as manifest and run folders begin."""
-    return at.astimezone(UTC).strftime(_TIMESTAMP)
+    """`at` in UTC, as manifest and run folders begin: six digits always, so that text sorts as time does."""
+    return f"{at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def manifest_path(at: datetime, run_id: str, name: str = MANIFEST) -> str:

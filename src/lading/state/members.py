@@ -30,10 +30,13 @@ from lading.zones.numbers import Numbers, joined
 from lading.zones.vector import ZoneVector, pack
 
 _KEPT = 64  # vectors of zones that are kept for the next question
+_FEW_QUESTIONS = 64  # for a path, before all hashes are put in one order for those that follow
 
 
 class MemberStore(SourcePages):
     """A state as a root and its pages; a `MemberSet` for readers."""
+
+    _asked = 0  # how often for a path
 
     @cached_property
     def _kept(self) -> dict[tuple[str, str], ZoneVector | None]:
@@ -230,12 +233,28 @@ class MemberStore(SourcePages):
 
     def _place(self, path: str) -> tuple[int, int] | None:
         wanted = path_hash(path)
+        if self._is_unknown(wanted):
+            return None
         for number, ref in enumerate(self.pages()):
             page = self.member_page(ref)
             for at in page.maybe_at(wanted):
                 if page.rows([at])[0][1] == path:
                     return number, at
         return None
+
+    def _is_unknown(self, wanted: int) -> bool:
+        """Whether it is plain that no path has this hash. Few questions go from page to page; who asks often,
+        as one does who commits file by file, gets answers that don't take longer the more pages there are."""
+        self._asked += 1
+        if self._asked <= _FEW_QUESTIONS or len(self.pages()) < 2:
+            return False
+        at = int(self._hashes.searchsorted(wanted))
+        return at == len(self._hashes) or self._hashes[at] != wanted
+
+    @cached_property
+    def _hashes(self) -> Numbers:
+        """Of all paths, sorted: at a million members 8 MB, made in the time of some 100 questions."""
+        return np.sort(np.concatenate([page.by_hash[0] for page in self._member_pages()]))
 
     def _may_match(self, where: Predicate, unknown: Container[str]) -> Iterator[tuple[int, Numbers]]:
         """The members that a predicate can't rule out, by page and place; zones of the columns `unknown` rule

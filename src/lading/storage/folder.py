@@ -15,11 +15,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 from lading import clock
 from lading.errors import ConfigError, StorageError
 from lading.layout.beside import fresh_temporary, lock_of, temporary_of
 from lading.storage.protocol import Named, NotPlain, Replaced, SwapLost, TooLarge, utf8_name
+
+StrPath = str | os.PathLike[str]
+_T = TypeVar("_T")
 
 # What a disk says when it is full, broken, or not ours to write to; anything else is the program's mistake.
 _NOT_OURS = {
@@ -60,7 +64,7 @@ def disk_failure(error: OSError) -> StorageError | None:
     )
 
 
-def fsync_dir(folder: Path) -> None:
+def fsync_dir(folder: StrPath) -> None:
     """Make a rename or create inside `folder` survive a power cut."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -69,15 +73,16 @@ def fsync_dir(folder: Path) -> None:
         os.close(fd)
 
 
-def make_dirs(folder: Path) -> None:
+def make_dirs(folder: StrPath) -> None:
     """Create `folder` and its missing parents, each of them durable in its own parent."""
-    _sync_made(_create_dirs(folder))
+    _sync_made(_create_dirs(os.fspath(folder)))
 
 
-def write_atomic(path: Path, data: bytes | Iterable[bytes], *, temporary: str | None = None) -> None:
+def write_atomic(path: StrPath, data: bytes | Iterable[bytes], *, temporary: str | None = None) -> None:
     """Replace `path` by `data`: temporary file beside it, flush, fsync, rename, fsync the directory. What is
     long may come in pieces, and is never held whole; if one can't be made, nothing has changed."""
-    beside = path.with_name(temporary or fresh_temporary(path.name))
+    folder, name = _split(path)
+    beside = os.path.join(folder, temporary or fresh_temporary(name))
     try:
         _write_and_rename(beside, path, (data,) if isinstance(data, bytes) else data)
     except FileNotFoundError:
@@ -85,48 +90,41 @@ def write_atomic(path: Path, data: bytes | Iterable[bytes], *, temporary: str | 
             raise
         # This process slept for so long that cleaning took what it had half written.
         _write_and_rename(beside, path, (data,))
-    fsync_dir(path.parent)
+    fsync_dir(folder)
 
 
-def _write_and_rename(beside: Path, path: Path, pieces: Iterable[bytes]) -> None:
-    make_dirs(path.parent)
+def _write_and_rename(beside: str, path: StrPath, pieces: Iterable[bytes]) -> None:
     try:
         _write_synced(beside, pieces)
         os.replace(beside, path)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        _unlink(beside)
         raise
 
 
-def write_new(path: Path, data: bytes) -> None:
+def write_new(path: StrPath, data: bytes) -> None:
     """Create `path` with `data`, never seen in part; FileExistsError if somebody was first."""
-    made = _create_dirs(path.parent)
-    beside = path.with_name(fresh_temporary(path.name))
+    folder, name = _split(path)
+    made = _create_dirs(folder)
+    beside = os.path.join(folder, fresh_temporary(name))
     try:
         _write_synced(beside, (data,))
         os.link(beside, path)  # unlike a rename, a link refuses to replace
     finally:
-        beside.unlink(missing_ok=True)
-    fsync_dir(path.parent)
+        _unlink(beside)
+    fsync_dir(folder)
     _sync_made(made)  # last: by now a journal has most of it, and nobody was told of the file yet
 
 
 def write_same(folder: Path, files: Mapping[str, bytes]) -> None:
     """Files whose names say what they hold, each whole, and one sync of their folder for all. One that
     has that content gets today's time; one that was damaged is replaced."""
-    make_dirs(folder)
     for name, data in files.items():
         path = folder / name
         if _holds(path, data):
             _touch(path)
             continue
-        beside = path.with_name(fresh_temporary(name))
-        try:
-            _write_synced(beside, (data,))
-            os.replace(beside, path)
-        except BaseException:
-            beside.unlink(missing_ok=True)
-            raise
+        _write_and_rename(os.path.join(folder, fresh_temporary(name)), path, (data,))
     fsync_dir(folder)
 
 
@@ -139,10 +137,10 @@ def write_passing(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: StrPath) -> Iterator[None]:
     """Hold an exclusive lock, across processes and threads, until the block ends or the process dies."""
-    make_dirs(path.parent)
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    fd = _with_its_folder(path, lambda: os.open(path, flags, 0o644))
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield
@@ -165,20 +163,40 @@ def is_locked(path: Path) -> bool:
     return False
 
 
-def _create_dirs(folder: Path) -> list[Path]:
+def _create_dirs(folder: str) -> list[str]:
     """Create `folder` and its missing parents; those that were missing, of which no name is durable yet."""
-    missing = []
-    step = folder
-    while not step.is_dir():
-        missing.append(step)
-        step = step.parent
-    for step in reversed(missing):
+    if os.path.isdir(folder):
+        return []
+    above: list[str] = []
+    with suppress(FileExistsError):  # somebody else's, who may not have synced it yet
         try:
-            step.mkdir(exist_ok=True)
-        except FileExistsError:
-            wanted = "a file where a folder should be"
-            raise NotADirectoryError(errno.ENOTDIR, wanted, str(step)) from None
-    return missing
+            os.mkdir(folder)
+        except FileNotFoundError:
+            above = _create_dirs(_split(folder)[0])
+            os.mkdir(folder)
+    if not os.path.isdir(folder):
+        raise NotADirectoryError(errno.ENOTDIR, "a file where a folder should be", folder)
+    return [folder, *above]
+
+
+def _with_its_folder(path: StrPath, opened: Callable[[], _T]) -> _T:
+    """What `opened` gives, in a folder that is made if it isn't there."""
+    try:
+        return opened()
+    except FileNotFoundError:
+        make_dirs(_split(path)[0])
+        return opened()
+
+
+def _split(path: StrPath) -> tuple[str, str]:
+    """The folder, and the name in it."""
+    folder, name = os.path.split(path)
+    return folder or os.curdir, name
+
+
+def _unlink(path: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path)
 
 
 def _touch(path: Path) -> None:
@@ -194,19 +212,19 @@ def _holds(path: Path, data: bytes) -> bool:
         return False
 
 
-def _sync_made(made: list[Path]) -> None:
+def _sync_made(made: list[str]) -> None:
     for step in made:
-        fsync_dir(step.parent)
+        fsync_dir(_split(step)[0])
 
 
-def _write_synced(path: Path, pieces: Iterable[bytes]) -> None:
+def _write_synced(path: str, pieces: Iterable[bytes]) -> None:
     try:
-        with open(path, "wb") as file:
+        with _with_its_folder(path, lambda: open(path, "wb")) as file:
             file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        error.filename = error.filename or str(path.parent)  # a write says only that there is no room
+        error.filename = error.filename or _split(path)[0]  # a write says only that there is no room
         raise
 
 
@@ -223,8 +241,12 @@ class FolderStorage:
         """Where `name` lies: an absolute one lies where it says."""
         return self.folder / name
 
+    def _at(self, name: str) -> str:
+        """The same as text, for what a publish does many times."""
+        return os.path.join(self.url, name)
+
     def get(self, name: str, *, limit: int | None = None) -> bytes:
-        return self.path(name).read_bytes() if limit is None else _read_plain(self.path(name), limit)
+        return _read(self._at(name)) if limit is None else _read_plain(self._at(name), limit)
 
     def get_with_etag(self, name: str, *, limit: int | None = None) -> tuple[bytes, str]:
         """The etag is that of the content: inodes and times come again."""
@@ -239,7 +261,7 @@ class FolderStorage:
             return file.read(length)
 
     def head(self, name: str) -> Named:
-        return _named(name, os.stat(self.path(name)))
+        return _named(name, os.stat(self._at(name)))
 
     def has(self, name: str) -> bool:
         return self.path(name).exists()
@@ -249,12 +271,12 @@ class FolderStorage:
             return os.fstat(file.fileno()).st_size, hashlib.file_digest(file, "sha256").hexdigest()
 
     def put_new(self, name: str, data: bytes, *, content_type: str | None = None) -> None:
-        write_new(self.path(name), data)
+        write_new(self._at(name), data)
 
     def put(
         self, name: str, data: bytes, *, content_type: str | None = None, beside: str | None = None
     ) -> None:
-        write_atomic(self.path(name), data, temporary=beside)
+        write_atomic(self._at(name), data, temporary=beside)
 
     def put_same(self, objects: Mapping[str, bytes]) -> None:
         by_folder: dict[Path, dict[str, bytes]] = {}
@@ -280,7 +302,7 @@ class FolderStorage:
         with self.lock(name):
             if self._etag(name) != etag:
                 raise SwapLost(name)
-            write_atomic(self.path(name), data)
+            write_atomic(self._at(name), data)
             return _etag_of(data)
 
     @contextmanager
@@ -289,7 +311,7 @@ class FolderStorage:
         if name in held:  # by this very thread
             yield True
             return
-        with locked(self.path(lock_of(name))):
+        with locked(self._at(lock_of(name))):
             held.add(name)
             try:
                 yield True
@@ -338,12 +360,12 @@ class FolderStorage:
 
     def newest(self, prefix: str, leaf: str, *, after: str = "") -> Iterator[str]:
         try:
-            found = [name for name in os.listdir(self.path(prefix)) if name > after]
+            found = [name for name in os.listdir(self._at(prefix)) if name > after]
         except FileNotFoundError:
             return
         # A folder without the file is what a kill before the write leaves behind.
         yield from (
-            name for name in sorted(found, reverse=True) if self.path(f"{prefix}/{name}/{leaf}").is_file()
+            name for name in sorted(found, reverse=True) if os.path.isfile(self._at(f"{prefix}/{name}/{leaf}"))
         )
 
     def rename(self, name: str, to: str) -> None:
@@ -422,27 +444,32 @@ def _named(name: str, status: os.stat_result) -> Named:
     return Named(name, status.st_size, _identity(status), modified_at(status))
 
 
-def _read_plain(path: Path, limit: int) -> bytes:
+def _read(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.readall()
+
+
+def _read_plain(path: str, limit: int) -> bytes:
     """The bytes of a regular file that is no link and no longer than `limit`."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):
-            raise NotPlain(errno.EINVAL, "it is not a regular file", str(path)) from error
+            raise NotPlain(errno.EINVAL, "it is not a regular file", path) from error
         raise
-    with open(fd, "rb") as file:
+    with open(fd, "rb", buffering=0) as file:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
-            raise NotPlain(errno.EINVAL, "it is not a regular file", str(path))
+            raise NotPlain(errno.EINVAL, "it is not a regular file", path)
         if status.st_size > limit:
             longer = TooLarge(
                 f"{path} has {status.st_size} bytes, more than {limit}",
                 hint="someone else wrote it",
-                file=str(path),
+                file=path,
             )
             longer.etag = hashlib.file_digest(file, "sha256").hexdigest()
             raise longer
-        return file.read()
+        return file.readall()
 
 
 def _chunks(file: Path) -> Iterator[bytes]:

@@ -134,14 +134,10 @@ class FileStore:
         name, folder = self.name_of(ref), self.storage.folder
         if folder is None:
             return None
-        try:
-            root = os.path.realpath(folder)
-            path = os.path.realpath(os.path.join(root, name))
-            if path.startswith(f"{root.rstrip('/')}/"):
-                return Path(path)
-        except (OSError, ValueError) as error:  # a NUL, undecodable text
-            raise self._leaves(ref) from error
-        raise self._leaves(ref)
+        path = os.path.join(folder, name)
+        if any(map(os.path.islink, _steps(folder, name))) and not _leads_into(folder, path):
+            raise self._leaves(ref)
+        return Path(path)
 
     def list_manifests(self, *, limit: int | None = None) -> list[SnapshotRef]:
         try:
@@ -339,6 +335,19 @@ class MemoryStore(FileStore):
 
     def __init__(self) -> None:
         super().__init__(MemoryStorage())
+
+
+def _steps(folder: Path, name: str) -> Iterator[str]:
+    """Every step of the way from the root to what `name` names."""
+    at = os.fspath(folder)
+    for step in name.split("/"):
+        yield (at := os.path.join(at, step))
+
+
+def _leads_into(folder: Path, path: str) -> bool:
+    """Whether the links on the way end below the root."""
+    root = os.path.realpath(folder)
+    return os.path.realpath(path).startswith(f"{root.rstrip('/')}/")
 
 
 def _parsed(name: str) -> tuple[datetime, str]:

@@ -19,7 +19,7 @@ from lading.iceberg.follow import follow, where
 from lading.ingest.derived.pinned import pinned_refs
 from lading.ingest.record import write_table_manifest
 from lading.ingest.table_run import new_id, new_run_id, now_text
-from lading.layout.table import TABLE_MANIFEST
+from lading.layout.table import RETURNING, TABLE_MANIFEST
 from lading.log.table import Table, log_of
 from lading.model import Commit
 from lading.snapshots.runs import give_up
@@ -133,7 +133,7 @@ def _apply(around: Around, report: CleanReport) -> None:
     for one in report.garbage:
         if one.file is None or one.file not in again or log.is_live(one.file.path):
             continue
-        with log.lock() if one.file.kind == "page" else nullcontext():
+        with log.lock() if one.file.kind in RETURNING else nullcontext():
             gone = delete(one.file)
         if gone:
             report.deleted.append(one)
@@ -181,8 +181,8 @@ class LiveLog:
         table.refresh()
 
     def lock(self) -> AbstractContextManager[object]:
-        """Whoever puts a page back in a folder holds it too: what was looked at is what is deleted. In a
-        bucket there is no lock, and no need of one: there no page's name comes back."""
+        """Whoever puts a file back in a folder whose name says what it holds has it too: what was looked at
+        is what is deleted. In a bucket there is no lock, and no need of one: there no such name comes back."""
         return self._log.lock()
 
     def is_live(self, path: str) -> bool:
