@@ -62,7 +62,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument(
         "--smaller", action="store_true", help="make a failing case smaller before it is told"
     )
-    parser.add_argument("--histories", type=int, help="so many of each story, instead of minutes")
+    parser.add_argument("--histories", type=int, help="so many by each worker, instead of minutes")
     parser.add_argument("--regressions", action="store_true", help="every history that ever failed")
     parser.add_argument(
         "--record",
