@@ -54,7 +54,7 @@ tables:
 """
 # Picture: the page's name, and what to ask it for. `~1` stands for the run before the last.
 SHOTS = {
-    "overview": ("overview", {}),
+    "overview": ("overview", {"now": ""}),  # with the files looked at
     "plan": ("plan", {"table": "calls"}),
     "runs": ("runs", {"table": "calls"}),
     "rows": ("rows", {"table": "calls", "where": "tonnes > 25000", "row": "2"}),
