@@ -365,7 +365,9 @@ class FolderStorage:
             return
         # A folder without the file is what a kill before the write leaves behind.
         yield from (
-            name for name in sorted(found, reverse=True) if os.path.isfile(self._at(f"{prefix}/{name}/{leaf}"))
+            name
+            for name in sorted(found, reverse=True)
+            if os.path.isfile(self._at(f"{prefix}/{name}/{leaf}"))
         )
 
     def rename(self, name: str, to: str) -> None:

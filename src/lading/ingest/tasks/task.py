@@ -138,7 +138,9 @@ def _read_and_written(ingest: Ingest, number: int) -> TaskDone:
 
     def judged() -> Iterator[pa.RecordBatch]:
         for batch, rows, start in reading.blocks():
-            passed = judge.passed(batch, Places(rows.texts, start, rows.records, rows.lines, cells=rows.cells))
+            passed = judge.passed(
+                batch, Places(rows.texts, start, rows.records, rows.lines, cells=rows.cells)
+            )
             reading.note_slots(passed)
             yield passed
 
