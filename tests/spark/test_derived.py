@@ -154,7 +154,7 @@ def test_sql_checks_set_rows_aside_and_keys_are_served(shop):
 @pytest.mark.parametrize(
     ("of", "why"),
     [
-        ("sql: select port from voyages limit 3", "lading.yaml:6: tables.tonnage.sql: it has a limit"),
+        ("sql: select port from voyages limit 3", "lading.yaml:7: tables.tonnage.sql: it has a limit"),
         ("sql: select sum(tonnes) t from voyages", "the result has no column port"),
         ("sql: select prt from voyages", "tables.tonnage.sql"),
         ("sql: select port, rand() r from voyages", "it uses rand"),
@@ -168,6 +168,21 @@ def test_what_can_be_seen_to_be_wrong_is_refused_before_anything_is_written(shop
     error = shop.run().tables[1].error
     assert error is not None and why in error.message and error.hint
     assert not (shop.folder / "warehouse" / "tonnage" / "_CURRENT").exists()
+
+
+@pytest.mark.parametrize(
+    ("sql", "helps"),
+    [
+        ("select port from voyages limit 3", True),
+        ("select port, first(day) d from voyages group by 1", False),
+    ],
+)
+def test_one_slot_is_offered_only_where_it_helps(shop, sql, helps):
+    shop.configure(tonnage(f"sql: {sql}"))
+    error = shop.run().tables[1].error
+    assert error is not None and ("set slots: 1" in error.hint) == helps
+    shop.configure(tonnage(f"sql: {sql}", "    slots: 1\n"))
+    assert (shop.run().tables[1].error is None) == helps
 
 
 def test_one_slot_evaluates_whatever_can_be_evaluated(shop):

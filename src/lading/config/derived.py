@@ -55,7 +55,7 @@ class Derived:
     inputs: tuple[Input, ...]
     sql: str | None = None  # Spark SQL; None: the table's `transform` is called with the inputs
     slots: int = SLOTS  # into which inputs with `by` columns are cut
-    line: int = field(default=0, compare=False)
+    line: int = field(default=0, compare=False)  # of the query
 
     @property
     def cut(self) -> tuple[Input, ...]:
@@ -86,7 +86,8 @@ def derived_of(section: Section) -> Derived | None:
         section.complain("from", "needs one of `sql` and `transform`, which say what is made of the inputs")
     sql = section.checked("sql", _query_problem)
     _refuse_mixed(section, inputs)
-    return Derived(inputs, sql, _slots(section, inputs), section.lines["from"].line)
+    query = section.lines.get("sql") or section.lines.get("transform") or section.lines["from"]
+    return Derived(inputs, sql, _slots(section, inputs), query.line)
 
 
 def _inputs(section: Section) -> Iterable[Input]:

@@ -266,8 +266,8 @@ def _slot_columns(rows: DataFrame, question: Question) -> tuple[str, ...]:
             return one.by
     cut = next(one for one in question.given if one.by)
     raise ConfigError(
-        f"{question.key}: the result has no column{'s' if len(cut.by) > 1 else ''} {', '.join(cut.by)} of "
-        f"{cut.name} as they are there, so nobody could tell which slot a row is in",
+        f"{question.key}: the result has no column{'s' if len(cut.by) > 1 else ''} {', '.join(cut.by)} "
+        f"unchanged from {cut.name}, so nobody could tell which slot a row is in",
         hint=f"select {', '.join(cut.by)}; or evaluate it as a whole: remove `by`, or set slots: 1",
     )
 
@@ -275,16 +275,17 @@ def _slot_columns(rows: DataFrame, question: Question) -> tuple[str, ...]:
 def _refuse_uncut(
     analysed: str, rows: DataFrame, question: Question, by: tuple[str, ...], job: IngestJob
 ) -> None:
+    as_a_whole = ""
     try:
         refuse_others(analysed)
         refuse_unordered(analysed)
+        as_a_whole = "; or evaluate it as a whole: remove `by`, or set slots: 1"
         names = [*rows.columns, *(name for one in question.given for name in one.schema.names)]
         if question.is_cut and not any(map(_ODD.search, names)):
             places = [rows.columns.index(name) for name in by]
             check_cut(analysed, {one.name: one.by for one in question.given}, places)
     except Broken as broken:
-        one_slot = "; or evaluate it as a whole: remove `by`, or set slots: 1" if question.is_cut else ""
-        raise _wrong(question, job, broken.why, broken.remedy + one_slot) from broken
+        raise _wrong(question, job, broken.why, broken.remedy + as_a_whole) from broken
 
 
 def _wrong(question: Question, job: IngestJob, why: str, remedy: str) -> LadingError:
