@@ -17,6 +17,7 @@ from support.shown import Shown, lines
 
 from lading.cli.main import invoke
 from lading.errors import Conflict, GateFailed
+from lading.iceberg import metadata
 from lading.iceberg.follow import follow, is_followed
 from lading.log.file import LogFile
 from lading.model import Place
@@ -43,6 +44,18 @@ def shown(tmp_path: Path) -> Shown:
     shown.put("b", lines(range(25)))
     shown.run()
     return shown
+
+
+def test_the_same_metadata_is_taken_apart_once(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An idle run asks twice where Iceberg readers are led to."""
+    shown.run()
+    metadata.twins_in.cache_clear()
+    read: list[int] = []
+    real = metadata._seal
+    monkeypatch.setattr(metadata, "_seal", lambda told: (read.append(1), real(told))[1])
+    for _ in range(3):
+        shown.run()
+    assert len(read) == 1
 
 
 class KillBefore:

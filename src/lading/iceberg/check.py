@@ -104,7 +104,7 @@ def shown_lists(place: Place, refs: Collection[str]) -> list[str]:
     return [str(one.snapshot["manifest-list"]).removeprefix(f"{location}/") for one in twins]
 
 
-def _twins(place: Place, path: str, *, anywhere: bool = False) -> tuple[list[Twin], int] | None:
+def _twins(place: Place, path: str, *, anywhere: bool = False) -> tuple[Sequence[Twin], int] | None:
     try:
         return twins_in(storage_of(place).get(path), None if anywhere else location_of(place))
     except OSError:

@@ -11,6 +11,7 @@ has seen where the pointer is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lading import clock
@@ -61,7 +62,7 @@ def follow(
         if anew or not _is_shown(twins, shown, current) or (tidy and following.lists_gone(twins, current)):
             version += 1
             try:
-                data = following.composed(current, twins or [], hint, anew=anew)
+                data = following.composed(current, twins or (), hint, anew=anew)
             except NotShown:
                 stop_following(place)  # or they would take another snapshot for what readers see
                 raise
@@ -130,7 +131,7 @@ def shown_now(store: ManifestStore, place: Place) -> tuple[At, bytes] | None:
     )
 
 
-def _is_shown(twins: list[Twin] | None, shown: int, current: SnapshotRef) -> bool:
+def _is_shown(twins: Sequence[Twin] | None, shown: int, current: SnapshotRef) -> bool:
     return any(one.number == shown and one.ref == current.ref for one in twins or ())
 
 
@@ -154,7 +155,7 @@ class _Following:
     def hint(self) -> tuple[int, str | None]:
         return _hint(self.place)
 
-    def newest(self, hint: int) -> tuple[int, list[Twin] | None, int]:
+    def newest(self, hint: int) -> tuple[int, Sequence[Twin] | None, int]:
         """The newest version that is there, what it has, and which snapshot it shows. None: it has nothing
         that could be believed."""
         storage = storage_of(self.place)
@@ -169,10 +170,10 @@ class _Following:
             found = None
         return (hint, None, 0) if found is None else (hint, *found)
 
-    def lists_gone(self, twins: list[Twin] | None, current: SnapshotRef) -> bool:
+    def lists_gone(self, twins: Sequence[Twin] | None, current: SnapshotRef) -> bool:
         return any(one.ref not in self._kept() | {current.ref} for one in twins or ())
 
-    def composed(self, current: SnapshotRef, known: list[Twin], hint: int, *, anew: bool) -> bytes | None:
+    def composed(self, current: SnapshotRef, known: Sequence[Twin], hint: int, *, anew: bool) -> bytes | None:
         """The next version; None if the snapshot is none that has parts."""
         connection = open_manifest(self.store, current.ref)
         try:
@@ -203,7 +204,7 @@ class _Following:
             self._refs = frozenset(one.ref for one in self.store.list_manifests(limit=self.keep))
         return self._refs
 
-    def _others(self, current: SnapshotRef) -> list[Twin]:
+    def _others(self, current: SnapshotRef) -> Sequence[Twin]:
         """Snapshots that were shown before, told by their manifests."""
         found = []
         for ref in sorted(self._kept() - {current.ref}):

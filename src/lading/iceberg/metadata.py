@@ -10,6 +10,7 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -127,15 +128,17 @@ def metadata_file(shelf: Shelf) -> bytes:
     return _sealed(told)
 
 
-def twins_in(data: bytes, location: str | None) -> tuple[list[Twin], int] | None:
+@lru_cache(maxsize=2)
+def twins_in(data: bytes, location: str | None) -> tuple[Sequence[Twin], int] | None:
     """The snapshots that a version has, and which one readers see; None unless it is whole, ours, and speaks
-    of `location` (None: of any)."""
+    of `location` (None: of any). A run that has nothing to do asks twice, and one that watches asks again and
+    again: the same bytes are taken apart once."""
     try:
         told = json.loads(data)
         if told["properties"][_SEAL] != _seal(told) or location not in (None, told["location"]):
             return None
         schemas = {one["schema-id"]: one for one in told["schemas"]}
-        twins = [Twin(one, schemas[one["schema-id"]]) for one in told["snapshots"]]
+        twins = tuple(Twin(one, schemas[one["schema-id"]]) for one in told["snapshots"])
         return twins, int(told["current-snapshot-id"])
     except (ValueError, KeyError, TypeError, RecursionError):
         return None

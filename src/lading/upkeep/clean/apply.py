@@ -181,8 +181,8 @@ class LiveLog:
         table.refresh()
 
     def lock(self) -> AbstractContextManager[object]:
-        """Whoever puts a file back in a folder whose name says what it holds has it too: what was looked at
-        is what is deleted. In a bucket there is no lock, and no need of one: there no such name comes back."""
+        """Whoever puts back in a folder what is named by its content holds it too: what was looked at is what
+        is deleted. In a bucket there is no lock, and no need of one: there no such name comes back."""
         return self._log.lock()
 
     def is_live(self, path: str) -> bool:
