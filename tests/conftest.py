@@ -47,7 +47,7 @@ if "TMPDIR" not in os.environ and not os.environ.get("LADING_SOAK") and _has_roo
 # (Makefile: `--no-loadscope-reorder`).
 _LONG = (
     "simulation", "cluster", "crash", "properties", "s3", "bench", "spark", "acceptance", "upkeep", "iceberg",
-    "cli",
+    "cli", "contract", "docs", "ui", "ingest", "formats",
 )  # fmt: skip
 
 
