@@ -25,7 +25,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 
-# A disk takes milliseconds for each fsync, of which tests do a hundred thousand. What becomes of the bytes
+# A disk takes milliseconds for each fsync, and nearly every test does some. What becomes of the bytes
 # when the power fails is tested on an ext4 of its own (simulation/test_power_cut.py).
 _MEMORY, _ENOUGH = "/dev/shm", 4 << 30
 
@@ -47,7 +47,7 @@ if "TMPDIR" not in os.environ and not os.environ.get("LADING_SOAK") and _has_roo
 # (Makefile: `--no-loadscope-reorder`).
 _LONG = (
     "simulation", "cluster", "crash", "properties", "s3", "bench", "spark", "acceptance", "upkeep", "iceberg",
-    "cli",
+    "cli", "contract", "docs", "ui", "ingest", "formats",
 )  # fmt: skip
 
 

@@ -12,14 +12,20 @@ from bench.report import Results
 from bench.run import end_all_of, main, run_job
 
 
-def test_a_job_leaves_results_a_page_and_a_picture_and_no_scratch(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    run_job("publish", Results(tmp_path / "results"), "tiny", data=data)
-    figures = Results(tmp_path / "results").figures()
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a job that ran, with its results and its data."""
+    folder = tmp_path_factory.mktemp("job")
+    run_job("publish", Results(folder / "results"), "tiny", data=folder / "data")
+    return folder
+
+
+def test_a_job_leaves_results_a_page_and_a_picture_and_no_scratch(done: Path) -> None:
+    figures = Results(done / "results").figures()
     assert list(figures) == ["publish"] and len(figures["publish"]) == 2
-    assert (tmp_path / "results" / "RESULTS.md").read_text().count("## publish") == 1
-    assert (tmp_path / "results" / "pictures" / "publish.svg").exists()
-    assert not list(data.glob("work-*"))
+    assert (done / "results" / "RESULTS.md").read_text().count("## publish") == 1
+    assert (done / "results" / "pictures" / "publish.svg").exists()
+    assert not list((done / "data").glob("work-*"))
 
 
 def test_an_unknown_job_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,12 +34,11 @@ def test_an_unknown_job_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> N
         main()
 
 
-def test_an_unknown_size_is_refused_and_leaves_the_results_alone(tmp_path: Path) -> None:
-    results = Results(tmp_path / "results")
-    run_job("publish", results, "tiny", data=tmp_path / "data")
+def test_an_unknown_size_is_refused_and_leaves_the_results_alone(done: Path) -> None:
+    results = Results(done / "results")
     before = {path.name: path.read_bytes() for path in results.folder.iterdir() if path.is_file()}
     with pytest.raises(SystemExit, match="publish: there is no size '77'; the sizes are: 100, 1k"):
-        run_job("publish", results, "tiny", "77", data=tmp_path / "data")
+        run_job("publish", results, "tiny", "77", data=done / "data")
     assert {path.name: path.read_bytes() for path in results.folder.iterdir() if path.is_file()} == before
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 import xxhash
-from support.chains import Chain, Dying, without_spark
+from support.chains import Chain, Dying, Moment, without_spark
 from support.machines import SEED, SOAK, Killed
 
 from lading.errors import LadingError, NotFound
@@ -140,30 +140,31 @@ class History:
         for table in report.tables:
             if table.error is not None:
                 assert type(table.error).__name__ == "NotReady", table.error
-        self.check()
+        moment = self.check()
         for name in self.chain.tables:
             if self.chain.is_published(name) and not self.chain.is_held(name):
-                assert self.chain.seen(name) == self.chain.evaluated(name, now=True), name
+                assert moment.seen(name) == moment.evaluated(name, now=True), name
         if self.chance.random() < 0.3:
             again = self.chain.run()
             assert not again.spark_started and not any(table.rows_added for table in again.tables)
 
-    def check(self) -> None:
+    def check(self) -> Moment:
         """At any moment what readers see is what the query gives over what it names."""
+        moment = Moment(self.chain)
         for name in self.chain.tables:
             if not self.chain.is_published(name):
                 continue
-            assert self.chain.seen(name) == self.chain.evaluated(name), name
-            self.check_slots(name)
+            assert moment.seen(name) == moment.evaluated(name), name
+            self.check_slots(name, moment)
+        return moment
 
-    def check_slots(self, name: str) -> None:
+    def check_slots(self, name: str, moment: Moment) -> None:
         inputs, _ = self.chain.tables[name]
         if "by: port" not in inputs:
             return
         with self.chain.open(name) as reader:
             told = {source.id: source.key for source in reader.sources()}
-            slots = len(told)
-            rows = reader.to_arrow().read_all()
+        slots, rows = len(told), moment.rows(name)
         for port, source in zip(rows["port"].to_pylist(), rows["_source"].to_pylist(), strict=True):
             slot = 0 if port is None else xxhash.xxh3_64_intdigest(port.encode()) % slots
             assert told[source] == f"slot={slot:05d}"

@@ -164,23 +164,6 @@ class Chain:
     def open(self, name: str, **which: Any) -> lading.Reader:
         return lading.open(self.folder / "warehouse" / name, **which)
 
-    def named(self, name: str) -> dict[str, str]:
-        """The snapshots of its inputs that a derived table names, by input."""
-        with self.open(name) as reader:
-            return {one["name"]: one["ref"] for one in reader.info()["inputs"]}
-
-    def rows(self, name: str, ref: str | None = None) -> pa.Table:
-        with self.open(name, ref=ref) as reader:
-            return reader.to_arrow().read_all().drop_columns(["_source"])
-
-    def evaluated(self, name: str, *, now: bool = False) -> Counter[tuple[Any, ...]]:
-        """What the table's query gives over the snapshots that it names, or over those of `now`."""
-        inputs = {one: self.rows(one, None if now else ref) for one, ref in self.named(name).items()}
-        return counted(over(inputs, self.tables[name][1]))
-
-    def seen(self, name: str) -> Counter[tuple[Any, ...]]:
-        return counted(self.rows(name))
-
     def is_held(self, name: str) -> bool:
         """Whether readers see an older snapshot because somebody rolled back to it."""
         pointer = self.folder / "warehouse" / name / "_CURRENT"
@@ -188,6 +171,37 @@ class Chain:
 
     def is_published(self, name: str) -> bool:
         return (self.folder / "warehouse" / name / "_CURRENT").exists()
+
+
+class Moment:
+    """What readers see while nobody changes anything: each snapshot is read once, however often it is asked
+    about."""
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+        self._read: dict[tuple[str, str | None], tuple[pa.Table, dict[str, Any]]] = {}
+
+    def rows(self, name: str, ref: str | None = None) -> pa.Table:
+        """With `_source`."""
+        return self._of(name, ref)[0]
+
+    def seen(self, name: str) -> Counter[tuple[Any, ...]]:
+        return counted(self.rows(name).drop_columns(["_source"]))
+
+    def evaluated(self, name: str, *, now: bool = False) -> Counter[tuple[Any, ...]]:
+        """What the table's query gives over the snapshots of its inputs that it names, or over those of
+        `now`."""
+        named = {one["name"]: one["ref"] for one in self._of(name, None)[1]["inputs"]}
+        inputs = {
+            one: self.rows(one, None if now else ref).drop_columns(["_source"]) for one, ref in named.items()
+        }
+        return counted(over(inputs, self._chain.tables[name][1]))
+
+    def _of(self, name: str, ref: str | None) -> tuple[pa.Table, dict[str, Any]]:
+        if (name, ref) not in self._read:
+            with self._chain.open(name, ref=ref) as reader:
+                self._read[name, ref] = reader.to_arrow().read_all(), reader.info()
+        return self._read[name, ref]
 
 
 def _made_up(chance: random.Random) -> dict[str, tuple[str, str]]:

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TypeVar
 from urllib.parse import unquote
 
 _REFUSED = {"409": (409, "ConditionalRequestConflict"), "503": (503, "SlowDown")}
@@ -20,6 +21,8 @@ _PASSED_ON = ("content-length", "content-type", "etag", "last-modified", "conten
 
 # What becomes of a request: None, or one of 409, 503, lost, 412, slow, cut.
 Plan = Callable[[str, str], str | None]
+
+_Card = TypeVar("_Card", bool, str)
 
 
 class FaultyHttp:
@@ -87,27 +90,32 @@ class FaultyHttp:
 
 
 class Weather:
-    """A plan that makes things go wrong at random, on one part of the requests."""
+    """A plan that makes things go wrong at random, on one part of the requests. Of each method one request in
+    so many, and each fault in its turn: how many of which there are does not depend on who comes first."""
 
     def __init__(self, seed: int, share: float, marker: str = "") -> None:
         self._random = random.Random(seed)
-        self._share, self._marker = share, marker
+        self._every, self._marker = round(1 / share), marker
         self._lock = threading.Lock()
-        self._left: dict[str, list[str]] = {}  # by method: dealt like cards, so that none is missing for long
+        self._turns: dict[str, list[bool]] = {}  # by method: both are dealt like cards
+        self._left: dict[str, list[str]] = {}
 
     def __call__(self, method: str, path: str) -> str | None:
         with self._lock:
-            if self._marker not in path or self._random.random() > self._share:
+            if self._marker not in path:
                 return None
-            left = self._left.setdefault(method, [])
-            if not left:
-                left += (
-                    ("409", "503", "lost", "412", "slow", "cut")
-                    if method == "PUT"
-                    else ("503", "slow", "cut")
-                )
-                self._random.shuffle(left)
-            return left.pop()
+            turns = self._dealt(self._turns, method, [True, *[False] * (self._every - 1)])
+            if not turns.pop():
+                return None
+            faults = ["503", "slow", "cut", *(["409", "lost", "412"] if method == "PUT" else [])]
+            return self._dealt(self._left, method, faults).pop()
+
+    def _dealt(self, hands: dict[str, list[_Card]], method: str, cards: list[_Card]) -> list[_Card]:
+        hand = hands.setdefault(method, [])
+        if not hand:
+            hand += cards
+            self._random.shuffle(hand)
+        return hand
 
 
 def _forwarded(one: BaseHTTPRequestHandler, body: bytes, port: int) -> tuple[int, dict[str, str], bytes]:

@@ -28,11 +28,12 @@ from typing import Any
 _MOTO = """
 import datetime, logging, sys, threading
 import moto.s3.models
-from moto.server import DomainDispatcherApplication, create_backend_app
+from moto.server import create_backend_app
 from werkzeug.serving import make_server
 
 logging.getLogger("werkzeug").setLevel(logging.ERROR)
-app, lock = DomainDispatcherApplication(create_backend_app), threading.Lock()
+# S3 alone: moto's own dispatcher looks for its 200 services on the disk at each request.
+app, lock = create_backend_app("s3"), threading.Lock()
 
 running, clock = moto.s3.models.utcnow, []
 moto.s3.models.utcnow = lambda: clock[0] if clock else running()
@@ -198,7 +199,7 @@ class AzureServer:
 
 
 def _azurite() -> str:
-    folder = Path(tempfile.gettempdir()) / f"lading-azurite-{_AZURITE}"
+    folder = Path("/var/tmp") / f"lading-azurite-{_AZURITE}"
     program = folder / "node_modules" / ".bin" / "azurite-blob"
     folder.mkdir(exist_ok=True)
     with open(folder / "install.lock", "w") as lock:
