@@ -65,6 +65,7 @@ class Disk:
         self._names: dict[str, Names] = {}
         self._locks: dict[int, dict[int, tuple[Process | None, bool]]] = {}  # inode -> fd -> whose, shared
         self._locked: dict[int, int] = {}  # fd -> inode
+        self.before_rename: Callable[[str, str], None] = lambda old, new: None
         self.settle()
 
     def settle(self) -> None:
@@ -76,7 +77,7 @@ class Disk:
             for name in files:
                 path = f"{folder}/{name}"
                 there[name] = _real["stat"](path).st_ino
-                self._synced[there[name]] = _content(path)
+                self._synced[there[name]] = content(path)
             self._names[folder] = Names(there)
 
     # What the patched calls ask.
@@ -102,7 +103,7 @@ class Disk:
         if stat.S_ISDIR(there.st_mode):
             self._names.setdefault(path, Names()).sync()
             return
-        self._synced[there.st_ino] = _content(f"/proc/self/fd/{fd}")
+        self._synced[there.st_ino] = content(f"/proc/self/fd/{fd}")
         self.dated(fd)
 
     def dated(self, file: Any) -> None:
@@ -115,7 +116,7 @@ class Disk:
         for folder, _, files in os.walk(self.root):
             for name in files:
                 there = _real["stat"](f"{folder}/{name}")
-                now[there.st_ino] = (_content(f"{folder}/{name}"), there.st_mtime_ns)
+                now[there.st_ino] = (content(f"{folder}/{name}"), there.st_mtime_ns)
         left: list[tuple[str, bytes | None, int]] = []
         self._survivors(self.root, chance, now, left)
         for entry in list(os.scandir(self.root)):
@@ -187,7 +188,8 @@ class Disk:
             self._locks.get(ino, {}).pop(fd, None)
 
 
-def _content(path: str) -> bytes:
+def content(path: str) -> bytes:
+    """What lies there, for whoever looks at the world from outside."""
     with _real_open(path, "rb") as file:
         return file.read()
 
@@ -222,6 +224,12 @@ DISK: Disk | None = None
 def use(disk: Disk | None) -> None:
     global DISK
     DISK = disk
+
+
+def before_rename(look: Callable[[str, str], None]) -> None:
+    """`look` sees what is about to be renamed, and to what."""
+    assert DISK is not None
+    DISK.before_rename = look
 
 
 def settled() -> None:
@@ -303,6 +311,7 @@ def os_replace(src: Any, dst: Any, *, src_dir_fd: int | None = None, dst_dir_fd:
     folder = os.path.isdir(a)
     ino = 0 if folder else _real["stat"](a).st_ino
     if not folder:
+        DISK.before_rename(a, b)
         DISK.dated(a)
     _real["replace"](a, b)
     if os.path.dirname(a) == os.path.dirname(b):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from collections import Counter
 from contextlib import suppress
 from datetime import timedelta
@@ -46,6 +47,7 @@ from lading.upkeep.repair import repair
 from lading.upkeep.rollback import release_hold, roll_back
 from lading.upkeep.verify import verify
 from lading.watch import Watch
+from simulation import disk
 from simulation.case import STORIES, Actor, Case, Op, Wrong, in_process
 from simulation.faults import some_faults
 from simulation.kernel import World
@@ -84,6 +86,7 @@ class Tabling:
         self.folder = Path(case.setting["folder"]) / "project"
         # What each file has been, None when it was not there; the last is what it is.
         self.versions: dict[str, list[tuple[str, ...] | None]] = {f"f{n}.csv": [None] for n in range(KEYS)}
+        self._went_back: list[str] = []  # manifest.json
         set_sizes(case.setting)
 
     def prepare(self) -> None:
@@ -98,6 +101,8 @@ class Tabling:
             self._edit(number, 3)
         self.world.now += 3600 * 10**9
         _done(run(self.config))
+        if not any(op[0] == "repair" for ops in self.case.actors for op in ops):
+            disk.before_rename(self._manifest_only_grows)
 
     def configure(self) -> None:
         (self.folder / "lading.yaml").write_text(self.config_text())
@@ -146,6 +151,13 @@ class Tabling:
         if kind == "read":
             return self._read(*asked)
         raise AssertionError(kind)
+
+    def _manifest_only_grows(self, new: str, old: str) -> None:
+        """Of several that write manifest.json the one with the newest state wins, unless somebody mends it."""
+        if old == f"{self.table}/manifest.json" and os.path.lexists(old):
+            before, after = (re.search(rb'"sequence": (\d+)', disk.content(one)) for one in (old, new))
+            if before and after and int(after[1]) < int(before[1]):
+                self._went_back.append(f"that of {before[1]!r} replaced by that of {after[1]!r}")
 
     def _edit(self, number: int, rows: int) -> Any:
         """As a careful program does: beside, and renamed. Nothing is synced: it isn't lading's file."""
@@ -231,6 +243,8 @@ class Tabling:
         return found
 
     def check(self, history: list[Operation]) -> None:
+        if self._went_back:
+            raise Wrong("manifest.json", "; ".join(self._went_back))
         try:
             in_process(self.world, self._converges)
             in_process(self.world, self._is_whole)
