@@ -28,7 +28,7 @@ from lading.model import Place
 from lading.storage.place import storage_of
 from simulation.case import STORIES, Actor, Case, Op, Wrong, in_process
 from simulation.faults import some_faults
-from simulation.kernel import World
+from simulation.kernel import Faults, World
 from simulation.linear import Operation, explained, without_dirty
 from simulation.sizes import set_sizes
 
@@ -237,9 +237,13 @@ def make(seed: int) -> Case:
         "pages": chance.random() < 0.3,
         "overlay": chance.choice((64, 1, 2)),
     }
-    return Case(
-        "collecting", storage, chance.getrandbits(48), tuple(actors), some_faults(chance, storage), setting
-    )
+    number, faults = chance.getrandbits(48), some_faults(chance, storage)
+    if (
+        storage == "folder" and chance.random() < 0.15
+    ):  # a disk that fails often, and all look before they write
+        actors = [tuple(one for op in ops for one in (["refresh"], op)) for ops in actors]
+        faults = Faults(disk=0.08)
+    return Case("collecting", storage, number, tuple(actors), faults, setting)
 
 
 def _op(chance: random.Random) -> Op:

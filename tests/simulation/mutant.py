@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from simulation.case import Case
 
 
 @dataclass(frozen=True)
@@ -14,7 +17,14 @@ class Mutant:
     stories: tuple[str, ...]
     put: Callable[[Swap], None]  # puts the defect in place
     storage: str | None = None  # the only one where it shows
-    fault: str | None = None  # without which it doesn't show
+    needs: str | None = None  # a fault, or a kind of operation, without which it doesn't show
+
+    def may_show_in(self, case: Case) -> bool:
+        if self.storage not in (None, case.storage):
+            return False
+        if self.needs is None or hasattr(case.faults, self.needs):
+            return self.needs is None or bool(getattr(case.faults, self.needs))
+        return any(op[0] == self.needs for ops in case.actors for op in ops)
 
 
 class Swap:

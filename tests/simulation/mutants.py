@@ -469,7 +469,7 @@ MUTANTS = (
     Mutant("a publish that doesn't look for its manifest", ("pointing",), _publish_without_looking),
     Mutant("silence taken for damage", ("collecting",), _silence_is_damage, "bucket"),
     Mutant("a move of the pointer that others moved on from", ("pointing",), _lost_moves_forgotten, "bucket"),
-    Mutant("a sleeper that is told what it misses first", ("tabling",), _sleepers_told_badly),
+    Mutant("a sleeper that is told what it misses first", ("tabling",), _sleepers_told_badly, None, "doze"),
     Mutant("a publish superseded by itself", ("pointing",), _superseded_by_itself, "bucket"),
     Mutant("several that write manifest.json at once", ("tabling",), _many_write_manifest_json, "folder"),
     Mutant("what cleaning took from a sleeper fails it", ("tabling",), _sleepers_fail, "folder"),
@@ -502,9 +502,7 @@ def hunt(mutant: Mutant, seconds: float, first: int = 0) -> Caught:
                 break
             story = mutant.stories[seed % len(mutant.stories)]
             case = story_case(story, seed)
-            if mutant.storage not in (None, case.storage):
-                continue
-            if mutant.fault is not None and not getattr(case.faults, mutant.fault):
+            if not mutant.may_show_in(case):
                 continue
             number += 1
             wrong = play(case).wrong

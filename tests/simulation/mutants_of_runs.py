@@ -108,6 +108,18 @@ def _gone_archive_unnamed(swap: Swap) -> None:
     real = swap(Extraction, "unpack", unpack)
 
 
+def _since_forgotten(swap: Swap) -> None:
+    """What is told beside the source manifest counts, but for the entries themselves."""
+    from lading.sources.since import Since
+
+    def add(self: Any, recorded: Any) -> None:
+        files = dict(self.files)
+        real(self, recorded)
+        self.files = files
+
+    real = swap(Since, "add", add)
+
+
 def _asked_last_wins(swap: Swap) -> None:
     """A defect of the story: two people edit lading.yaml at once."""
     from simulation.unpacking import Unpacking
@@ -116,6 +128,7 @@ def _asked_last_wins(swap: Swap) -> None:
 
 
 OF_RUNS = (
+    Mutant("entries beside the source manifest forgotten", ("tabling",), _since_forgotten),
     Mutant("an archive that went while it was unpacked not named", ("unpacking",), _gone_archive_unnamed),
     Mutant(
         "the limit that was asked for last taken for the one that holds", ("unpacking",), _asked_last_wins

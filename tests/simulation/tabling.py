@@ -153,7 +153,7 @@ class Tabling:
         raise AssertionError(kind)
 
     def _manifest_only_grows(self, new: str, old: str) -> None:
-        """Of several that write manifest.json the one with the newest state wins, unless somebody mends it."""
+        """Of several that write manifest.json the newest state wins, unless somebody mends it."""
         if old == f"{self.table}/manifest.json" and os.path.lexists(old):
             before, after = (re.search(rb'"sequence": (\d+)', disk.content(one)) for one in (old, new))
             if before and after and int(after[1]) < int(before[1]):
