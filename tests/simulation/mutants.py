@@ -437,7 +437,7 @@ MUTANTS = (
     Mutant(
         "an fsync of a file before its rename left out", ("collecting", "pointing"), _no_file_fsync, "folder"
     ),
-    Mutant("an fsync of a part left out", ("collecting", "tabling"), _no_part_fsync, "folder"),
+    Mutant("an fsync of a part left out", ("collecting", "tabling"), _no_part_fsync, "folder", "power"),
     Mutant("what is there taken for durable", ("pointing",), _found_is_durable, "folder", "power"),
     Mutant("a compare left out, in a folder", ("pointing",), _no_compare_in_folder, "folder"),
     Mutant("a compare left out, in a bucket", ("pointing",), _no_compare_in_bucket, "bucket"),
