@@ -9,8 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.memory_bucket import MemoryBucket, once
 
 from lading.errors import ManifestParseError, ManifestStoreError
+from lading.layout.table import TABLE_MANIFEST
 from lading.log.table_manifest import (
     load_manifest,
     manifest_of,
@@ -123,3 +125,24 @@ def test_two_that_write_it_at_once_wait_for_each_other(
     with ThreadPoolExecutor(4) as pool:
         for done in [pool.submit(replace_manifest, tmp_path, new_manifest("t"), extra) for _ in range(8)]:
             done.result()
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["a later one is there", "nothing was there"])
+def test_in_a_bucket_a_request_that_arrives_late_replaces_nothing_newer(
+    monkeypatch: pytest.MonkeyPatch, first: bool
+) -> None:
+    """Found by the simulation: there is no lock, and a put may arrive long after it was sent."""
+    bucket = MemoryBucket()
+    monkeypatch.setattr("lading.log.table_manifest.storage_of", lambda place: bucket)
+
+    def written(sequence: int) -> None:
+        extra = {"table_id": "x", "sequence": sequence, "order_by": None}
+        replace_manifest("s3://b/t", new_manifest("t"), extra)
+
+    if not first:
+        written(3)
+    bucket.before = once("swap", TABLE_MANIFEST, lambda: written(5))
+    written(4)
+    assert b'"sequence": 5' in bucket.get(TABLE_MANIFEST)
+    written(6)
+    assert b'"sequence": 6' in bucket.get(TABLE_MANIFEST)

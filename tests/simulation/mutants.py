@@ -378,6 +378,18 @@ def _many_write_manifest_json(swap: Swap) -> None:
     swap(record, "replace_manifest", careless)
 
 
+def _manifest_json_put(swap: Swap) -> None:
+    import lading.ingest.record as record
+    import lading.log.table_manifest as file
+    from lading.storage.place import storage_of
+
+    def looked_and_put(place: Any, manifest: Any, extra: Any, *, mending: bool = False) -> None:
+        if mending or file._has_nothing_later(file._end_of(storage_of(place)), extra):
+            file.write_manifest(place, manifest, extra)
+
+    swap(record, "replace_manifest", looked_and_put)
+
+
 def _sleepers_fail(swap: Swap) -> None:
     import lading.storage.folder as folder
 
@@ -472,6 +484,13 @@ MUTANTS = (
     Mutant("a sleeper that is told what it misses first", ("tabling",), _sleepers_told_badly, None, "doze"),
     Mutant("a publish superseded by itself", ("pointing",), _superseded_by_itself, "bucket"),
     Mutant("several that write manifest.json at once", ("tabling",), _many_write_manifest_json, "folder"),
+    Mutant(
+        "a manifest.json that arrives late and replaces a newer one",
+        ("unpacking", "tabling"),
+        _manifest_json_put,
+        "bucket",
+        "late",
+    ),
     Mutant("what cleaning took from a sleeper fails it", ("tabling",), _sleepers_fail, "folder"),
     Mutant("a dead run that nobody gives up", ("tabling",), _dead_runs_stay),
     Mutant("tidying that keeps nothing", ("tabling",), _tidy_keeps_nothing),

@@ -34,6 +34,7 @@ from lading.model import Member
 from lading.parts.footer import noted
 from lading.storage.folder import modified_at
 from lading.storage.place import Where, folder_of, storage_of
+from lading.storage.protocol import Storage, SwapLost
 
 # Microseconds a unit of a Parquet or Arrow timestamp, as (multiply, divide).
 _MICROSECONDS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
@@ -67,26 +68,49 @@ def replace_manifest(
     place: Where, manifest: TableManifest, extra: Mapping[str, Any], *, mending: bool = False
 ) -> None:
     """As `write_manifest`, while others that write it wait. One of a later sequence stays, unless it is the
-    very thing to be mended: whoever was slower has nothing to add."""
-    with storage_of(place).lock(TABLE_MANIFEST):
-        there = _last_words(place)
-        if mending or there is None or there[0] != extra["table_id"] or there[1] <= extra["sequence"]:
-            write_manifest(place, manifest, extra)
+    very thing to be mended: whoever was slower has nothing to add. Where nobody can be kept waiting it takes
+    the place of the one that was looked at, and of no other: a request may arrive long after it was sent."""
+    storage = storage_of(place)
+    with storage.lock(TABLE_MANIFEST) as held:
+        if held:
+            if mending or _has_nothing_later(_end_of(storage), extra):
+                write_manifest(place, manifest, extra)
+            return
+        while True:
+            there, etag = _whole(storage)
+            if not mending and not _has_nothing_later(there, extra):
+                return
+            try:
+                storage.swap(TABLE_MANIFEST, encode_manifest(manifest, extra), etag)
+                return
+            except SwapLost:
+                continue
 
 
 _LAST_WORDS = re.compile(rb'"table_id": "([^"]*)",\s*"sequence": (\d+)')
+_ENOUGH = 1024  # bytes, for its last words
 
 
-def _last_words(place: Where) -> tuple[str, int] | None:
-    """Whose manifest.json it is and of which sequence, without reading all of it; None if it doesn't say."""
-    storage = storage_of(place)
+def _has_nothing_later(there: bytes, extra: Mapping[str, Any]) -> bool:
+    """Whether what ends with `there` is of this state or before, of another table, or says nothing."""
+    found = _LAST_WORDS.search(there[-_ENOUGH:])
+    return found is None or found[1].decode() != extra["table_id"] or int(found[2]) <= extra["sequence"]
+
+
+def _end_of(storage: Storage) -> bytes:
+    """Of manifest.json, which is not read whole: there its last words are."""
     try:
         size = storage.head(TABLE_MANIFEST).size
-        end = storage.get_range(TABLE_MANIFEST, max(0, size - 1024), min(size, 1024)) if size else b""
+        return storage.get_range(TABLE_MANIFEST, max(0, size - _ENOUGH), min(size, _ENOUGH)) if size else b""
     except FileNotFoundError:
-        return None
-    found = _LAST_WORDS.search(end)
-    return None if found is None else (found[1].decode(), int(found[2]))
+        return b""
+
+
+def _whole(storage: Storage) -> tuple[bytes, str | None]:
+    try:
+        return storage.get_with_etag(TABLE_MANIFEST)
+    except FileNotFoundError:
+        return b"", None
 
 
 def manifest_of(table: str, members: Iterable[Member], *, created_at: str, updated_at: str) -> TableManifest:
