@@ -237,9 +237,9 @@ def test_publish_is_two_writes_the_manifest_then_the_pointer(
     writes: list[str] = []
 
     def recorded(write: Callable[..., None]) -> Callable[..., None]:
-        def record(path: Path, data: bytes, **options: Any) -> None:
+        def record(path: str, data: bytes, **options: Any) -> None:
             write(path, data, **options)
-            writes.append(path.relative_to(store.root).as_posix())
+            writes.append(Path(path).relative_to(store.root).as_posix())
 
         return record
 
@@ -279,8 +279,8 @@ def test_killed_between_the_two_writes_the_old_snapshot_stays_whole(
 ) -> None:
     old = store.publish(snapshot("old"), "old", sequence=1)
 
-    def kill(path: Path, data: bytes, **_: Any) -> None:
-        assert path.name == "_CURRENT"
+    def kill(path: str, data: bytes, **_: Any) -> None:
+        assert Path(path).name == "_CURRENT"
         raise Killed
 
     with monkeypatch.context() as patched:

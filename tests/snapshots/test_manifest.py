@@ -158,6 +158,32 @@ def test_what_fails_while_it_is_filled_leaves_the_next_one_untouched() -> None:
     assert build_snapshot(_META, [shard(0)]) == sound
 
 
+def test_manifests_with_other_tables_have_nothing_in_common() -> None:
+    """One connection builds one after the other, and knows statements by where their tables begin."""
+
+    def tables(*names: str) -> Callable[[sqlite3.Connection], None]:
+        def make(connection: sqlite3.Connection) -> None:
+            for name in names:
+                connection.execute(f"CREATE TABLE {name} (name)")
+
+        return make
+
+    def fill(connection: sqlite3.Connection) -> None:
+        connection.execute("INSERT INTO a VALUES ('a')")
+        connection.execute("INSERT INTO b VALUES ('b')")
+
+    first, second = tables("a", "b"), tables("b", "a")
+    made_by_fill = [lambda con, make=make: (make(con), fill(con)) for make in (first, second)]
+    ways: list[tuple[Any, Any]] = [
+        (fill, first), (fill, second), (made_by_fill[0], None), (made_by_fill[1], None), (fill, first),
+    ]  # fmt: skip
+    for way, made in ways * 2:
+        connection = open_snapshot(build_snapshot(_META, [shard(0)], way, tables=made), check=True)
+        for name in ("a", "b"):
+            assert connection.execute(f"SELECT name FROM {name}").fetchall() == [(name,)]
+        connection.close()
+
+
 def test_a_file_is_opened_in_place_and_can_not_be_written(tmp_path: Path) -> None:
     path = tmp_path / "a ?#% b"
     path.write_bytes(build_snapshot(_META, [shard(0)]))

@@ -20,11 +20,12 @@ def packed(
     core waiting. `most` is how many a pack may hold; one that `stays` with the one before it isn't parted
     from it."""
     total = sum(map(size, things))
-    each = max(1.0, total / max(1, -(-total // max(1, share))))
+    count = max(1, -(-total // max(1, share)))
+    each = max(1.0, total / count)
     pack: list[_Thing] = []
     held = number = 0
     for thing in things:
-        its = int((held + size(thing) / 2) / each)
+        its = min(int((held + size(thing) / 2) / each), count - 1)  # what has no size goes with the last
         full = most is not None and len(pack) >= most
         if pack and (its > number or full) and not stays(pack[-1], thing):
             yield pack

@@ -150,9 +150,10 @@ def build_snapshot(
     version = 2 if meta.sharding.routing_values is None else 3
     build_row = _build_row(meta, version)
     _refuse_unreadable(build_row, shards)
-    connection = _kept.taken()
+    empty = _empty(page_size, tables)
+    connection = _kept.taken(empty)
     try:
-        connection.deserialize(_empty(page_size, tables))  # then to serialise it takes one copy, not two
+        connection.deserialize(empty.content)  # then to serialise it takes one copy, not two
         connection.execute("PRAGMA journal_mode = OFF")  # if anything fails, all of it is thrown away
         connection.execute("BEGIN")
         with bounded(connection):
@@ -165,44 +166,59 @@ def build_snapshot(
         if connection.execute("PRAGMA freelist_count").fetchone() != (0,):
             connection.execute("VACUUM")  # without a free page there is nothing that it would drop
         payload = check_size(connection.serialize())
+        [schema] = connection.execute("PRAGMA schema_version").fetchone()
     except BaseException:
         connection.close()
         raise
-    _kept.put_back(connection, len(payload))
+    if schema == empty.schema and len(payload) <= _KEPT_BYTES:
+        _kept.put_back(connection, empty)
+    else:
+        connection.close()
     return payload
 
 
+class _Empty(msgspec.Struct, frozen=True, eq=False):
+    """A manifest without a row in it."""
+
+    content: bytes
+    schema: int  # SQLite's number for its tables
+
+
 class _Kept(threading.local):
-    """The connection that this thread builds manifests with. To open one and have it learn the statements
-    takes a fifth of the time that a small manifest takes."""
+    """The connection that this thread built its last manifest with: to open one and have it learn the
+    statements takes a fifth of the time that a small manifest takes. It serves manifests that begin with the
+    same tables and are given no others: statements that it knows go by where tables begin."""
 
     connection: sqlite3.Connection | None = None
+    empty: _Empty | None = None
 
-    def taken(self) -> sqlite3.Connection:
+    def taken(self, empty: _Empty) -> sqlite3.Connection:
         connection, self.connection = self.connection, None
-        return connection or sqlite3.connect(":memory:", isolation_level=None)
-
-    def put_back(self, connection: sqlite3.Connection, size: int) -> None:
-        """It holds the last manifest until the next one: a large one is let go."""
-        if size > _KEPT_BYTES or self.connection is not None:
+        if connection is not None and self.empty is empty:
+            return connection
+        if connection is not None:
             connection.close()
-        else:
-            self.connection = connection
+        return sqlite3.connect(":memory:", isolation_level=None)
+
+    def put_back(self, connection: sqlite3.Connection, empty: _Empty) -> None:
+        if self.connection is not None:  # one manifest was built in the course of another
+            self.connection.close()
+        self.connection, self.empty = connection, empty
 
 
 _kept = _Kept()
 
 
 @cache
-def _empty(page_size: int, tables: Callable[[sqlite3.Connection], None] | None) -> bytes:
-    """A manifest without a row in it."""
+def _empty(page_size: int, tables: Callable[[sqlite3.Connection], None] | None) -> _Empty:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.execute(f"PRAGMA page_size = {int(page_size)}")
         connection.execute(_BUILD_META_DDL)
         connection.execute(_SHARDS_DDL)
         if tables is not None:
             tables(connection)
-        return connection.serialize()
+        [schema] = connection.execute("PRAGMA schema_version").fetchone()
+        return _Empty(connection.serialize(), schema)
 
 
 def parse_snapshot(payload: bytes, *, check: bool = False) -> ParsedSnapshot:

@@ -183,7 +183,7 @@ def _with_its_folder(path: StrPath, opened: Callable[[], _T]) -> _T:
     """What `opened` gives, in a folder that is made if it isn't there."""
     try:
         return opened()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # of a file where a folder should be, `make_dirs` tells
         make_dirs(_split(path)[0])
         return opened()
 
@@ -195,7 +195,7 @@ def _split(path: StrPath) -> tuple[str, str]:
 
 
 def _unlink(path: str) -> None:
-    with suppress(FileNotFoundError):
+    with suppress(FileNotFoundError, NotADirectoryError):  # it isn't there, and can't be
         os.unlink(path)
 
 
