@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,11 @@ class Machine:
         _call("mount", "-o", "loop,commit=300", str(self.image), str(self.top))
 
     def unmount(self) -> None:
+        """Files of a killed process may be let go a moment after it is gone."""
+        for pause in (0.1, 0.5, 2, 5):
+            with suppress(subprocess.CalledProcessError):
+                return _call("umount", str(self.top))
+            time.sleep(pause)
         _call("umount", str(self.top))
 
     def cut_power(self) -> None:

@@ -153,7 +153,7 @@ def build_snapshot(
     empty = _empty(page_size, tables)
     connection = _kept.taken(empty)
     try:
-        connection.deserialize(empty.content)  # then to serialise it takes one copy, not two
+        connection.deserialize(empty)  # then to serialise it takes one copy, not two
         connection.execute("PRAGMA journal_mode = OFF")  # if anything fails, all of it is thrown away
         connection.execute("BEGIN")
         with bounded(connection):
@@ -166,22 +166,19 @@ def build_snapshot(
         if connection.execute("PRAGMA freelist_count").fetchone() != (0,):
             connection.execute("VACUUM")  # without a free page there is nothing that it would drop
         payload = check_size(connection.serialize())
-        [schema] = connection.execute("PRAGMA schema_version").fetchone()
     except BaseException:
         connection.close()
         raise
-    if schema == empty.schema and len(payload) <= _KEPT_BYTES:
+    if _schema(payload) == _schema(empty) and len(payload) <= _KEPT_BYTES:
         _kept.put_back(connection, empty)
     else:
         connection.close()
     return payload
 
 
-class _Empty(msgspec.Struct, frozen=True, eq=False):
-    """A manifest without a row in it."""
-
-    content: bytes
-    schema: int  # SQLite's number for its tables
+def _schema(payload: bytes) -> bytes:
+    """SQLite's number for the tables of a database."""
+    return payload[40:44]
 
 
 class _Kept(threading.local):
@@ -190,9 +187,9 @@ class _Kept(threading.local):
     same tables and are given no others: statements that it knows go by where tables begin."""
 
     connection: sqlite3.Connection | None = None
-    empty: _Empty | None = None
+    empty = b""
 
-    def taken(self, empty: _Empty) -> sqlite3.Connection:
+    def taken(self, empty: bytes) -> sqlite3.Connection:
         connection, self.connection = self.connection, None
         if connection is not None and self.empty is empty:
             return connection
@@ -200,7 +197,7 @@ class _Kept(threading.local):
             connection.close()
         return sqlite3.connect(":memory:", isolation_level=None)
 
-    def put_back(self, connection: sqlite3.Connection, empty: _Empty) -> None:
+    def put_back(self, connection: sqlite3.Connection, empty: bytes) -> None:
         if self.connection is not None:  # one manifest was built in the course of another
             self.connection.close()
         self.connection, self.empty = connection, empty
@@ -210,15 +207,15 @@ _kept = _Kept()
 
 
 @cache
-def _empty(page_size: int, tables: Callable[[sqlite3.Connection], None] | None) -> _Empty:
+def _empty(page_size: int, tables: Callable[[sqlite3.Connection], None] | None) -> bytes:
+    """A manifest without a row in it."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.execute(f"PRAGMA page_size = {int(page_size)}")
         connection.execute(_BUILD_META_DDL)
         connection.execute(_SHARDS_DDL)
         if tables is not None:
             tables(connection)
-        [schema] = connection.execute("PRAGMA schema_version").fetchone()
-        return _Empty(connection.serialize(), schema)
+        return connection.serialize()
 
 
 def parse_snapshot(payload: bytes, *, check: bool = False) -> ParsedSnapshot:
