@@ -14,7 +14,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -93,11 +92,6 @@ class Machine:
         _call("mount", "-o", "loop,commit=300", str(self.image), str(self.top))
 
     def unmount(self) -> None:
-        """Files of a killed process may be let go a moment after it is gone."""
-        for pause in (0.1, 0.5, 2, 5):
-            with suppress(subprocess.CalledProcessError):
-                return _call("umount", str(self.top))
-            time.sleep(pause)
         _call("umount", str(self.top))
 
     def cut_power(self) -> None:
@@ -170,10 +164,10 @@ def _empty(top: Path) -> None:
 
 
 def check_collection(folder: Path, number: int) -> None:
-    found = Collection(folder)
-    _, damage = found.check()
-    assert not damage
-    members = {one.path for one in found.members()}
+    with Collection(folder) as found:
+        _, damage = found.check()
+        assert not damage
+        members = {one.path for one in found.members()}
     # One change more may have been made, in whole or the first step of it.
     more = live(number) | {f"f{number + 1}.parquet"}
     assert members in (live(number), more, live(number + 1)), (number, members)
