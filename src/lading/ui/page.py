@@ -43,9 +43,7 @@ class Page:
     value: Callable[[Project, Query], PageValue]
     of_table: bool = True  # whether it shows one table, chosen by `?table=`
     actions: Mapping[str, Action] = field(default_factory=dict)  # POST /<name>/<action>
-    at_once: Callable[[Project, Query], PageValue] | None = (
-        None  # what a browser is shown until `value` is made
-    )
+    at_once: Callable[[Project, Query], PageValue] | None = None  # for a browser, until `value` is made
 
     @property
     def path(self) -> str:
