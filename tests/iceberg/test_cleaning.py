@@ -149,6 +149,25 @@ def test_a_snapshot_stays_while_the_hint_leads_to_it_whatever_the_pointer_says(
     assert seen(table.scan().to_arrow()) == rows
 
 
+def test_a_snapshot_that_cannot_be_shown_is_in_no_cleanings_way(
+    shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lading's readers see has lost a part, and Iceberg's were not led to it yet: they keep what they
+    have, and all else goes."""
+    rows, before = seen(by_pyiceberg(shown.table)), set(shown.table.glob("bucket=*/part-*.parquet"))
+    with monkeypatch.context() as patch:
+        patch.setattr("lading.ingest.release.show_state", lambda *_: (None, None))
+        patch.setattr("lading.ingest.release.follow_pointer", lambda *_: None)
+        shown.put("b", lines(range(100, 120)))
+        shown.run()
+    for path in set(shown.table.glob("bucket=*/part-*.parquet")) - before:
+        path.unlink()
+    report = clean(shown.config, "t", Rules(keep_runs=1, now=LATER), apply=True)
+    assert report.note is not None and "can't be read" in report.note
+    assert any(one.kind == "old run" for one in report.deleted)
+    assert seen(by_pyiceberg(shown.table)) == rows
+
+
 def test_what_somebody_rolled_back_to_stays(shown: Shown) -> None:
     roll_back(shown.config, "t", Wanted(offset=4))
     wanted = seen(by_lading(shown.table))

@@ -57,7 +57,7 @@ def clean(
       lading clean
       lading clean voyages --keep-runs 30 --older-than 7d --apply
     """
-    from lading.cli.terminal.screen import print_json
+    from lading.cli.terminal.screen import note, print_json
     from lading.upkeep.clean.apply import clean as clean_table
     from lading.upkeep.clean.apply import tables_to_clean
     from lading.upkeep.clean.survey import Rules
@@ -76,6 +76,8 @@ def clean(
         return
     for report in reports:
         _show(report, apply)
+        if report.note:
+            note(report.note)
 
 
 def span(text: str, option: str) -> timedelta:
@@ -106,6 +108,7 @@ def _report_object(report: CleanReport) -> dict[str, Any]:
         "deleted": len(report.deleted),
         "bytes_deleted": sum(one.bytes for one in report.deleted),
         "gave_up": list(report.gave_up),
+        "note": report.note,
     }
 
 

@@ -72,12 +72,16 @@ def waits_to_be_settled(cfg: TableConfig, place: Place, store: ManifestStore, cu
         members.close()
 
 
-def follow_pointer(config: Config, cfg: TableConfig) -> str | None:
-    """Bring what Iceberg readers see to what the pointer says; a note if that didn't work."""
+def follow_pointer(
+    config: Config, cfg: TableConfig, *, keep: int | None = None, tidy: bool = False
+) -> str | None:
+    """Bring what Iceberg readers see to what the pointer says; a note if that didn't work. `keep` and `tidy`
+    are follow's; as many snapshots as lading.yaml keeps unless told."""
     place = config.place(cfg.name)
     try:
         if cfg.iceberg:
-            follow(store_of(config, cfg.name), place, keep=config.clean.keep_runs)
+            keep = config.clean.keep_runs if keep is None else keep
+            follow(store_of(config, cfg.name), place, keep=keep, tidy=tidy)
         elif where(place) is not None:
             stop_following(place)
     except (LadingError, OSError) as error:

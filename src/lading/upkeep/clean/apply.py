@@ -15,7 +15,8 @@ from functools import partial
 
 from lading.config.project import Config
 from lading.errors import Conflict, LadingError, NotFound
-from lading.iceberg.follow import follow, where
+from lading.iceberg.follow import where
+from lading.iceberg.show import follow_pointer
 from lading.ingest.derived.pinned import pinned_refs
 from lading.ingest.record import write_table_manifest
 from lading.ingest.table_run import new_id, new_run_id, now_text
@@ -24,7 +25,6 @@ from lading.log.table import Table, log_of
 from lading.model import Commit
 from lading.snapshots.runs import give_up
 from lading.snapshots.stores.by_url import beside_the_data, store_of
-from lading.snapshots.stores.protocol import ManifestStore
 from lading.storage.place import storage_of
 from lading.upkeep.clean.files import delete
 from lading.upkeep.clean.rules import Garbage, Kind
@@ -41,6 +41,7 @@ class CleanReport:
     garbage: tuple[Garbage, ...] = ()
     gave_up: tuple[str, ...] = ()  # runs taken for dead
     deleted: list[Garbage] = field(default_factory=list)
+    note: str | None = None  # why Iceberg readers don't see what lading's do
 
     @property
     def bytes(self) -> int:
@@ -60,7 +61,7 @@ def clean(config: Config, name: str, rules: Rules, *, apply: bool = False) -> Cl
             Manifests(store, table.place),
             beside_the_data(config, name),
             rules,
-            follow=_follow(config, name, store, rules),
+            follow=_follow(config, name, rules),
             pinned=pinned_refs(config, name),
         )
         survey = Survey(around)
@@ -71,7 +72,7 @@ def clean(config: Config, name: str, rules: Rules, *, apply: bool = False) -> Cl
         elif apply and around.follow is not None:
             # Whoever moves the pointer by hand leaves Iceberg readers behind. What they see can't go; next
             # time it can, and is shown first.
-            around.follow(tidy=False)
+            report.note = around.follow()
         return report
     except LadingError as error:
         error.table = error.table or name
@@ -80,11 +81,11 @@ def clean(config: Config, name: str, rules: Rules, *, apply: bool = False) -> Cl
         table.close()
 
 
-def _follow(config: Config, name: str, store: ManifestStore, rules: Rules) -> Callable[..., object] | None:
+def _follow(config: Config, name: str, rules: Rules) -> Callable[..., str | None] | None:
     is_on = name in config.tables and config.tables[name].iceberg
     if not is_on or where(config.place(name)) is None:
         return None
-    return partial(follow, store, config.place(name), keep=rules.keep_runs)
+    return partial(follow_pointer, config, config.tables[name], keep=rules.keep_runs)
 
 
 def cleanup_losers(config: Config, name: str, *, grace: timedelta | None = None) -> CleanReport:
@@ -127,7 +128,8 @@ def _apply(around: Around, report: CleanReport) -> None:
     refused = {one.path for one in report.garbage if one.file is None and not store.delete_manifest(one.path)}
     report.deleted += [one for one in report.garbage if one.file is None and one.path not in refused]
     if around.follow is not None:
-        around.follow(tidy=True)  # Iceberg's metadata without what just went
+        # Iceberg's metadata without what just went. If that fails, what it leads to stays: see _split.
+        report.note = around.follow(tidy=True)
     log = LiveLog(table)
     again = Survey(around).unreachable()
     for one in report.garbage:

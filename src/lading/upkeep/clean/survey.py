@@ -116,7 +116,7 @@ class Around:
     manifests: Manifests
     beside: Where | None  # where manifests, and shards maybe, lie apart from the data
     rules: Rules
-    follow: Callable[..., object] | None = None  # makes Iceberg's metadata say what is left
+    follow: Callable[..., str | None] | None = None  # Iceberg's metadata says what is left, or a note why not
     pinned: frozenset[str] = frozenset()  # manifests that other tables were made from
 
     def runs(self) -> Runs:
