@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from lading.config.derived import Derived, in_order
+from lading.config.derived import in_order
 from lading.config.project import Config
 from lading.errors import NotReady
 from lading.ingest.foresee import foreseen
@@ -19,7 +19,7 @@ def plan_tables(
 ) -> list[TablePlan]:
     """What a run would do, to these tables and those that they are made of. Touches nothing."""
     plans: dict[str, TablePlan] = {}
-    for name in in_order(graph_of(config), selected(config, names)):
+    for name in in_order(config.graph, selected(config, names)):
         plans[name] = _plan_of(config, name, plans, full, watch)
     return list(plans.values())
 
@@ -42,8 +42,3 @@ def _plan_of(
 
 def selected(config: Config, names: Sequence[str]) -> list[str]:
     return [config.table(name).name for name in names] or list(config.tables)
-
-
-def graph_of(config: Config) -> dict[str, Derived | None]:
-    """Which table is made of which."""
-    return {name: table.derived for name, table in config.tables.items()}

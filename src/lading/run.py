@@ -42,8 +42,8 @@ from lading.ingest.schema import extend_evidence, repin
 from lading.ingest.table_run import TableRun, at_work, new_run_id, now_text
 from lading.log.table import Table
 from lading.model import CheckResult, Commit, FoundFile
-from lading.plan import graph_of, selected
 from lading.plan import plan_tables as plan_tables
+from lading.plan import selected
 from lading.serve.shard import output_of, refuse_unservable
 from lading.snapshots.runs import RunHandle
 from lading.snapshots.runs import start as start_record
@@ -139,7 +139,7 @@ def run(
     order = _Order(
         config, new_run_id(), anew, allow_vanish, interruptible, replay, near=near or {}, jobs=jobs
     )
-    wanted = in_order(graph_of(config), asked, only=only or replay is not None)
+    wanted = in_order(config.graph, asked, only=only or replay is not None)
     _check_columns(config, wanted)
 
     def stop() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from lading.cli.terminal.command import Argument, Context
-from lading.cli.terminal.invocation import Json, Table, known_table
+from lading.cli.terminal.invocation import Json, Table, known_table, source_word
 from lading.words import byte_words
 
 if TYPE_CHECKING:
@@ -31,21 +31,22 @@ def diff(ctx: Context, table: Table, before: Before, after: After, json: Json = 
     from lading.cli.terminal.screen import print_json
     from lading.snapshots.between import between
 
-    found = between(known_table(ctx, table), table, before, after)
+    config = known_table(ctx, table)
+    found = between(config, table, before, after)
     if json:
         print_json(found.as_json())
     else:
-        _show(found.found, found.columns)
+        _show(found.found, found.columns, source_word(config, table))
 
 
-def _show(found: Diff, between: list[HistoryEntry]) -> None:
+def _show(found: Diff, between: list[HistoryEntry], what: str) -> None:
     from lading.cli.terminal.screen import say, show_table
 
     change = found.rows_after - found.rows_before
     say(f"rows: {found.rows_before:,} -> {found.rows_after:,} ({change:+,})")
     if found.sources:
         show_table(
-            ("file", "change", "rows before", "rows after"),
+            (what, "change", "rows before", "rows after"),
             ((one.key, one.kind, one.rows_before, one.rows_after) for one in found.sources),
             right=("rows before", "rows after"),
         )

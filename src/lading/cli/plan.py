@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lading.cli.terminal.command import Context, Exit
-from lading.cli.terminal.invocation import Json, Tables, config_of
+from lading.cli.terminal.invocation import Json, Tables, config_of, source_word
 from lading.words import byte_words, count_words, verdict_words
 
 if TYPE_CHECKING:
@@ -38,12 +38,12 @@ def plan(ctx: Context, tables: Tables = None, json: Json = False) -> None:
         print_json({"tables": [one.as_json() for one in plans]})
     else:
         for one in plans:
-            _show(one, of_slots=config.table(one.table).derived is not None)
+            _show(one, source_word(config, one.table))
     if not all(one.idle for one in plans):
         raise Exit(WORK_EXIT)
 
 
-def _show(plan: TablePlan, *, of_slots: bool) -> None:
+def _show(plan: TablePlan, what: str) -> None:
     from lading.cli.terminal.screen import note, say, show_table
 
     for text in plan.notes:
@@ -51,13 +51,14 @@ def _show(plan: TablePlan, *, of_slots: bool) -> None:
     if plan.idle:
         say(f"{plan.table}: nothing to do ({verdict_words(plan.verdicts)})")
         return
+    of_slots = what == "slot"
     never = of_slots and not plan.files
     say(f"{plan.table}: {'every slot is new' if never else verdict_words(plan.verdicts)}")
     for text in plan.columns:
         say(f"  {text}")
     if plan.again is not None:
-        what = "everything" if plan.replaces_all else count_words(plan.verdicts["reread"], "file")
-        say(f"  {'evaluates' if of_slots else 'reads'} {what} again: {plan.again.why}")
+        which = "everything" if plan.replaces_all else count_words(plan.verdicts["reread"], what)
+        say(f"  {'evaluates' if of_slots else 'reads'} {which} again: {plan.again.why}")
     if plan.publish:
         say(f"  {plan.publish}")
     if plan.parts_to_rewrite:
@@ -73,7 +74,6 @@ def _show(plan: TablePlan, *, of_slots: bool) -> None:
         if file.verdict != "unchanged" and not (file.verdict == "reread" and file.reason == told)
     ]
     if work:
-        what = "slot" if of_slots else "file"
         show_table(("  verdict", what, "why"), ((f"  {f.verdict}", f.key, f.reason) for f in work[:_SHOWN]))
     if len(work) > _SHOWN:
         say(f"  … and {len(work) - _SHOWN:,} more; --json lists them all")

@@ -53,7 +53,7 @@ def slot_files(config: Config, table: str, text: str, custom: dict[str, Any], *,
     """The source files whose rows are in a slot; `custom` is what the snapshot says of itself."""
     from dataclasses import asdict
 
-    from lading.cli.terminal.screen import print_json, show_table
+    from lading.cli.terminal.screen import print_json, say, show_table
     from lading.ingest.derived.inputs import pins_in
     from lading.ingest.derived.lineage import files_in, slot_named
     from lading.layout.table import slot_of
@@ -63,6 +63,9 @@ def slot_files(config: Config, table: str, text: str, custom: dict[str, Any], *,
     found = files_in(config, cfg, pins_in(custom), frozenset([slot_of(key) or 0]))
     if json:
         print_json({"table": table, "slot": key, "files": [asdict(one) for one in found]})
+        return
+    if not found:
+        say(f"{table}: no rows of its inputs are in {key}")
         return
     show_table(
         ("table", "file", "rows", ""),

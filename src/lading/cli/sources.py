@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Annotated
 
 from lading.cli.terminal.command import Context, Option
-from lading.cli.terminal.invocation import AsOf, Json, Offset, Ref, Table, config_of, open_published
+from lading.cli.terminal.invocation import (
+    AsOf,
+    Json,
+    Offset,
+    Ref,
+    Table,
+    config_of,
+    open_published,
+    source_word,
+)
 
 Slot = Annotated[
     str | None, Option("--slot", metavar="SLOT", help="Of a table made of tables: files in this slot.")
@@ -60,7 +69,7 @@ def sources(
         print_json({"sources": rows})
     else:
         show_table(
-            ("source", "file", "fingerprint", "rows"),
+            ("source", source_word(config, table), "fingerprint", "rows"),
             ((str(one.id), one.key, one.hash, one.rows) for one in found),
             right=("source", "rows"),
         )

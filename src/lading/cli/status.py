@@ -67,6 +67,7 @@ def _notes(one: TableStatus) -> str:
         if of.behind and of.sequence is not None
     ]
     notes += [f"behind {', '.join(behind)}"] if behind else []
+    notes += [f"waits for {of.name}, which {of.stopped}" for of in one.inputs if of.stopped]
     if one.rows_rejected or one.files_rejected:
         rows, files = count_words(one.rows_rejected, "row"), count_words(one.files_rejected, "file")
         notes.append(f"set aside: {rows}, {files}")

@@ -91,6 +91,11 @@ class Config:
             file=str(self.file),
         )
 
+    @property
+    def graph(self) -> dict[str, Derived | None]:
+        """Which table is made of which."""
+        return {name: table.derived for name, table in self.tables.items()}
+
     def place(self, name: str) -> Place:
         """Where a table lies."""
         return self.warehouse.below(name)

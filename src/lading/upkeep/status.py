@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from lading.config.derived import in_order
 from lading.config.project import Config
-from lading.errors import LadingError
+from lading.errors import LadingError, NotReady
 from lading.ingest.behind import moved_by_others
 from lading.ingest.look import look
 from lading.layout.project import source_manifest
@@ -29,6 +30,7 @@ class MadeOf:
     sequence: int | None  # None: it was never made
     current: int | None  # None: nothing is published
     behind: bool
+    stopped: str | None = None  # why a run would stop there, so that the table waits for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,9 @@ class TableStatus:
     files_rejected: int = 0  # files set aside whole
     inputs: tuple[MadeOf, ...] = ()  # of a table made of tables
     manifest_sequence: int | None = None  # that manifest/<table>.json shows; None if lading didn't write it
+    stopped: str | None = (
+        None  # why what is made of it is not run: it failed, its gate refused it, or it waits
+    )
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, for `--json`."""
@@ -75,7 +80,13 @@ class TableStatus:
             "rows_rejected": self.rows_rejected,
             "files_rejected": self.files_rejected,
             "inputs": [
-                {"name": of.name, "sequence": of.sequence, "current": of.current, "behind": of.behind}
+                {
+                    "name": of.name,
+                    "sequence": of.sequence,
+                    "current": of.current,
+                    "behind": of.behind,
+                    "stopped": of.stopped,
+                }
                 for of in self.inputs
             ],
             "manifest_sequence": self.manifest_sequence,
@@ -86,23 +97,34 @@ def status(config: Config, names: Sequence[str] = (), *, files: bool = True) -> 
     """The selected tables; without a selection all of them, those that the config dropped included. Without
     `files` none are listed: what depends on them is not told, and takes no time."""
     wanted = [config.table(name).name for name in names] or list(config.tables)
-    found = [_status(config, name, files) for name in wanted]
-    if not names:
-        found += [_status(config, name, files) for name in _dropped(config)]
-    return found
+    order = in_order(config.graph, wanted)  # what a table is made of is looked at first
+    known: dict[str, TableStatus] = {}
+    for name in order:
+        known[name] = _status(config, name, files, known)
+    dropped = [] if names else [_status(config, name, files, known) for name in _dropped(config)]
+    return [known[name] for name in wanted] + dropped
 
 
-def _status(config: Config, name: str, files: bool) -> TableStatus:
+def _status(config: Config, name: str, files: bool, known: Mapping[str, TableStatus]) -> TableStatus:
+    """`known` has the tables that it is made of."""
     folder = config.place(name)
-    told = _pending(config, name) if files or name not in config.tables else _NOT_LOOKED
-    pending, note, notes, (rows_rejected, files_rejected), shown = told
-    inputs = _inputs(config, name)
+    seen = _seen(config, name) if files or name not in config.tables else _Seen()
+    found = TableStatus(
+        name,
+        pending=seen.pending,
+        note=seen.why_not,
+        rows_rejected=seen.rows_rejected,
+        files_rejected=seen.files_rejected,
+        inputs=_inputs(config, name, known),
+        manifest_sequence=seen.manifest_sequence,
+        stopped="failed" if seen.failed else None,
+    )
     if not Table.exists(folder):
-        return TableStatus(name, pending=pending, note=note or "never run", inputs=inputs)
+        return replace(found, note=found.note or "never run", stopped=found.stopped or _waits(found))
     table = Table.open(folder)
     state = table.state
     current, unreadable = _current(config, name)
-    note = note or unreadable
+    note = found.note or unreadable
     published = current.sequence if current is not None else 0
     if note is None and published < state.meta.data_sequence:
         note = _why_behind(config, name, table, current)
@@ -110,8 +132,8 @@ def _status(config: Config, name: str, files: bool) -> TableStatus:
     if refused and (current is None or not current.held):
         note = f"refused by the gate: {'; '.join(refused)}"
     last = last_run(folder)
-    return TableStatus(
-        table=name,
+    found = replace(
+        found,
         rows=state.row_count(),
         parts=state.count(),
         buckets=state.bucket_count(),
@@ -119,18 +141,21 @@ def _status(config: Config, name: str, files: bool) -> TableStatus:
         sequence=state.sequence,
         current=current,
         last_run=last,
-        pending=pending,
-        note=note or next(iter(notes), None),
+        note=note or next(iter(seen.notes), None),
         refused=refused,
         checks=tuple((last or {}).get("checks") or ()),
-        rows_rejected=rows_rejected,
-        files_rejected=files_rejected,
-        inputs=inputs,
-        manifest_sequence=shown,
     )
+    settled = found.pending == {} and published >= state.meta.data_sequence
+    if found.stopped is None and (last or {}).get("state") == "failed" and not settled:
+        found = replace(found, stopped="failed")
+    return replace(found, stopped="was refused by its gate" if refused else found.stopped or _waits(found))
 
 
-def _inputs(config: Config, name: str) -> tuple[MadeOf, ...]:
+def _waits(one: TableStatus) -> str | None:
+    return next((f"waits for {of.name}" for of in one.inputs if of.stopped), None)
+
+
+def _inputs(config: Config, name: str, known: Mapping[str, TableStatus]) -> tuple[MadeOf, ...]:
     """What a table is made of, and what of that it doesn't show yet."""
     derived = config.tables[name].derived if name in config.tables else None
     if derived is None:
@@ -149,7 +174,9 @@ def _inputs(config: Config, name: str) -> tuple[MadeOf, ...]:
             current = None  # its own line says what is wrong
         behind = current is not None and (pin is None or pin.ref != current.ref)
         made_from = pin.sequence if pin is not None else None
-        found.append(MadeOf(one.name, made_from, current.sequence if current is not None else None, behind))
+        shown = current.sequence if current is not None else None
+        stopped = known[one.name].stopped if one.path is None else None
+        found.append(MadeOf(one.name, made_from, shown, behind, stopped))
     return tuple(found)
 
 
@@ -184,30 +211,41 @@ def _current(config: Config, name: str) -> tuple[SnapshotRef | None, str | None]
         return None, error.message
 
 
-_Pending = tuple[dict[str, int] | None, str | None, tuple[str, ...], tuple[int, int], int | None]
-_NOT_LOOKED: _Pending = (None, None, (), (0, 0), None)
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a look at a table's files, or at its inputs, tells."""
+
+    pending: dict[str, int] | None = None  # what a run would act on
+    why_not: str | None = None  # why that can't be told
+    failed: bool = False  # whether a run would fail by the same
+    notes: tuple[str, ...] = ()  # what is worth one otherwise
+    rows_rejected: int = 0  # set aside
+    files_rejected: int = 0
+    manifest_sequence: int | None = None
 
 
-def _pending(config: Config, name: str) -> _Pending:
-    """What a run would act on; why that can't be told; what is worth a note otherwise; how many rows and
-    whole files are set aside; and the sequence that the source manifest shows."""
+def _seen(config: Config, name: str) -> _Seen:
     if name not in config.tables:
-        return None, "not in lading.yaml: left alone", (), (0, 0), None
+        return _Seen(why_not="not in lading.yaml: left alone")
     try:
-        seen = look(config, name, watch=Watch())
+        run = look(config, name, watch=Watch())
     except LadingError as error:
-        return None, error.message, (), (0, 0), None
+        return _Seen(why_not=error.message, failed=not isinstance(error, NotReady))
     at_rest = ("unchanged", "quarantined")
-    pending = {verdict: n for verdict, n in seen.plan.verdicts.items() if n and verdict not in at_rest}
-    sources = [known.source for known in seen.known.values() if known.source is not None]
-    aside = sum(one.rejected for one in sources), sum(one.aside is not None for one in sources)
-    manifest = seen.manifest
+    sources = [known.source for known in run.known.values() if known.source is not None]
+    manifest = run.manifest
     shown = manifest.base.sequence if manifest is not None and manifest.table_id is not None else None
-    notes = seen.plan.notes
+    notes = run.plan.notes
     if manifest is not None and manifest.since.last is not None:
         lags = f"{source_manifest(name)} is of sequence {shown}: `lading manifest write {name}` brings it up"
         notes = (*notes, f"{lags} to {manifest.sequence}")
-    return pending, None, notes, aside, shown
+    return _Seen(
+        pending={verdict: n for verdict, n in run.plan.verdicts.items() if n and verdict not in at_rest},
+        notes=notes,
+        rows_rejected=sum(one.rejected for one in sources),
+        files_rejected=sum(one.aside is not None for one in sources),
+        manifest_sequence=shown,
+    )
 
 
 def _dropped(config: Config) -> list[str]:

@@ -19,7 +19,7 @@ from lading.config.project import Config
 from lading.errors import ConfigError, LadingError, PipelineError
 from lading.ingest.look import look
 from lading.layout.project import CONFIG
-from lading.plan import graph_of, selected
+from lading.plan import selected
 from lading.run import RunReport, run
 from lading.watch import SILENT
 from lading.watcher.events import Broadcast, Event, Telling
@@ -82,7 +82,7 @@ class Watcher:
     @property
     def tables(self) -> tuple[str, ...]:
         """Inputs before what is made of them."""
-        return tuple(in_order(graph_of(self.config), selected(self.config, self.names)))
+        return tuple(in_order(self.config.graph, selected(self.config, self.names)))
 
     def watch(self) -> None:
         """Until `stop`. Conflict if the warehouse is being watched already."""
@@ -208,7 +208,7 @@ class Watcher:
         """What readers see of a table is what others are made of."""
         if report is None or not any(one.published for one in report.tables):
             return
-        for name, derived in graph_of(self.config).items():
+        for name, derived in self.config.graph.items():
             if derived is not None and table in derived.tables:
                 self.schedule.heard_of_all(name, self.clock())
 

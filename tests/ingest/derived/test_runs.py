@@ -3,6 +3,7 @@ tables of files. Evaluated by DuckDB (support/chains.py); tests/spark/test_deriv
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from datetime import timedelta
@@ -305,6 +306,53 @@ def test_a_gate_that_refuses_an_input_stops_what_depends_on_it(shop):
     assert shop.rows("tonnage") == [("hh", "de", 12), ("ro", "nl", 20), ("si", "sg", 5)]
 
 
+def test_status_says_which_input_a_table_waits_for(shop, capsys):
+    shop.configure(TOP, TONNAGE)  # in whatever order they are written
+
+    def waits(*names: str) -> dict[str, list[str]]:
+        assert invoke(["-C", str(shop.folder), "status", *names, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)["tables"]
+        return {
+            one["table"]: [f"{of['name']} {of['stopped']}" for of in one["inputs"] if of["stopped"]]
+            for one in found
+        }
+
+    assert not any(waits().values())  # nothing was run yet: nothing failed
+    shop.done()
+    assert not any(waits().values())
+    whole = (shop.folder / "data" / "p.csv").read_text()
+    shop.put("p.csv", "port,country\nhh,de\n")
+    shop.run()
+    assert waits()["tonnage"] == ["ports was refused by its gate"]
+    assert waits("top") == {"top": ["tonnage waits for ports"]}
+    shop.put("p.csv", "port,country\nhh\n")
+    assert shop.run().error is not None
+    assert waits()["tonnage"] == ["ports was refused by its gate"]  # its rows are as they were
+    shop.put("p.csv", whole)
+    shop.done()
+    shop.put("p.csv", "port,country\nhh\n")
+    assert shop.run().error is not None
+    assert waits() == {
+        "voyages": [],
+        "ports": [],
+        "tonnage": ["ports failed"],
+        "top": ["tonnage waits for ports"],
+    }
+    assert invoke(["-C", str(shop.folder), "status"]) == 0
+    told = capsys.readouterr().out
+    assert "waits for ports, which failed" in told and "waits for tonnage, which waits for ports" in told
+    shop.put("p.csv", whole)  # nothing to do, so that no run of it succeeds either
+    shop.done()
+    assert not any(waits().values())
+
+
+def test_status_says_that_a_table_waits_for_an_input_that_can_t_be_looked_at(shop, capsys):
+    shop.done()
+    (shop.folder / "data").rename(shop.folder / "gone")
+    assert invoke(["-C", str(shop.folder), "status", "tonnage"]) == 0
+    assert "waits for voyages, which failed" in capsys.readouterr().out
+
+
 def test_a_run_of_one_table_runs_what_it_needs_first_and_only_does_not(shop):
     assert list(shop.done("tonnage")) == ["voyages", "ports", "tonnage"]
     shop.put("v2.csv", "port,day,tonnes\nhh,2,2\n")
@@ -489,7 +537,10 @@ def test_the_command_line_speaks_of_slots(shop, capsys):
     assert "v2.csv" in said("explain", "tonnage", slot)
     shop.done()
     assert "made of ports at sequence 1, voyages at sequence 2" in said("history", "tonnage")
-    assert "input voyages: sequence 1 -> 2" in said("diff", "tonnage", "~1", "current")
+    changed = said("diff", "tonnage", "~1", "current")
+    assert "input voyages: sequence 1 -> 2" in changed
+    assert changed.splitlines()[1].startswith("slot ") and changed.splitlines()[2].startswith(slot)
+    assert said("sources", "tonnage").splitlines()[0].split() == ["source", "slot", "fingerprint", "rows"]
     assert "v2.csv" in said("sources", "tonnage", "--slot", slot)
     assert "intact" in said("verify", "tonnage")
 
@@ -509,6 +560,19 @@ def test_what_was_never_evaluated_is_not_behind_and_has_no_files(shop, capsys):
     shop.put("v2.csv", "port,day,tonnes\nhh,2,2\nsa,12,7\n")
     shop.done("voyages")
     assert "behind voyages (at 1, readers see 2)" in said("status")
+
+
+def test_a_slot_without_rows_says_so(shop, capsys):
+    shop.done()
+    command = ["-C", str(shop.folder), "sources", "tonnage", "--slot"]
+    held = {
+        int(one.key[5:]) for one in lading.open(shop.folder / "warehouse" / "tonnage").sources() if one.rows
+    }
+    empty = str(next(slot for slot in range(256) if slot not in held))
+    assert invoke([*command, empty]) == 0
+    assert capsys.readouterr().out == f"tonnage: no rows of its inputs are in slot={int(empty):05}\n"
+    assert invoke([*command, empty, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["files"] == []
 
 
 def test_a_slot_that_never_changed_is_as_old_as_what_is_kept(shop, capsys):

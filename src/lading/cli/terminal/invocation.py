@@ -51,6 +51,12 @@ def known_table(ctx: Context, name: str) -> Config:
     return config
 
 
+def source_word(config: Config, name: str) -> str:
+    """What a table's rows come from: files, or slots of one made of tables."""
+    table = config.tables.get(name)
+    return "slot" if table is not None and table.derived is not None else "file"
+
+
 def open_published(
     config: Config, name: str, *, ref: str | None = None, offset: int | None = None, as_of: str | None = None
 ) -> Reader:

@@ -10,7 +10,6 @@ import msgspec
 from lading.config.derived import Derived
 from lading.config.project import Config
 from lading.errors import LadingError
-from lading.plan import graph_of
 from lading.snapshots.history import history
 from lading.snapshots.stores.by_url import store_of
 from lading.ui.looks import Look
@@ -82,7 +81,7 @@ def _shown(config: Config, look: Look, *, is_last: bool) -> Overview:
         tables=[one.as_json() for one in found],
         states=states,
         rows_over_time={one.table: _rows_over_time(config, one.table) for one in found},
-        graph=graph(graph_of(config), found, states),
+        graph=graph(config.graph, found, states),
         looked_at=look.at.isoformat() if look.at is not None else None,
         is_last=is_last,
     )
