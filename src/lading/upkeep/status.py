@@ -51,9 +51,7 @@ class TableStatus:
     files_rejected: int = 0  # files set aside whole
     inputs: tuple[MadeOf, ...] = ()  # of a table made of tables
     manifest_sequence: int | None = None  # that manifest/<table>.json shows; None if lading didn't write it
-    stopped: str | None = (
-        None  # why what is made of it is not run: it failed, its gate refused it, or it waits
-    )
+    stopped: str | None = None  # why what is made of it waits: it failed, was refused, or waits itself
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, for `--json`."""
