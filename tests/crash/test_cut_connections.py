@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -266,9 +265,8 @@ def test_a_silent_publisher_in_a_transaction_does_not_hold_up_readers(
     old = store.publish(b"old", "old", sequence=1)
     with psycopg.connect(postgres_server.url) as holder:
         holder.execute("SELECT pg_advisory_xact_lock(%s)", (store._lock_key,))
-        started = time.monotonic()
+        # whoever waited for the lock would wait for good: it is given back further down
         assert store.load_current() == old.current and store.load_manifest(old.ref) == b"old"
-        assert time.monotonic() - started < 5
 
 
 def test_every_failure_is_an_error_of_ours(s3_server: S3Server, bucket: str) -> None:

@@ -6,13 +6,13 @@ import random
 import sqlite3
 import string
 import threading
-import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.handmade import ServedTable, touched
+from support.opened import opened_among
 
 import lading
 from lading.errors import LadingError, NotFound, RoutingError, UnknownRoutingTokenError
@@ -244,16 +244,13 @@ def test_sixteen_threads_get_what_one_gets(table: ServedTable) -> None:
     assert all(shard.idle == [] for shard in shards)
 
 
-def test_gets_are_answered_a_hundred_thousand_times_a_second(table: ServedTable) -> None:
-    """Far below what it does, which benchmarks measure: this catches a reader that opens files each time."""
+def test_a_get_opens_no_file_that_is_open(table: ServedTable) -> None:
     table.publish(values(5_000))
     keys = random.Random(4).choices(range(5_000), k=20_000)
+    files = [path for path in table.root.rglob("*") if path.is_file()]
     with lading.open(table.root) as reader:
         reader.multi_get(keys)
-        best = float("inf")
-        for _ in range(5):
-            started = time.process_time()
+        with opened_among(files) as opened:
             for key in keys:
                 reader.get(key)
-            best = min(best, time.process_time() - started)
-    assert len(keys) / best > 40_000
+    assert opened == set()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import time
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.instructions import instructions
 
 from lading.errors import LadingError, ManifestParseError, ManifestStoreError, NotFound
 from lading.snapshots.manifest import (
@@ -324,13 +324,12 @@ _REFUSED = {
 
 
 @pytest.mark.parametrize("statement", [pytest.param(sql, id=name) for name, sql in _REFUSED.items()])
-def test_a_manifest_that_is_wrong_anywhere_is_refused_in_bounded_time(statement: str) -> None:
+def test_a_manifest_that_is_wrong_anywhere_is_refused_after_little_work(statement: str) -> None:
     payload = tampered(statement)
-    started = time.monotonic()
-    with pytest.raises(ManifestParseError) as caught:
+    with instructions() as counted, pytest.raises(ManifestParseError) as caught:
         parse_snapshot(payload)
     assert caught.value.hint
-    assert time.monotonic() - started < 2
+    assert 0 < counted.done < 1_000
 
 
 @pytest.mark.parametrize(

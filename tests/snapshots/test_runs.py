@@ -66,9 +66,7 @@ def test_an_ended_run_has_no_lease_and_a_late_heartbeat_does_not_revive_it(tmp_p
 def test_the_lease_is_kept_alive_and_its_thread_ends_with_the_block(tmp_path: Path) -> None:
     with runs.start(tmp_path, "r1", lease=timedelta(milliseconds=60)) as handle:
         first = record(handle)["lease_until"]
-        deadline = time.monotonic() + 10
         while record(handle)["lease_until"] == first:
-            assert time.monotonic() < deadline
             time.sleep(0.01)
         handle.finish("succeeded")
     assert "lading-lease" not in {thread.name for thread in threading.enumerate()}
@@ -76,10 +74,8 @@ def test_the_lease_is_kept_alive_and_its_thread_ends_with_the_block(tmp_path: Pa
 
 
 def test_the_thread_does_not_delay_the_end(tmp_path: Path) -> None:
-    started = time.monotonic()
-    with runs.start(tmp_path, "r1", lease=timedelta(hours=1)):
-        pass
-    assert time.monotonic() - started < 5
+    with runs.start(tmp_path, "r1", lease=timedelta(days=3)):
+        pass  # it would take a day
 
 
 def test_a_run_that_raises_has_failed_with_its_error(tmp_path: Path) -> None:
@@ -116,9 +112,7 @@ def test_a_lease_that_can_not_be_prolonged_does_not_fail_the_run(
     with runs.start(tmp_path, "r1", lease=timedelta(milliseconds=30)) as handle:
         with monkeypatch.context() as broken:
             broken.setattr(folder, "write_atomic", full)
-            deadline = time.monotonic() + 10
             while "disk full" not in caplog.text:
-                assert time.monotonic() < deadline
                 time.sleep(0.01)
         handle.finish("succeeded")
     assert record(handle)["status"] == "succeeded"

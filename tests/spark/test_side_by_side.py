@@ -47,7 +47,8 @@ def slow(voyages):
     def wait(frames):
         for frame in frames:
             Path(FOLDER, "began").touch()
-            time.sleep(60)
+            time.sleep(300)
+            Path(FOLDER, "waited").touch()
             yield frame
     return voyages.mapInPandas(wait, voyages.schema)
 """
@@ -125,9 +126,8 @@ def test_ctrl_c_ends_the_jobs_of_every_table(project):
     presser.start()
     with pytest.raises(KeyboardInterrupt):
         run(load_config(project), jobs=2)
-    ended = time.time()
     presser.join()
-    assert ended - (project / "began").stat().st_mtime < 40, "it waited for a task of a minute"
+    assert (project / "began").exists() and not (project / "waited").exists()
     (project / "lading.yaml").write_text(CONFIG)
     assert run(load_config(project), jobs=2).error is None
     assert rows(project, "named") == [("hh", "de", 2), ("ro", "nl", 7)]

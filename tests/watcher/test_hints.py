@@ -2,7 +2,6 @@
 
 import os
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -85,9 +84,7 @@ def test_a_wait_ends_when_it_is_woken_or_over():
     heard = Silence()
     assert heard.wait(0) == []
     threading.Timer(0.05, heard.wake).start()
-    begun = time.monotonic()
-    assert heard.wait(30) == []
-    assert time.monotonic() - begun < 10
+    assert heard.wait(86_400) == []
 
 
 def test_only_folders_on_this_machine_are_heard_of(tmp_path, monkeypatch):
