@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
+from psycopg import IsolationLevel
 
 from simulation import machine
 from simulation.kernel import Faults, Killed, Process, Stuck, World, current_task
 from simulation.linear import FOREVER, Operation
 from simulation.objects import Bucket
+from simulation.postgres import Server
 
 Op = list[Any]  # its kind, then what it needs
 
@@ -28,7 +30,7 @@ Op = list[Any]  # its kind, then what it needs
 @dataclass(frozen=True)
 class Case:
     story: str  # which of STORIES
-    storage: str  # folder or bucket
+    storage: str  # folder, bucket or postgres
     seed: int
     actors: tuple[tuple[Op, ...], ...]
     faults: Faults
@@ -142,6 +144,7 @@ class Actor:
             self._world.tell(self.name, "ANSWER", note.answer)
 
 
+PLACES = {"bucket": "s3://sim/place", "postgres": "postgresql://sim/place"}
 STORIES: dict[str, Callable[..., Story]] = {}
 SCRATCH = Path("/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir())
 
@@ -158,12 +161,12 @@ def play(case: Case, *, trace: bool = False) -> Outcome:
     os.environ["LADING_CACHE"] = str(folder / "cache")  # copies of objects outlive no history
     history: list[Operation] = []
     outcome = Outcome(0, history=history)
-    in_bucket = case.storage == "bucket"
-    bucket = Bucket(world) if in_bucket else None
+    bucket = Bucket(world) if case.storage == "bucket" else None
+    level = IsolationLevel[case.setting.get("level", "READ_COMMITTED")]
     gc.disable()
     try:
-        with machine.running(world, root=root, bucket=bucket):
-            place = "s3://sim/place" if in_bucket else str(root / "place")
+        with machine.running(world, root=root, bucket=bucket, postgres=Server(world, level)):
+            place = PLACES.get(case.storage, str(root / "place"))
             story = STORIES[case.story](world, _in_folder(case, root), place)
             story.prepare()
             machine.disk.settled()

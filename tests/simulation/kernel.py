@@ -41,6 +41,9 @@ class Faults:
     lost: float = 0.0  # a request that had its effect, and fails
     doubled: float = 0.0  # a request whose answer got lost, and that was sent again by the client library
     late: float = 0.0  # a request that fails, and has its effect later
+    restart: float = 0.0  # of the database server: sessions end, and it may be away for a while
+    serial: float = 0.0  # a transaction that the server wants to be done again
+    stall: float = 0.0  # a statement that takes minutes
     sticky: float = 0.0  # how likely the same task goes on
 
     def without(self, name: str) -> Faults:

@@ -21,22 +21,27 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
+import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
+import lading.snapshots.stores.postgres.store
 import lading.storage.bucket
 import lading.storage.place
 from lading import clock, ids
 from lading.model import Place
+from lading.snapshots.stores.postgres.connections import Connections
 from lading.storage.bucket import ObjectStorage
 from lading.storage.folder import FolderStorage
 from simulation import disk
 from simulation.kernel import Process, World, current_task
 from simulation.objects import Bucket, Obstore, Prefix
+from simulation.postgres import Server, connect
 
 _world: World | None = None
 _bucket: Bucket | None = None
+_postgres: Server | None = None
 _here = threading.get_ident()
 
 
@@ -195,6 +200,20 @@ def _connected(url: str, options: tuple[tuple[str, str], ...]) -> Any:
     return known[url, options]
 
 
+def _connections(url: str) -> Connections:
+    """As `connections_to`, once a process of the world."""
+    task = current_task()
+    known = task.process.local if task is not None else _storages
+    if url not in known:
+        known[url] = Connections(url)
+    return known[url]  # type: ignore[no-any-return]
+
+
+def _psycopg_connect(**_: Any) -> Any:
+    assert _postgres is not None
+    return connect(_postgres)
+
+
 def _sqlite(database: Any, *args: Any, **kwargs: Any) -> sqlite3.Connection:
     if disk.DISK is not None and isinstance(database, str) and disk.DISK.root in database:
         disk.DISK.world.effect("sqlite", database.partition(disk.DISK.root)[2].partition("?")[0])
@@ -207,6 +226,7 @@ _MODULES = (
     "storage.folder",
     "snapshots.stores.by_url",
     "storage.memory",
+    "snapshots.stores.postgres.connections",
     "read.view",
     "api",
     "serve.get",
@@ -230,6 +250,8 @@ def install() -> None:
     concurrent.futures.ThreadPoolExecutor = Inline  # type: ignore[assignment, misc]
     lading.storage.bucket._connect = _connect
     lading.storage.place._connected = _connected  # type: ignore[assignment]
+    psycopg.connect = _psycopg_connect
+    lading.snapshots.stores.postgres.store.connections_to = _connections
     clock.now = lambda: _world.time() if _world is not None else datetime.now(UTC)
     clock.wall_ns = lambda: _world.now if _world is not None else 0
     clock.monotonic = lambda: _world.now / 1e9 if _world is not None else 0.0
@@ -274,10 +296,12 @@ def _replace_threads() -> None:
 
 
 @contextmanager
-def running(world: World, *, root: Any = None, bucket: Bucket | None = None) -> Iterator[None]:
+def running(
+    world: World, *, root: Any = None, bucket: Bucket | None = None, postgres: Server | None = None
+) -> Iterator[None]:
     """`world` is what lading sees meanwhile."""
-    global _world, _bucket
-    _world, _bucket = world, bucket
+    global _world, _bucket, _postgres
+    _world, _bucket, _postgres = world, bucket, postgres
     _storages.clear()
     _outside.clear()
     if root is not None:
@@ -290,7 +314,7 @@ def running(world: World, *, root: Any = None, bucket: Bucket | None = None) -> 
         for process in {id(one.process): one.process for one in world.tasks}.values():
             _end(world, process)
         disk.use(None)
-        _world = _bucket = None
+        _world = _bucket = _postgres = None
 
 
 def _end(world: World, process: Process) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from simulation.mutant import Mutant, Swap, mutated
+from simulation.mutants_of_postgres import OF_POSTGRES
 from simulation.mutants_of_readers import OF_READERS
 from simulation.mutants_of_runs import OF_RUNS
 from simulation.mutants_of_state import OF_STATE
@@ -497,6 +498,7 @@ MUTANTS = (
     *OF_STATE,
     *OF_READERS,
     *OF_RUNS,
+    *OF_POSTGRES,
 )
 
 

@@ -22,6 +22,8 @@ from lading.errors import (
     StorageError,
 )
 from lading.snapshots.stores.files import FileStore
+from lading.snapshots.stores.postgres.store import PostgresStore
+from lading.snapshots.stores.protocol import ManifestStore
 from lading.storage.place import storage_of
 from simulation.case import STORIES, Actor, Case, Op, Wrong, in_process
 from simulation.faults import some_faults
@@ -44,6 +46,16 @@ class Noting(FileStore):
         return ref, at
 
 
+class NotingPostgres(PostgresStore):
+    """A reference is the run: it is known before the publish."""
+
+    note: Operation
+
+    def publish(self, payload: bytes, run_id: str, **more: Any) -> Any:
+        self.note.asked = [run_id, *self.note.asked]
+        return super().publish(payload, run_id, **more)
+
+
 class Pointing:
     def __init__(self, world: World, case: Case, place: str) -> None:
         self.world, self.place, self.case = world, place, case
@@ -54,7 +66,9 @@ class Pointing:
         done = store.publish(b"first", "first", sequence=1)
         self.first: State = (_told(done.current), frozenset())
 
-    def _store(self) -> Noting:
+    def _store(self) -> Any:
+        if self.case.storage == "postgres":
+            return NotingPostgres(self.place, "t")
         return Noting(storage_of(self.place))
 
     def do(self, actor: Actor, op: Op, note: Operation) -> Any:
@@ -85,13 +99,13 @@ class Pointing:
         raise AssertionError(kind)
 
     @staticmethod
-    def _some(store: FileStore, number: int) -> Any:
+    def _some(store: ManifestStore, number: int) -> Any:
         listed = store.list_manifests()
         if not listed:
             raise ManifestGone("there is none")
         return listed[number % len(listed)]
 
-    def _whole(self, store: FileStore, current: Any) -> Pointer:
+    def _whole(self, store: ManifestStore, current: Any) -> Pointer:
         """What a reader gets: the pointer, and then what it names, if that isn't cleaned away meanwhile."""
         for _ in range(50):
             try:
@@ -115,6 +129,8 @@ class Pointing:
             return ("conflict",)
         faults = self.case.faults
         shaky = faults.disk or faults.refused or faults.lost or faults.late or faults.doubled
+        if self.case.storage == "postgres":  # a session that slept is dead: once is made good
+            shaky = shaky or faults.restart or faults.stall or self.world.count.get("freeze", 0) > 1
         gone = (ManifestGone, FileNotFoundError)
         if isinstance(error, (PublishManifestError, PublishCurrentError)) and isinstance(
             error.__cause__, gone
@@ -133,6 +149,7 @@ class Pointing:
             store = self._store()
             return "current", self._whole(store, store.load_current())
 
+        self.world.sleep(60)  # until a server that was restarted is back
         at = self.world.steps
         try:
             answer = in_process(self.world, look)
@@ -209,11 +226,13 @@ STORIES["pointing"] = Pointing
 
 def make(seed: int) -> Case:
     chance = random.Random(seed)
-    storage = chance.choice(("folder", "bucket"))
+    storage = chance.choice(("folder", "bucket", "postgres"))
     actors = []
     for _ in range(chance.randint(2, 4)):
         actors.append(tuple(_op(chance) for _ in range(chance.randint(2, 5))))
-    return Case("pointing", storage, chance.getrandbits(48), tuple(actors), some_faults(chance, storage))
+    number, faults = chance.getrandbits(48), some_faults(chance, storage)
+    setting = {"level": chance.choice(("READ_COMMITTED", "REPEATABLE_READ"))} if storage == "postgres" else {}
+    return Case("pointing", storage, number, tuple(actors), faults, setting)
 
 
 def _op(chance: random.Random) -> Op:

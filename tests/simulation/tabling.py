@@ -48,7 +48,7 @@ from lading.upkeep.rollback import release_hold, roll_back
 from lading.upkeep.verify import verify
 from lading.watch import Watch
 from simulation import disk
-from simulation.case import STORIES, Actor, Case, Op, Wrong, in_process
+from simulation.case import PLACES, STORIES, Actor, Case, Op, Wrong, in_process
 from simulation.faults import some_faults
 from simulation.kernel import World
 from simulation.linear import Operation
@@ -109,7 +109,8 @@ class Tabling:
         self.config = load_config(self.folder)
 
     def config_text(self) -> str:
-        return CONFIG.format(
+        store = self.case.setting.get("store")
+        return (f"store: {store}\n" if store else "") + CONFIG.format(
             warehouse=self.warehouse,
             bucket_size=self.case.setting.get("bucket_size", 100),
             replace=self.case.setting.get("replace", "auto"),
@@ -184,7 +185,7 @@ class Tabling:
 
     def _read(self, hours: float, offset: int | None = None) -> Any:
         began = self.world.now
-        with lading.open(self.table, offset=offset or None) as reader:
+        with lading.open(self.table, self.config.store, offset=offset or None) as reader:
             rows = reader.rows
             if hours:
                 self.world.sleep(hours * 3600)
@@ -211,7 +212,9 @@ class Tabling:
 
     def _shaky(self, error: Exception) -> bool:
         faults = self.case.faults
-        if not (faults.disk or faults.refused or faults.lost or faults.late or faults.doubled):
+        silent = faults.refused or faults.lost or faults.late or faults.doubled
+        slept = "store" in self.case.setting and (faults.freeze or faults.restart or faults.stall)
+        if not (faults.disk or silent or slept):
             return False
         return isinstance(
             error, (StorageError, ManifestStoreError, PublishManifestError, PublishCurrentError)
@@ -288,7 +291,7 @@ class Tabling:
                 path.unlink()
 
     def _now(self) -> Counter[str]:
-        with lading.open(self.table) as reader:
+        with lading.open(self.table, self.config.store) as reader:
             return self._seen(reader)
 
     def _is_whole(self) -> None:
@@ -301,7 +304,7 @@ class Tabling:
         for one in store.list_manifests():
             if current is not None and one.ref != current.ref and one.published_at < self._long_ago():
                 continue
-            with lading.open(self.table, ref=one.ref) as reader:
+            with lading.open(self.table, self.config.store, ref=one.ref) as reader:
                 if sum(self._seen(reader).values()) != reader.rows:
                     raise Wrong("half kept", one.ref)
 
@@ -389,6 +392,7 @@ def make(seed: int) -> Case:
         sleepy = chance.choice((["run"], ["run"], ["merge"], ["rollback", 1]))
         actors[0] = (["edit", 2, 3], ["doze", chance.randint(5, 200)], sleepy, ["read", 0, 0])
         actors[1] = (["wait", 26 * 3600], ["clean", 1], *actors[1][:2])
+    number = chance.getrandbits(48)
     setting = {
         "checkpoint": chance.choice((1000, 2, 3)),
         "since": chance.random() < 0.3,  # changes beside the source manifest, as of a large one
@@ -399,7 +403,12 @@ def make(seed: int) -> Case:
         "dies": chance.choice((0, chance.randint(10, 80))),
         "replace": chance.choice(("auto", "rewrite", "minus")),
     }
-    return Case("tabling", storage, chance.getrandbits(48), tuple(actors), faults, setting)
+    if chance.random() < 0.2:
+        setting["store"] = PLACES["postgres"]
+        faults = some_faults(
+            chance, "postgres", less=0.5, also=("jump", "power") if storage == "folder" else ()
+        )
+    return Case("tabling", storage, number, tuple(actors), faults, setting)
 
 
 @cache

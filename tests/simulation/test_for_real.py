@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lading.model import Place
-from lading.snapshots.stores.postgres.store import PostgresStore
 from lading.storage.place import storage_of
 from simulation.collecting import Collections
-from simulation.linear import Operation
-from simulation.pointing import Noting, Pointing
+from simulation.pointing import Noting, NotingPostgres, Pointing
 from simulation.real import Reality, play_for_real, without_faults
 from simulation.sizes import SIZES
 from simulation.stories import story_case
@@ -47,16 +45,6 @@ def real_s3(request: pytest.FixtureRequest) -> Iterator[S3Server]:
     server = LocalStack()
     yield server
     server.close()
-
-
-class NotingPostgres(PostgresStore):
-    """A reference is the run: it is known before the publish."""
-
-    note: Operation
-
-    def publish(self, payload: bytes, run_id: str, **more: Any) -> Any:
-        self.note.asked = [run_id, *self.note.asked]
-        return super().publish(payload, run_id, **more)
 
 
 class InPostgres(Pointing):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -130,6 +131,38 @@ def test_a_server_that_ended_every_connection_is_reached_again(
     )
     current = store.load_current()
     assert current is not None and current.run_id == "r2"
+
+
+def test_a_writer_that_slept_in_its_transaction_tries_again(postgres_server: PostgresServer) -> None:
+    """As in a laptop that was closed: the server ended the session, so nothing was done."""
+    tries: list[int] = []
+
+    def work(connection: psycopg.Connection[Any]) -> Any:
+        tries.append(1)
+        if len(tries) == 1:
+            connection.execute("SET LOCAL idle_in_transaction_session_timeout = '50ms'")
+            time.sleep(0.3)
+        return connection.execute("SELECT 1").fetchone()
+
+    assert connections_to(postgres_server.url).transaction(work) == (1,)
+    assert len(tries) == 2
+
+
+def test_a_transaction_that_the_server_wants_again_is_not_a_refused_pointer(
+    store: PostgresStore, database: psycopg.Connection[Any]
+) -> None:
+    store.publish(b"1", "r1", sequence=1)
+    name = store.tables.pointer
+    database.execute(f"CREATE SEQUENCE {name}_tries")
+    database.execute(
+        f"CREATE FUNCTION {name}_once() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        f" IF nextval('{name}_tries') = 1 THEN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END IF;"
+        " RETURN NEW; END $$"
+    )
+    database.execute(
+        f"CREATE TRIGGER once BEFORE INSERT ON {name} FOR EACH ROW EXECUTE FUNCTION {name}_once()"
+    )
+    assert store.publish(b"2", "r2", sequence=2).outcome == "current"
 
 
 def test_connections_are_kept_and_shared_by_the_tables_of_a_run(postgres_server: PostgresServer) -> None:

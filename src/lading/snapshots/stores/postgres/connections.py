@@ -21,6 +21,7 @@ from lading.errors import ConfigError, MissingExtra
 from lading.secrets import bare, hide
 
 if TYPE_CHECKING:
+    import psycopg
     from psycopg import Connection
 
 T = TypeVar("T")
@@ -36,8 +37,8 @@ _SETTINGS: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 60_000,
 }
-# Serialisation, deadlock, too many connections, shutdown, crash, still starting.
-_PASSING = frozenset({"40001", "40P01", "53300", "57P01", "57P02", "57P03", "57P05"})
+# Slept in a transaction, serialisation, deadlock, too many connections, shutdown, crash, starting, idle.
+_PASSING = frozenset({"25P03", "40001", "40P01", "53300", "57P01", "57P02", "57P03", "57P05"})
 
 _pools: dict[tuple[int, str], Connections] = {}
 _pools_lock = threading.Lock()
@@ -69,17 +70,20 @@ class Connections:
         recognise what an attempt whose answer got lost has done."""
         import psycopg
 
-        deadline = clock.monotonic() + PATIENCE
+        deadline: float | None = None  # from the first failure on: who slept until then may try again
         pause = 0.02
         while True:
             try:
                 with self._connection() as connection, connection.transaction():
                     done = work(connection)
                 return done
-            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            except psycopg.Error as error:
+                if not (is_passing(error) and self._was_there):
+                    raise
                 self.close()  # one broken connection: the others are likely to be, too
-                passing = error.sqlstate is None or error.sqlstate in _PASSING or error.sqlstate[:2] == "08"
-                if not (passing and self._was_there) or clock.monotonic() > deadline:
+                now = clock.monotonic()
+                deadline = deadline or now + PATIENCE
+                if now > deadline:
                     raise
             clock.sleep(pause)
             pause = min(2 * pause, 1.0)
@@ -121,6 +125,15 @@ class Connections:
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         self._was_there = True
         return connection
+
+
+def is_passing(error: psycopg.Error) -> bool:
+    """Whether the same transaction may well succeed when it is tried again."""
+    import psycopg
+
+    if error.sqlstate is None:
+        return isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
+    return error.sqlstate in _PASSING or error.sqlstate[:2] == "08"
 
 
 def shown(url: str) -> str:

@@ -30,7 +30,7 @@ from lading.snapshots.pointer import new_swap_id
 from lading.snapshots.publish import check_run_id, outcome_of, refuse_moved, same_pointer, successor
 from lading.snapshots.stores.postgres import statements
 from lading.snapshots.stores.postgres import tables as layout
-from lading.snapshots.stores.postgres.connections import connections_to
+from lading.snapshots.stores.postgres.connections import connections_to, is_passing
 from lading.snapshots.stores.protocol import Published, later
 from lading.state.sqlite import HINT, SNAPSHOT_LIMIT
 
@@ -173,7 +173,7 @@ class PostgresStore:
             with connection.transaction():  # within the other one: a savepoint
                 statements.insert_pointer(connection, self.tables, to)
         except psycopg.Error as error:
-            if connection.closed:
+            if connection.closed or is_passing(error):  # not refused: all of it is tried again
                 raise
             return self._connections.reason(error)
         return None
