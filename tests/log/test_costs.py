@@ -126,10 +126,10 @@ def test_opening_pruning_and_committing_decode_no_list_of_members(tmp_path, monk
     fetched: list[int] = []
     real = MemberPage.rows
 
-    def fetching(self, wanted=None):
+    def fetching(self, wanted=None, **options):
         assert wanted is not None, "the whole list was decoded"
         fetched.extend(wanted)
-        return real(self, wanted)
+        return real(self, wanted, **options)
 
     monkeypatch.setattr(MemberPage, "rows", fetching)
     again = Table.open(tmp_path / "t")
@@ -241,6 +241,22 @@ def test_a_predicate_that_no_summary_rules_out_reads_few_bytes_of_a_member_and_f
     assert of_large == statements, "the root is asked no more often"
     # Of each page its head; of two zones 2 bytes for each end of the key; and every member that was found.
     assert size_of_large - size <= 10 * (2 * 1024 + SIZE * (5 + 100))
+
+
+def test_where_each_member_lies_is_kept_from_the_second_question_on(tmp_path, monkeypatch, small_pages):
+    """Memory that is taken for one question, and given back with the table, costs more than reading again."""
+    pages = 12
+    table = Table.open(large_table(tmp_path / "t", pages * SIZE))
+    wanted = ", ".join(str(SIZE * 10 * number) for number in range(pages))
+    where = bind(parse(f"key in ({wanted})"), table_schema(table.state))
+    reads = Reads(monkeypatch)
+    costs = []
+    for _ in range(3):
+        assert len(table.state.candidates(where)) == pages
+        costs.append(reads.taken()[2])
+    first, second, third = costs
+    assert first > second > third + pages * SIZE * 4, "the second reads it again"
+    assert third < pages * 200, "the third reads the members and nothing else"
 
 
 def test_a_key_is_found_by_reading_one_page_and_one_member(tmp_path, monkeypatch, small_pages):

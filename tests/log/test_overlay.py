@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import shutil
 import sys
@@ -23,7 +24,7 @@ from lading.log.state import TableState
 from lading.log.table import Table
 from lading.model import Commit, Member, Source, Zone
 from lading.state import overlay as overlay_module
-from lading.state.overlay import Overlay, decode_overlay
+from lading.state.overlay import Overlay, read_overlay
 from lading.where.bind import bind, parse
 
 OVERLAY = "manifest.overlay"
@@ -303,7 +304,7 @@ def test_an_overlay_is_not_synced_and_not_written_for_what_is_too_much(tmp_path,
 
 def test_bytes_that_are_no_overlay_are_none(table):
     whole = (table.folder / OVERLAY).read_bytes()
-    found = decode_overlay(whole)
+    found = read_overlay(io.BytesIO(whole))
     assert found is not None and found.to_bytes() == whole
     later = overlay_module.framed(b"LDGO", overlay_module._encode({"version": 2}))
-    assert [decode_overlay(data) for data in (b"", whole[:-1], later)] == [None] * 3
+    assert [read_overlay(io.BytesIO(data)) for data in (b"", whole[:-1], later)] == [None] * 3

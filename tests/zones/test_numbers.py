@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lading.zones.numbers import differ, joined, packed, packed_at, unpacked
+from lading.zones.numbers import both, differ, either, packed, packed_at, same, unpacked
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 NEAR = st.builds(
@@ -80,16 +80,13 @@ def test_more_numbers_than_there_can_be_and_numbers_that_are_too_great_are_refus
         packed_at(great[:16] + (2**63 - 2).to_bytes(8, "little") + great[24:])
 
 
-@given(st.lists(NEAR, min_size=1, max_size=4), st.integers(-300, 300))
-def test_what_is_joined_compares_as_its_parts(parts: list[list[int]], value: int) -> None:
-    alike = [packed_at(packed(np.array([5, *(5 + one % 200 for one in part), 205])))[0] for part in parts]
-    whole = joined(alike)
-    assert whole is not None and len(whole) == sum(map(len, alike))
-    each = [one for part in alike for one in part.holds("<=", value).tolist()]
-    assert whole.holds("<=", value).tolist() == each
-    other = packed_at(packed(np.array([6, 205])))[0]
-    wider = packed_at(packed(np.array([5, 5000])))[0]
-    equal = packed_at(packed(np.array([5, 5])))[0]
-    assert [joined([alike[0], one]) for one in (other, wider, equal)] == [None] * 3
-    both = joined([equal, equal])
-    assert both is not None and both.above is None and np.asarray(both).tolist() == [5] * 4
+@given(st.lists(st.booleans(), max_size=4), st.booleans(), st.booleans())
+def test_masks_that_say_the_same_of_all_are_put_together_as_others_are(
+    answers: list[bool], answer: bool, first: bool
+) -> None:
+    mask, constant = np.array(answers, np.bool_), same(len(answers), answer)
+    one, other = (constant, mask) if first else (mask, constant)
+    assert constant.tolist() == [answer] * len(answers)
+    assert both(one, other).tolist() == [answer and one for one in answers]
+    assert either(one, other).tolist() == [answer or one for one in answers]
+    assert both(mask, mask).tolist() == either(mask, mask).tolist() == answers

@@ -18,8 +18,10 @@ import xxhash
 from lading.errors import CommitUnknown, Conflict, LogCorrupt, NotFound
 from lading.layout.table import CHECKPOINT, LOG, LOG_LOCK, OVERLAY
 from lading.state.log_frames import Frames, LogHeader, Salvage, decode_frames, decode_header, salvage
-from lading.state.overlay import Covered, Overlay, decode_overlay
+from lading.state.overlay import Covered, Overlay, read_overlay
 from lading.storage.folder import locked, write_atomic, write_new, write_passing
+
+_PIECE = 64 << 10  # bytes of the log that are looked at at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,16 @@ class Trail:
         self._end = start
         self._hash = xxhash.xxh3_64()
 
-    def add(self, data: bytes) -> None:
+    def add(self, data: bytes | memoryview) -> None:
         self._end += len(data)
         self._hash.update(data)
+
+    def follow(self, file: BinaryIO, end: int) -> None:
+        """Add what lies before `end`, piece by piece: it is only looked at, and may be long."""
+        piece = memoryview(bytearray(min(_PIECE, max(0, end - self._end))))
+        file.seek(self._end)
+        while self._end < end and (size := file.readinto(piece[: end - self._end])):  # type: ignore[attr-defined]
+            self.add(piece[:size])
 
     def covered(self) -> Covered:
         return Covered(*self._from, self._end, self._hash.intdigest())
@@ -122,22 +131,23 @@ class LogFile:
         """The commits behind `offset` if it counts in this very log (`log_id`), else all of them. A log that
         is shorter than that lost commits. Conflict if `tip`, the frame before `offset`, isn't there any more.
         """
-        header, start, data = self._bytes_from(log_id, offset, tip)
-        return _tail(header, start, data, 0)
+        with self._reading(log_id, offset, tip) as (file, header, start):
+            file.seek(start)
+            return _tail(header, start, file.read())
 
     def open(self, log_id: str, offset: int, base: int) -> OpenedLog:
         """As `read`, for whoever has the checkpoint of sequence `base`; what an overlay covers isn't
         decoded."""
         overlay = self._overlay()
-        header, start, data = self._bytes_from(log_id, offset)
-        begin = 0
-        trail = Trail(header.log_id, base, start)
-        if overlay is not None and start <= overlay.covered.end <= start + len(data):
-            begin = overlay.covered.end - start
-            trail.add(data[:begin])
-        if overlay is not None and overlay.covered != trail.covered():
-            overlay, begin, trail = None, 0, Trail(header.log_id, base, start)
-        tail = _tail(header, start, data, begin)
+        with self._reading(log_id, offset) as (file, header, start):
+            trail, begin = Trail(header.log_id, base, start), start
+            if overlay is not None:
+                begin = overlay.covered.end
+                trail.follow(file, begin)
+                if overlay.covered != trail.covered():
+                    overlay, trail, begin = None, Trail(header.log_id, base, start), start
+            file.seek(begin)
+            tail = _tail(header, begin, file.read())
         trail.add(tail.data)
         return OpenedLog(tail, overlay, trail)
 
@@ -149,28 +159,31 @@ class LogFile:
 
     def _overlay(self) -> Overlay | None:
         try:
-            return decode_overlay((self._folder / OVERLAY).read_bytes())
+            with open(self._folder / OVERLAY, "rb", buffering=0) as file:
+                return read_overlay(file)
         except OSError:
             return None
 
-    def _bytes_from(self, log_id: str, offset: int, tip: Tip | None = None) -> tuple[LogHeader, int, bytes]:
-        """The header, and what lies behind `offset`, which is given back as it counts in this log."""
+    @contextmanager
+    def _reading(
+        self, log_id: str, offset: int, tip: Tip | None = None
+    ) -> Iterator[tuple[BinaryIO, LogHeader, int]]:
+        """The file, its header, and `offset` as it counts in this log."""
         try:
-            with open(self.path, "rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                head = file.read(min(size, 4096))
-                header, first = decode_header(head)
-                start = max(first, offset) if header.log_id == log_id else first
-                if tip is not None and header.log_id == log_id and size >= tip.start:
-                    self._refuse_taken_back(file, tip)
-                if size < start:
-                    raise self._truncated(size, start)
-                file.seek(start)
-                return header, start, file.read()
+            file = open(self.path, "rb", buffering=0)
         except FileNotFoundError:
             raise NotFound(
                 f"{self._folder} has no {LOG}", hint="is this a lading table? `lading status` lists them"
             ) from None
+        with file:
+            size = os.fstat(file.fileno()).st_size
+            header, first = decode_header(file.read(4096))
+            start = max(first, offset) if header.log_id == log_id else first
+            if tip is not None and header.log_id == log_id and size >= tip.start:
+                self._refuse_taken_back(file, tip)
+            if size < start:
+                raise self._truncated(size, start)
+            yield file, header, start
 
     def _refuse_taken_back(self, file: BinaryIO, tip: Tip) -> None:
         """Raise Conflict if the last frame that was read is gone, or another one lies there."""
@@ -219,12 +232,12 @@ class LogFile:
         )
 
 
-def _tail(header: LogHeader, start: int, data: bytes, begin: int) -> LogTail:
-    """The frames of `data` from `begin`; `data` begins at `start` in the file."""
-    frames = decode_frames(data, begin, offset=start)
+def _tail(header: LogHeader, start: int, data: bytes) -> LogTail:
+    """The frames of `data`, which begins at `start` in the file."""
+    frames = decode_frames(data, 0, offset=start)
     found = Frames(frames.commits, start + frames.end, frames.torn, start + frames.last)
     tip = Tip.of(data[frames.last : frames.end], found.last) if frames.commits else None
-    return LogTail(header, found, data[begin : frames.end], tip)
+    return LogTail(header, found, data[: frames.end], tip)
 
 
 def _signature(path: Path) -> tuple[int, int, int] | None:

@@ -39,17 +39,24 @@ class LoadedPage:
 
     def __init__(self, page: Page) -> None:
         self.page = page
+        self._asked = False
+        self._kept: tuple[Packed, Packed] | None = None
 
-    @cached_property
-    def _offsets(self) -> tuple[Packed, Packed]:
-        return offsets_of(self.page)
+    def _offsets(self, in_passing: bool) -> tuple[Packed, Packed]:
+        """Of the entries. They take eight bytes an entry: a question that goes through many pages in passing
+        takes the memory of one, as long as it is the first."""
+        found = self._kept or offsets_of(self.page)
+        if self._asked or not in_passing:
+            self._kept = found
+        self._asked = True
+        return found
 
-    def entries(self, wanted: Sequence[int] | None = None) -> list[bytes]:
+    def entries(self, wanted: Sequence[int] | None = None, *, in_passing: bool = False) -> list[bytes]:
         """Some entries, or all of them, checked."""
         if wanted is None or len(wanted) > _FEW:
             whole = list(Encoded.read(self.page).all())
             return whole if wanted is None else [whole[at] for at in wanted]
-        return read_some(self.page, self._offsets, wanted)
+        return read_some(self.page, self._offsets(in_passing), wanted)
 
     @cached_property
     def by_hash(self) -> tuple[Numbers, Numbers]:
@@ -134,15 +141,17 @@ class MemberPage(LoadedPage):
         """The members some of whose rows no longer count."""
         return np.flatnonzero(np.asarray(self.packed(ROWS)) != np.asarray(self.packed(LIVE_ROWS))).tolist()
 
-    def rows(self, wanted: Sequence[int] | None = None) -> list[MemberRow]:
-        entries = self.entries(wanted)
+    def rows(self, wanted: Sequence[int] | None = None, *, in_passing: bool = False) -> list[MemberRow]:
+        entries = self.entries(wanted, in_passing=in_passing)
         with self.page.sound("a member"):
             return [decode_row(entry) for entry in entries]
 
-    def members(self, wanted: Sequence[int] | None = None, *, with_sources: bool = True) -> list[Member]:
+    def members(
+        self, wanted: Sequence[int] | None = None, *, with_sources: bool = True, in_passing: bool = False
+    ) -> list[Member]:
         """Without their zones."""
         numbers = range(self.page.entries) if wanted is None else wanted
-        rows = self.rows(wanted)
+        rows = self.rows(wanted, in_passing=in_passing)
         return [
             member_of(row, self.lists.one(at) if with_sources or row[11] else ())
             for at, row in zip(numbers, rows, strict=True)

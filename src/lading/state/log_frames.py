@@ -15,6 +15,7 @@ from __future__ import annotations
 import gc
 import struct
 from dataclasses import dataclass
+from typing import BinaryIO
 
 import google_crc32c
 import msgspec
@@ -33,6 +34,7 @@ _crc32c = google_crc32c.value
 _prefix_at = _PREFIX.unpack_from
 _crc_at = _CRC.unpack_from
 _NOTHING = (b"", 0, 0)
+_RESIDUE = _crc32c(_CRC.pack(_crc32c(b"")))  # of anything that is followed by its own CRC
 _between = struct.Struct("<I4sII").unpack_from  # the end of a frame and the head of the next
 _encode = msgspec.msgpack.Encoder().encode
 _decode_commit = msgspec.msgpack.Decoder(Commit).decode
@@ -174,6 +176,17 @@ def payload_at(data: bytes, position: int, magic: bytes) -> bytes | None:
         return None
     payload = data[body:end]
     return payload if _crc32c(payload) == _crc_at(data, end)[0] else None
+
+
+def read_payload(file: BinaryIO, magic: bytes) -> memoryview | None:
+    """The payload of the one valid frame that a file is, or None; only the payload is kept in memory."""
+    prefix = file.read(_PREFIX.size)
+    rest = file.read()
+    if len(prefix) < _PREFIX.size or len(rest) < _CRC.size:
+        return None
+    found, length, crc = _prefix_at(prefix, 0)
+    whole = length == len(rest) - _CRC.size and _crc32c(prefix[:8]) == crc and _crc32c(rest) == _RESIDUE
+    return memoryview(rest)[:length] if whole and found == magic else None
 
 
 def _refuse_if_followed(data: bytes, position: int, offset: int) -> None:

@@ -26,7 +26,7 @@ from lading.state.source_pages import SourcePages
 from lading.state.tables import KEYS, ZONE
 from lading.where.prune import may_match
 from lading.where.tree import Predicate, columns_of
-from lading.zones.numbers import Numbers, joined
+from lading.zones.numbers import Numbers
 from lading.zones.vector import ZoneVector, pack
 
 _KEPT = 64  # vectors of zones that are kept for the next question
@@ -89,9 +89,8 @@ class MemberStore(SourcePages):
         if where is None:
             return self.members(None)
         found = self._may_match(where, unknown)
-        pages = self._members_at
         return [
-            one for page, places in found for one in pages(page).members(places.tolist(), with_sources=False)
+            one for page, places in found for one in page.members(places, with_sources=False, in_passing=True)
         ]
 
     def holding(self, key: Bound) -> list[Member]:
@@ -162,7 +161,7 @@ class MemberStore(SourcePages):
             return None
         page, at = self._members_at(place[0]), place[1]
         [row] = page.rows([at])
-        vectors = {name: self._zones_of(place[0], name) for name in page.columns}
+        vectors = {name: self._zones_of(page, name) for name in page.columns}
         return member_of(row, page.lists.one(at), _zones_at(vectors, at)), row[0]
 
     def contains(self, path: str) -> bool:
@@ -256,54 +255,39 @@ class MemberStore(SourcePages):
         """Of all paths, sorted: at a million members 8 MB, made in the time of some 100 questions."""
         return np.sort(np.concatenate([page.by_hash[0] for page in self._member_pages()]))
 
-    def _may_match(self, where: Predicate, unknown: Container[str]) -> Iterator[tuple[int, Numbers]]:
+    def _may_match(
+        self, where: Predicate, unknown: Container[str]
+    ) -> Iterator[tuple[MemberPage, Sequence[int]]]:
         """The members that a predicate can't rule out, by page and place; zones of the columns `unknown` rule
         nothing out."""
         refs = self.pages()
         known = [column for column in columns_of(where) if column not in unknown]
-        chosen: Sequence[int] = range(len(refs))
         if len(refs) > 1:
             sums = np.fromiter((ref.rows for ref in refs), np.int64, len(refs))
             heads = {column: self.summary(f"{ZONE}{column}") for column in known}
-            chosen = np.flatnonzero(may_match(where, heads.get, sums)).tolist()
-        if not chosen:
+            refs = [refs[number] for number in np.flatnonzero(may_match(where, heads.get, sums)).tolist()]
+        if not refs:
             return
-        self.fetch(refs[number] for number in chosen)
-        rows = [self._members_at(number).packed(ROWS) for number in chosen]
-        zones = {column: [self._zones_of(number, column) for number in chosen] for column in known}
-        whole = {column: _joined(vectors) for column, vectors in zones.items()}
-        all_rows = joined(rows)
-        if len(chosen) > 1 and all_rows is not None and None not in whole.values():
-            kept = np.flatnonzero(may_match(where, whole.get, all_rows))
-            ends = np.cumsum([0, *map(len, rows)])
-            of = ends.searchsorted(kept, side="right") - 1
-            for at in np.unique(of).tolist():
-                yield chosen[at], kept[of == at] - ends[at]
-            return
-        # Page by page: what one comparison leaves is in the processor's cache for the next.
-        for at, number in enumerate(chosen):
-            here = {column: vectors[at] for column, vectors in zones.items()}
-            places = np.flatnonzero(may_match(where, here.get, rows[at]))
-            if len(places):
-                yield number, places
+        self.fetch(refs)
+        # Page by page: what one comparison leaves is in the processor's cache for the next, and memory that
+        # one page took serves the next.
+        for page in map(self.member_page, refs):
+            zones = {column: self._zones_of(page, column) for column in known}
+            places = np.flatnonzero(may_match(where, zones.get, page.packed(ROWS))).tolist()
+            if places:
+                yield page, places
 
-    def _zones_of(self, number: int, column: str) -> ZoneVector | None:
+    def _zones_of(self, page: MemberPage, column: str) -> ZoneVector | None:
         """A column's, of one page. A few are kept: questions about one member ask for the same ones."""
-        ref = self.pages()[number]
-        place = (ref.name, column)
+        place = (page.page.name, column)
         if place in self._kept:
             with suppress(KeyError):  # another thread made room
                 return self._kept[place]
-        found = self.member_page(ref).zones(column, as_packed=True)
+        found = page.zones(column, as_packed=True)
         if len(self._kept) >= _KEPT:
             self._kept.clear()
         self._kept[place] = found
         return found
-
-
-def _joined(vectors: Sequence[ZoneVector | None]) -> ZoneVector | None:
-    known = [vector for vector in vectors if vector is not None]
-    return ZoneVector.joined(known) if len(known) == len(vectors) else None
 
 
 def _zones_at(vectors: Mapping[str, ZoneVector | None], at: int) -> dict[str, Any]:

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import BinaryIO
 
 import msgspec
 
 from lading.errors import LogCorrupt
 from lading.late import np
 from lading.model import Looked, Member, Source
-from lading.state.log_frames import framed, payload_at
+from lading.state.log_frames import framed, read_payload
 from lading.state.tables import StateMeta
 from lading.where.prune import may_match
 from lading.where.tree import Predicate
@@ -58,7 +59,7 @@ class Overlay(msgspec.Struct, frozen=True):
     removed: tuple[str, ...]  # members of the checkpoint that are no longer live
     gone: tuple[int, ...]  # sources of the checkpoint that were retracted
     read: bytes  # msgpack of [source, sequence] pairs
-    members: bytes  # msgpack of [serial, member], one after the other
+    members: memoryview  # msgpack of [serial, member], one after the other; a part of what was read
     ends: bytes  # where each of them ends: packed numbers
     rows: bytes  # of each: packed numbers
     zones: dict[str, bytes]  # column -> zone vector
@@ -84,7 +85,7 @@ class Overlay(msgspec.Struct, frozen=True):
             tuple(sorted(removed)),
             tuple(sorted(gone)),
             _encode(list(read.values())),
-            b"".join(entries),
+            memoryview(b"".join(entries)),
             packed(np.cumsum([len(entry) for entry in entries], dtype=np.int64)),
             packed(np.array([member.rows for member in members], np.int64)),
             {name: pack([member.zones.get(name) for member in members]).to_blob() for name in columns},
@@ -132,9 +133,10 @@ class Overlay(msgspec.Struct, frozen=True):
 _decode_overlay = msgspec.msgpack.Decoder(Overlay).decode
 
 
-def decode_overlay(data: bytes) -> Overlay | None:
-    """The overlay that the bytes are; None if they are anything else, a later version's or a torn one."""
-    payload = payload_at(data, 0, _MAGIC)
+def read_overlay(file: BinaryIO) -> Overlay | None:
+    """The overlay that a file is; None if it is anything else, a later version's or a torn one. Nothing is
+    copied, for it may be long."""
+    payload = read_payload(file, _MAGIC)
     if payload is None:
         return None
     try:

@@ -8,10 +8,9 @@ a section is checked against its CRC when it is read and not before. docs/format
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cached_property
-from typing import Any, get_args
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Annotated, Any, get_args
 
 import google_crc32c
 import msgspec
@@ -23,7 +22,7 @@ from lading.zones.numbers import Numbers, Packed, packed, packed_at
 from lading.zones.vector import ZoneVector
 
 PAGE_VERSION = 1
-HEAD = 16 << 10  # bytes that are read at once: the directory, and small sections with it
+HEAD = 4 << 10  # bytes that are read at once: the directory, and small sections with it
 
 _KINDS: tuple[PageKind, ...] = get_args(PageKind)
 _MAGIC = b"LDGP"
@@ -34,8 +33,10 @@ Read = Callable[[Sequence[tuple[int, int]]], list[bytes]]  # (start, length) of 
 Directory = dict[str, tuple[int, int, int]]  # section -> where it begins, how long it is, its CRC32C
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_directory = msgspec.msgpack.Decoder(list[tuple[str, int, int, int]]).decode
+_Size = Annotated[int, msgspec.Meta(ge=0)]
+_decode_directory = msgspec.msgpack.Decoder(list[tuple[str, _Size, _Size, int]]).decode
 _crc32c = google_crc32c.value
+_UNSOUND = (ValueError, TypeError, OverflowError, IndexError, LogCorrupt, msgspec.MsgspecError)
 
 
 def encode_page(kind: PageKind, entries: int, sections: Mapping[str, bytes]) -> bytes:
@@ -68,49 +69,50 @@ class Page:
         self.entries = entries
         self._read = read
         self.damaged = damaged
+        self._begun: tuple[bytes, Directory] | None = None
 
-    @cached_property
-    def _head(self) -> bytes:
-        head = self._bytes(0, HEAD)
-        size = self._directory_size(head)
-        return head if size <= len(head) else self._bytes(0, size)
-
-    @cached_property
+    @property
     def directory(self) -> Directory:
-        head = self._head
-        size = self._directory_size(head)
-        crc = google_crc32c.extend(_crc32c(head[: _HEADER.size - 4] + b"\0\0\0\0"), head[_HEADER.size : size])
-        if len(head) < size or crc != _HEADER.unpack_from(head)[5]:
+        return (self._begun or self._begin())[1]
+
+    def _begin(self) -> tuple[bytes, Directory]:
+        """The first bytes and the directory."""
+        head = self._bytes(0, HEAD)
+        size, told = self._directory_size(head)
+        if size > len(head):
+            head = self._bytes(0, size)
+        encoded = head[_HEADER.size : size]
+        crc = google_crc32c.extend(_crc32c(head[: _HEADER.size - 4] + b"\0\0\0\0"), encoded)
+        if len(head) < size or crc != told:
             raise self.damaged("its directory fails its checksum")
         first = _padded(size)
         with self.sound("its directory"):
-            found = _decode_directory(head[_HEADER.size : size])
-            if any(offset < 0 or length < 0 for _, offset, length, _ in found):
-                raise ValueError("a section before the first")
-            return {name: (first + offset, length, crc) for name, offset, length, crc in found}
+            found = _decode_directory(encoded)
+        self._begun = head, {name: (first + offset, length, crc) for name, offset, length, crc in found}
+        return self._begun
 
-    def _directory_size(self, head: bytes) -> int:
-        """Where the directory ends; what is no page of this kind is refused."""
+    def _directory_size(self, head: bytes) -> tuple[int, int]:
+        """Where the directory ends, and its checksum; what is no page of this kind is refused."""
         if len(head) < _HEADER.size:
             raise self.damaged("it is cut short")
-        magic, version, kind, entries, size, _ = _HEADER.unpack_from(head)
+        magic, version, kind, entries, size, crc = _HEADER.unpack_from(head)
         if magic != _MAGIC or kind >= len(_KINDS) or _KINDS[kind] != self.kind:
             raise self.damaged(f"it doesn't begin as a page of {self.kind} does")
         if version != PAGE_VERSION:
             raise self.damaged(f"its version is {version}, this lading reads {PAGE_VERSION}")
         if entries != self.entries:
             raise self.damaged(f"it has {entries} entries, not {self.entries}")
-        return _HEADER.size + int(size)
+        return _HEADER.size + int(size), crc
 
     def has(self, section: str) -> bool:
         return section in self.directory
 
     def section(self, name: str) -> bytes:
         """A section, checked."""
-        if name not in self.directory:
+        head, directory = self._begun or self._begin()
+        if name not in directory:
             raise self.damaged(f"it has no section {name}")
-        offset, length, crc = self.directory[name]
-        head = self._head
+        offset, length, crc = directory[name]
         found = (
             head[offset : offset + length] if offset + length <= len(head) else self._bytes(offset, length)
         )
@@ -120,11 +122,13 @@ class Page:
 
     def pieces(self, name: str, wanted: Sequence[tuple[int, int]]) -> list[bytes]:
         """Some bytes of a section that has checksums of its own: they aren't checked here."""
-        if name not in self.directory:
+        directory = self.directory
+        if name not in directory:
             raise self.damaged(f"it has no section {name}")
-        offset, size, _ = self.directory[name]
-        if any(start < 0 or length < 0 or start + length > size for start, length in wanted):
-            raise self.damaged(f"its section {name} is shorter than it says")
+        offset, size, _ = directory[name]
+        for start, length in wanted:
+            if start < 0 or length < 0 or start + length > size:
+                raise self.damaged(f"its section {name} is shorter than it says")
         return self._pieces([(offset + start, length) for start, length in wanted])
 
     def arrays(self, name: str, *counts: int | None) -> list[Numbers]:
@@ -157,9 +161,9 @@ class Page:
 
     def check(self) -> bytes:
         """Read all of it against its name and its checksums; its content."""
-        directory = self.directory
+        head, directory = self._begun or self._begin()
         ends = [_padded(offset + length) for offset, length, _ in directory.values()]
-        content = self._bytes(0, max([*ends, self._directory_size(self._head)]) + 1)  # none may follow
+        content = self._bytes(0, max([*ends, self._directory_size(head)[0]]) + 1)  # none may follow
         if page_name(self.kind, content) != content_name(self.name):
             for section in directory:
                 self.section(section)  # which says more
@@ -178,13 +182,28 @@ class Page:
         except OSError as error:
             raise self.damaged(f"it can't be read: {error.strerror or error}") from error
 
-    @contextmanager
-    def sound(self, what: str) -> Iterator[None]:
+    def sound(self, what: str) -> _Sound:
         """A checksum tells damage, not malice: content that is no content is the same error."""
-        try:
-            yield
-        except (ValueError, TypeError, OverflowError, IndexError, LogCorrupt, msgspec.MsgspecError) as error:
-            raise self.damaged(f"{what} can't be read: {error}") from error
+        return _Sound(self.damaged, what)
+
+
+class _Sound:
+    """Not a generator: it is entered some times a page."""
+
+    __slots__ = ("_damaged", "_what")
+
+    def __init__(self, damaged: Callable[[str], LadingError], what: str) -> None:
+        self._damaged = damaged
+        self._what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, _UNSOUND):
+            raise self._damaged(f"{self._what} can't be read: {error}") from error
 
 
 def numbers_blob(*arrays: Any) -> bytes:

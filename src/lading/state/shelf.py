@@ -26,7 +26,7 @@ from lading.storage.place import storage_of
 _IN_MEMORY = 256 << 20  # bytes of pages of a bucket without a cache
 _IN_CACHE = 2 << 30  # bytes of copies of one table's pages
 _AT_ONCE = 16  # pages that are fetched at the same time
-_OPEN = threading.BoundedSemaphore(128)  # files of pages that stay open
+_MAY_STAY_OPEN = [None] * 128  # one for each file of a page that may; popping and appending are atomic
 
 
 class _File:
@@ -50,7 +50,9 @@ class _File:
         with self._lock:
             if self._fd is None:
                 fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-                if not _OPEN.acquire(blocking=False):
+                try:
+                    _MAY_STAY_OPEN.pop()
+                except IndexError:
                     return fd
                 self._fd = fd
             return self._fd
@@ -58,7 +60,7 @@ class _File:
     def __del__(self) -> None:
         if self._fd is not None:
             os.close(self._fd)
-            _OPEN.release()
+            _MAY_STAY_OPEN.append(None)
 
 
 def read_file(path: str) -> Read:

@@ -15,7 +15,7 @@ from lading.late import np, pa, pc
 from lading.model import Bound
 from lading.where.tree import And, Compare, In, IsNull, Like, Not, Or, Predicate, like_prefix
 from lading.zones.bounds import next_prefix
-from lading.zones.numbers import COMPARED, Mask, Numbers, Packed, differ
+from lading.zones.numbers import COMPARED, Mask, Numbers, Packed, both, differ, either, same
 from lading.zones.vector import ZoneVector
 
 _FEW = 16  # values of an `in` list that are compared one by one
@@ -43,7 +43,7 @@ def _may_be(truth: bool, where: Predicate, load: Load, rows: Rows) -> Mask:
             return _may_be(not truth, part, load, rows)
         case And(parts) | Or(parts):
             # What makes all of them true, or one of an `or` false.
-            together = np.logical_and if isinstance(where, And) == truth else np.logical_or
+            together = both if isinstance(where, And) == truth else either
             return _joined((_may_be(truth, part, load, rows) for part in parts), together)
         case _:
             vector = load(where.column)
@@ -62,7 +62,7 @@ def _leaf(truth: bool, where: Compare | In | IsNull | Like, zones: ZoneVector, r
             found = _in(truth, zones, values)
         case Like(_, pattern):
             found = _like(truth, zones, pattern)
-    return found & differ(zones.nulls, rows)
+    return both(found, differ(zones.nulls, rows))
 
 
 def _compare(truth: bool, zones: ZoneVector, op: str, value: Bound) -> Mask:
@@ -74,31 +74,32 @@ def _compare(truth: bool, zones: ZoneVector, op: str, value: Bound) -> Mask:
     if not truth:
         op = _NEGATED[op]
     if op == "=":
-        return _low(zones, "<=", value) & _high(zones, ">=", value)
+        return both(_low(zones, "<=", value), _high(zones, ">=", value))
     if op == "!=":  # all values are equal to it only if both bounds are
-        return _low(zones, "<", value) | _high(zones, ">", value)
+        return either(_low(zones, "<", value), _high(zones, ">", value))
     return _low(zones, op, value) if op in ("<", "<=") else _high(zones, op, value)
 
 
 def _in(truth: bool, zones: ZoneVector, values: Sequence[Bound]) -> Mask:
     if not values:
-        return np.full(len(zones), not truth)
+        return same(len(zones), not truth)
     if not all(_comparable(zones, value) for value in values):
         return _all_of(zones)
     if len(values) <= _FEW:
         each = (_compare(truth, zones, "=", value) for value in values)
-        return _joined(each, np.logical_or if truth else np.logical_and)
+        return _joined(each, either if truth else both)
     if not truth:
         return _all_of(zones)
     ordered: list[Any] = sorted(values)
-    inside = _low(zones, "<=", ordered[-1]) & _high(zones, ">=", ordered[0])
+    inside = both(_low(zones, "<=", ordered[-1]), _high(zones, ">=", ordered[0]))
     if zones.kind in ("int", "float"):
         mins, maxs = np.asarray(zones.mins), np.asarray(zones.maxs)
         listed = np.array(ordered, mins.dtype)
         # The least listed value at or above min must not be above max.
         at = np.searchsorted(listed, mins)
         hit = (at < len(listed)) & (listed[np.minimum(at, len(listed) - 1)] <= maxs)
-        inside &= hit | ~_known(zones.has_min, len(zones)) | ~_known(zones.has_max, len(zones))
+        unknown = ~_known(zones.has_min, len(zones)) | ~_known(zones.has_max, len(zones))
+        inside = both(inside, hit | unknown)
     return inside
 
 
@@ -111,11 +112,11 @@ def _like(truth: bool, zones: ZoneVector, pattern: str) -> Mask:
     above = next_prefix(prefix)
     if truth:
         found = _high(zones, ">=", prefix)
-        return found if above is None else found & _low(zones, "<", above)
+        return found if above is None else both(found, _low(zones, "<", above))
     if rest != "%":
         return _all_of(zones)
     found = _low(zones, "<", prefix)
-    return found if above is None else found | _high(zones, ">=", above)
+    return found if above is None else either(found, _high(zones, ">=", above))
 
 
 def _comparable(zones: ZoneVector, value: Bound) -> bool:
@@ -151,13 +152,13 @@ def _known(mask: Mask | None, count: int) -> Mask:
 
 
 def _all_of(members: Sized) -> Mask:
-    return np.ones(len(members), np.bool_)
+    return same(len(members), True)
 
 
-def _joined(masks: Iterator[Mask], together: np.ufunc) -> Mask:
+def _joined(masks: Iterator[Mask], together: Callable[[Mask, Mask], Mask]) -> Mask:
     """Once nothing is possible any more, what is left isn't looked at, nor its zones loaded."""
     found = next(masks)
-    while together is np.logical_or or found.any():
+    while together is either or found.any():
         mask = next(masks, None)
         if mask is None:
             break

@@ -13,8 +13,9 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from lading.late import np
 
@@ -38,6 +39,7 @@ _HEADER = struct.Struct("<B7xQq")
 _ONE = struct.Struct("<q")
 _MOST = 2**63 - 1
 _INT64 = "<i8"
+_SEEN_AGAIN = (0,)  # the strides of an array that is one value, seen as often as it is long
 _WIDTHS = {1: "<u1", 2: "<u2", 4: "<u4"}
 
 
@@ -55,8 +57,7 @@ def packed(numbers: npt.NDArray[np.signedinteger]) -> bytes:
     return b"".join((_HEADER.pack(width, count, base), body, b"\0" * (-len(body) % 8)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Packed:
+class Packed(msgspec.Struct, frozen=True, eq=False, gc=False):
     """An array as it lies in a blob, compared where it lies: a comparison of bytes costs an eighth of one of
     int64s, and equal values are one comparison. Whatever else is asked of it turns it into an array."""
 
@@ -82,12 +83,12 @@ class Packed:
         """The numbers at these places, from 0 on."""
         if self.above is None:
             return [self.base] * len(places)
-        found = self.above[np.asarray(places, np.int64)].tolist()
-        return found if self.base == 0 else [self.base + one for one in found]
+        base, above = self.base, memoryview(self.above)
+        return [base + above[at] for at in places]
 
     def _array(self) -> Numbers:
-        if self.above is None:  # one value, seen `count` times
-            return np.ndarray((self.count,), _INT64, _ONE.pack(self.base), 0, (0,))
+        if self.above is None:
+            return np.ndarray((self.count,), _INT64, _ONE.pack(self.base), 0, _SEEN_AGAIN)
         if self.above.dtype == _INT64:
             return self.above
         found: Numbers = self.above.astype(_INT64)
@@ -99,32 +100,17 @@ class Packed:
         holds = COMPARED[op]
         value -= self.base
         if self.above is None:
-            return np.full(self.count, holds(0, value))
+            return same(self.count, holds(0, value))
         found: Mask
         if self.above.dtype == _INT64:
             found = holds(self.above, value)
         elif value < 0:  # below all of them, or above what their width can hold
-            found = np.full(self.count, holds(0, -1))
+            found = same(self.count, holds(0, -1))
         elif value >> 8 * self.above.itemsize:
-            found = np.full(self.count, holds(0, 1))
+            found = same(self.count, holds(0, 1))
         else:
             found = holds(self.above, self.above.dtype.type(value))
         return found
-
-
-def joined(parts: Sequence[Packed]) -> Packed | None:
-    """Several as one, still packed; None if they are not packed alike."""
-    first = parts[0]
-    if any(one.base != first.base or not _as_wide(one, first) for one in parts):
-        return None
-    arrays = [one.above for one in parts if one.above is not None]
-    return Packed(sum(map(len, parts)), first.base, np.concatenate(arrays) if arrays else None)
-
-
-def _as_wide(one: Packed, other: Packed) -> bool:
-    if one.above is None or other.above is None:
-        return one.above is other.above
-    return one.above.dtype == other.above.dtype
 
 
 def differ(left: Packed | Numbers, right: Packed | Numbers | int) -> Mask:
@@ -138,6 +124,29 @@ def differ(left: Packed | Numbers, right: Packed | Numbers | int) -> Mask:
             return right.holds("!=", left.base)
     found: Mask = np.not_equal(left, right)
     return found
+
+
+def same(count: int, answer: bool) -> Mask:
+    """A mask that says the same of all, without being so long."""
+    return np.ndarray((count,), np.bool_, b"\1" if answer else b"\0", 0, _SEEN_AGAIN)
+
+
+def both(one: Mask, other: Mask) -> Mask:
+    """Where both are true; a mask that says the same of all costs no comparison."""
+    if one.strides == _SEEN_AGAIN and len(one):
+        return other if one[0] else one
+    if other.strides == _SEEN_AGAIN and len(other):
+        return one if other[0] else other
+    return one & other
+
+
+def either(one: Mask, other: Mask) -> Mask:
+    """Where one of them is."""
+    if one.strides == _SEEN_AGAIN and len(one):
+        return one if one[0] else other
+    if other.strides == _SEEN_AGAIN and len(other):
+        return other if other[0] else one
+    return one | other
 
 
 def unpacked(blob: bytes, at: int = 0) -> tuple[Numbers, int]:

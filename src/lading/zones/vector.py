@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from lading.late import np, pa, pc
 from lading.model import Bound, Zone
 from lading.zones.blob import DTYPES, KINDS, TEXTS, Kind, ZoneCursor, bound_bytes, header_bytes
-from lading.zones.numbers import Mask, Packed, joined, packed
+from lading.zones.numbers import Mask, Packed, packed
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,8 +28,7 @@ _UNKNOWN = Zone(None, None, None)
 _FILLERS: dict[str, Any] = {"int": 0, "float": 0.0, "str": "", "bytes": b""}
 
 
-@dataclass(frozen=True, eq=False)
-class ZoneVector:
+class ZoneVector(msgspec.Struct, frozen=True, eq=False):
     """One entry a member. `kind` "none" has null counts only; a mask of None means "all known"."""
 
     kind: Kind
@@ -127,18 +127,6 @@ class ZoneVector:
         low = _joined_masks([(vector.has_min, vector) for vector in vectors])
         high = _joined_masks([(vector.has_max, vector) for vector in vectors])
         return ZoneVector(kind, mins, maxs, low, high, nulls)
-
-    @staticmethod
-    def joined(vectors: Sequence[ZoneVector]) -> ZoneVector | None:
-        """Packed ones, all of whose bounds are known, as one that still is; None if they don't allow it."""
-        if any(one.kind != "int" or one.has_min is not None or one.has_max is not None for one in vectors):
-            return None
-        mins, maxs, nulls = (
-            joined([getattr(one, name) for one in vectors]) for name in ("mins", "maxs", "nulls")
-        )
-        if mins is None or maxs is None or nulls is None:
-            return None
-        return ZoneVector("int", mins, maxs, None, None, nulls)
 
     def zone(self, index: int) -> Zone | None:
         """One member's zone; None when nothing at all is known of it."""
