@@ -164,18 +164,20 @@ class LogFile:
         except OSError:
             return None
 
+    def _opened(self) -> BinaryIO:
+        try:
+            return open(self.path, "rb", buffering=0)
+        except FileNotFoundError:
+            raise NotFound(
+                f"{self._folder} has no {LOG}", hint="is this a lading table? `lading status` lists them"
+            ) from None
+
     @contextmanager
     def _reading(
         self, log_id: str, offset: int, tip: Tip | None = None
     ) -> Iterator[tuple[BinaryIO, LogHeader, int]]:
         """The file, its header, and `offset` as it counts in this log."""
-        try:
-            file = open(self.path, "rb", buffering=0)
-        except FileNotFoundError:
-            raise NotFound(
-                f"{self._folder} has no {LOG}", hint="is this a lading table? `lading status` lists them"
-            ) from None
-        with file:
+        with self._opened() as file:
             size = os.fstat(file.fileno()).st_size
             header, first = decode_header(file.read(4096))
             start = max(first, offset) if header.log_id == log_id else first

@@ -260,7 +260,7 @@ class MemberStore(SourcePages):
     ) -> Iterator[tuple[MemberPage, Sequence[int]]]:
         """The members that a predicate can't rule out, by page and place; zones of the columns `unknown` rule
         nothing out."""
-        refs = self.pages()
+        refs: Sequence[PageRef] = self.pages()
         known = [column for column in columns_of(where) if column not in unknown]
         if len(refs) > 1:
             sums = np.fromiter((ref.rows for ref in refs), np.int64, len(refs))

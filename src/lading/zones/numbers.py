@@ -83,7 +83,7 @@ class Packed(msgspec.Struct, frozen=True, eq=False, gc=False):
         """The numbers at these places, from 0 on."""
         if self.above is None:
             return [self.base] * len(places)
-        base, above = self.base, memoryview(self.above)
+        base, above = self.base, self.above.data
         return [base + above[at] for at in places]
 
     def _array(self) -> Numbers:
