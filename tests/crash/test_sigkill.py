@@ -6,13 +6,16 @@ import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from support.project import Project
 
 PHASES = ["discover", "plan", "prepare", "ingest", "commit", "record", "publish", "clean", "done"]
 
-CHILD = """
+# One session for all: a driver is forked for each kill, as it stands once Spark runs. That a driver which is
+# killed takes a Spark of its own with it is asked in test_quarantine_sigkill.py.
+DRIVERS = """
 import os, signal, sys
 from pathlib import Path
 from lading.config.file import load as load_config
@@ -20,11 +23,22 @@ from lading.run import run
 from lading.watch import Watch
 
 class Kill(Watch):
+    def __init__(self, at):
+        self._at = at
+
     def phase(self, table, name):
-        if name == sys.argv[2]:
+        if name == self._at:
             os.kill(os.getpid(), signal.SIGKILL)
 
-run(load_config(Path(sys.argv[1])), allow_vanish=True, watch=Kill())
+folder, phases = Path(sys.argv[1]), sys.argv[2:]
+assert run(load_config(folder / "whole"), allow_vanish=True).error is None
+for phase in phases:
+    driver = os.fork()
+    if driver == 0:
+        run(load_config(folder / phase), allow_vanish=True, watch=Kill(phase))
+        os._exit(0)
+    _, status = os.waitpid(driver, 0)
+    print(phase, os.waitstatus_to_exitcode(status), flush=True)
 """
 
 
@@ -41,18 +55,25 @@ def changed(tmp_path_factory, spark) -> Project:
     return project
 
 
-@pytest.mark.parametrize("phase", PHASES)
-def test_a_run_killed_at_a_phase_boundary_is_completed_by_the_next_one(changed, tmp_path, phase):
-    shutil.copytree(changed.folder, tmp_path / "project", symlinks=True)
-    project = object.__new__(Project)
-    project.__dict__.update(changed.__dict__, folder=tmp_path / "project", data=tmp_path / "project" / "data")
-    before = project.seen()
-    child = subprocess.run(
-        [sys.executable, "-c", CHILD, str(project.folder), phase],
-        capture_output=True,
-        timeout=300,
+@pytest.fixture(scope="module")
+def killed(changed, tmp_path_factory) -> Path:
+    """A copy of the project for each phase, after a run that was killed there."""
+    folder = tmp_path_factory.mktemp("killed")
+    for name in ("whole", *PHASES):
+        shutil.copytree(changed.folder, folder / name, symlinks=True)
+    drivers = subprocess.run(
+        [sys.executable, "-c", DRIVERS, str(folder), *PHASES], capture_output=True, text=True, timeout=600
     )
-    assert child.returncode == -signal.SIGKILL, child.stderr.decode()[-2000:]
+    expected = [f"{phase} {-signal.SIGKILL}" for phase in PHASES]
+    assert drivers.stdout.splitlines() == expected, drivers.stderr[-2000:]
+    return folder
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_run_killed_at_a_phase_boundary_is_completed_by_the_next_one(changed, killed, phase):
+    before = changed.seen()
+    project = object.__new__(Project)
+    project.__dict__.update(changed.__dict__, folder=killed / phase, data=killed / phase / "data")
     published = phase in ("clean", "done")
     assert project.seen() == (project.truth() if published else before)
     project.run()

@@ -21,7 +21,7 @@ import msgspec
 import yaml
 
 from lading import clock
-from lading.config.yaml import BoundedLoader
+from lading.config.yaml import construct
 from lading.errors import ConfigError, ManifestParseError, ManifestStoreError, StorageError
 from lading.layout.table import (
     RUNS,
@@ -339,7 +339,7 @@ def _load(file: RecordFile) -> dict[str, Any] | None:
     if data is None:
         return None
     try:
-        record = yaml.load(data, Loader=BoundedLoader)
+        record = construct(data.decode())
     except (yaml.YAMLError, ValueError, AttributeError, LookupError) as error:  # of `!!bool x`, too
         record = error
     if not isinstance(record, dict):

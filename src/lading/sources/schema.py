@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import yaml
 
 from lading.config.types import canonical_type
-from lading.config.yaml import BoundedLoader
+from lading.config.yaml import compose
 from lading.errors import ConfigError
 from lading.formats.drift import RESERVED
 from lading.formats.header import IN_CASE
@@ -144,7 +144,7 @@ def load_schema(path: Path) -> TableSchema | None:
 def _parsed(path: Path, text: str) -> TableSchema:
     """A run asks for it several times, and a thousand columns take PyYAML a quarter of a second."""
     try:
-        root = yaml.compose(text, Loader=BoundedLoader)
+        root = compose(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}:{mark.line + 1}" if mark is not None else str(path)
