@@ -37,10 +37,12 @@ def rows_of(seed: int, count: int) -> pa.Table:
     )
 
 
-def stored(folder: Path, table: pa.Table, minus: tuple[int, ...] = (), **options: object) -> Member:
-    pq.write_table(table, folder / "part.parquet", **options)
-    size = (folder / "part.parquet").stat().st_size
-    return Member("part.parquet", len(table), size, 0, 0, 0, None, None, "", {}, minus=minus)
+def stored(
+    folder: Path, table: pa.Table, minus: tuple[int, ...] = (), name: str = "part.parquet", **options: object
+) -> Member:
+    pq.write_table(table, folder / name, **options)
+    size = (folder / name).stat().st_size
+    return Member(name, len(table), size, 0, 0, 0, None, None, "", {}, minus=minus)
 
 
 def wants_port(batch: pa.RecordBatch) -> np.ndarray:
@@ -62,35 +64,48 @@ def expected(folder: Path, member: Member, columns: list[str]) -> list[dict[str,
     seed=st.integers(0, 2**32),
     count=st.integers(0, 60),
     group=st.sampled_from([1, 7, 1000]),
-    coded=st.sampled_from([True, False, ["port"], ["note"]]),
+    coded=st.lists(st.sampled_from([True, False, ["port"], ["note"]]), min_size=1, max_size=3),
     minus=st.sampled_from([(), (7,), (7, 8), (7, 8, 9)]),
     columns=st.sampled_from([["day", "note"], ["port"], ["note", "port", "_source"], ["_source"]]),
+    few=st.sampled_from([0, 20, 1 << 20]),
     whole=st.sampled_from([0, 1 << 20]),
 )
 def test_what_is_picked_is_what_a_filter_leaves(
-    tmp_path_factory, seed, count, group, coded, minus, columns, whole
+    tmp_path_factory, seed, count, group, coded, minus, columns, few, whole
 ):
     folder = tmp_path_factory.mktemp("part")
-    member = stored(folder, rows_of(seed, count), minus, row_group_size=group, use_dictionary=coded)
+    members = [
+        stored(
+            folder,
+            rows_of(seed + number, count),
+            minus,
+            f"{number}.parquet",
+            row_group_size=group,
+            use_dictionary=one,
+        )
+        for number, one in enumerate(coded)
+    ]
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pick, "_FEW", few)  # row groups that are read at once
         patch.setattr(pick, "_WHOLE", whole)  # row groups that are too large are read in batches
-        batches = list(picked(folder, member, SCHEMA, columns, ["port"], wants_port))
+        batches = list(picked(folder, members, SCHEMA, columns, ["port"], wants_port))
     assert all(batch.schema.names == columns for batch in batches)
     assert all(
         batch.schema.field(name).type == SCHEMA.field(name).type for batch in batches for name in columns
     )
-    assert [row for batch in batches for row in batch.to_pylist()] == expected(folder, member, columns)
+    found = [row for batch in batches for row in batch.to_pylist()]
+    assert found == [row for member in members for row in expected(folder, member, columns)]
 
 
 def test_a_part_older_than_the_columns_has_nulls_there(tmp_path):
     table = rows_of(1, 20)
     member = stored(tmp_path, table.select(["day", "_source"]))
-    [batch] = picked(tmp_path, member, SCHEMA, ["port", "day"], ["port"], wants_port)
+    [batch] = picked(tmp_path, [member], SCHEMA, ["port", "day"], ["port"], wants_port)
     assert (
         batch.column("port").null_count == 20 and batch.column("day").to_pylist() == table["day"].to_pylist()
     )
     member = stored(tmp_path, table.select(["note"]))
-    [batch] = picked(tmp_path, member, SCHEMA, ["day"], ["port"], wants_port)
+    [batch] = picked(tmp_path, [member], SCHEMA, ["day"], ["port"], wants_port)
     assert batch.column("day").null_count == 20
 
 
@@ -108,7 +123,7 @@ def test_values_are_chosen_and_given_in_the_table_s_types(tmp_path):
         seen.append(batch.column(0).type)
         return np.array([one == "2" for one in batch.column(0).to_pylist()], bool)
 
-    [batch] = picked(tmp_path, stored(tmp_path, table), SCHEMA, ["day", "port"], ["port"], second)
+    [batch] = picked(tmp_path, [stored(tmp_path, table)], SCHEMA, ["day", "port"], ["port"], second)
     assert seen == [pa.string()]
     assert batch.to_pydict() == {"day": [6, 7], "port": ["2", "2"]}
     assert batch.schema.types == [pa.int64(), pa.string()]
@@ -117,7 +132,7 @@ def test_values_are_chosen_and_given_in_the_table_s_types(tmp_path):
 def test_dead_rows_need_not_have_values_of_the_table_s_types(tmp_path):
     table = pa.table({"port": ["x", "y"], "day": ["none", "2"], "_source": [7, 8]})
     member = stored(tmp_path, table, minus=(7,))
-    by_day = picked(tmp_path, member, SCHEMA, ["day"], ["day"], lambda batch: np.ones(batch.num_rows, bool))
+    by_day = picked(tmp_path, [member], SCHEMA, ["day"], ["day"], lambda batch: np.ones(batch.num_rows, bool))
     assert [batch.to_pydict() for batch in by_day] == [{"day": [2]}]
 
 
@@ -125,25 +140,48 @@ def test_other_columns_are_read_only_of_row_groups_with_a_chosen_row(tmp_path, m
     table = pa.table(
         {"port": ["hh", "ro", "si"], "day": [1, 2, 3], "note": ["a", "b", "c"], "_source": [7, 7, 7]}
     )
+    monkeypatch.setattr(pick, "_FEW", 0)
     member = stored(tmp_path, table, row_group_size=1)
     read: list[tuple[int, list[str]]] = []
     real = pick._Part._read
     monkeypatch.setattr(pick._Part, "_read", lambda self, g, c: read.append((g, c)) or real(self, g, c))
-    assert len(list(picked(tmp_path, member, SCHEMA, ["note"], ["port"], wants_port))) == 1
+    assert len(list(picked(tmp_path, [member], SCHEMA, ["note"], ["port"], wants_port))) == 1
     assert read == [(0, ["port"]), (0, ["note"]), (1, ["port"]), (2, ["port"])]
+    read.clear()
+    monkeypatch.setattr(pick, "_FEW", 1)  # few rows: all at once
+    assert len(list(picked(tmp_path, [member], SCHEMA, ["note"], ["port"], wants_port))) == 1
+    assert read == [(group, ["note", "port"]) for group in range(3)]
+
+
+def test_parts_that_are_stored_alike_are_opened_once(tmp_path, monkeypatch):
+    opened: list[str] = []
+    real = pick.open_parquet
+    monkeypatch.setattr(
+        pick,
+        "open_parquet",
+        lambda root, path, *rest, **more: opened.append(path) or real(root, path, *rest, **more),
+    )
+    members = [stored(tmp_path, rows_of(1, 20), (), name) for name in ("a", "b", "c")]
+    assert len(list(picked(tmp_path, members, SCHEMA, ["day"], ["port"], wants_port))) == 3
+    assert opened == ["a", "a", "b", "c"]
 
 
 def test_a_part_that_is_gone_or_damaged_says_so(tmp_path):
     member = stored(tmp_path, rows_of(1, 20))
     (tmp_path / "part.parquet").unlink()
     with pytest.raises(PartError, match="is missing"):
-        list(picked(tmp_path, member, SCHEMA, ["day"], ["port"], wants_port))
+        list(picked(tmp_path, [member], SCHEMA, ["day"], ["port"], wants_port))
     (tmp_path / "part.parquet").write_bytes(b"PAR1 no")
     with pytest.raises(PartError, match="can't be read"):
-        list(picked(tmp_path, member, SCHEMA, ["day"], ["port"], wants_port))
+        list(picked(tmp_path, [member], SCHEMA, ["day"], ["port"], wants_port))
     with pytest.raises(PartError, match="points outside"):
         list(
             picked(
-                tmp_path, msgspec.structs.replace(member, path="../x"), SCHEMA, ["day"], ["port"], wants_port
+                tmp_path,
+                [msgspec.structs.replace(member, path="../x")],
+                SCHEMA,
+                ["day"],
+                ["port"],
+                wants_port,
             )
         )

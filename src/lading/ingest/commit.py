@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 
@@ -17,12 +17,15 @@ from lading.ingest.table_run import TableRun, now_text
 from lading.ingest.tasks.outcome import Ingested
 from lading.ingest.tasks.task import FEW_SLOTS, table_schema
 from lading.ingest.verdict import recorded_hash
+from lading.log.state import TableState
 from lading.log.table import Table
 from lading.model import Commit, FoundFile, Looked, Member, Source
 from lading.parts.field_ids import numbered, same_columns
 from lading.parts.rewrite import rewrite_members
 from lading.sources.fingerprint import source_id
 from lading.sources.recipe import hashed
+
+_ONE_BY_ONE = 64  # sources that are looked up sooner than all are walked
 
 
 def commit_rows(run: TableRun, prepared: Prepared, read: FilesRead) -> tuple[Commit, tuple[FoundFile, ...]]:
@@ -128,8 +131,9 @@ def commit_keeping(table: Table, commit: Commit, kept: set[str]) -> Commit:
 
 def noted(run: TableRun) -> tuple[Source, ...]:
     """Same bytes under a new fingerprint: recorded, not read; `last_processed` stays."""
-    plan, known = run.plan, run.known
-    pairs = ((file, known[file.key].source) for file in plan.note)
+    plan = run.plan
+    held = _in_log(run.table.state, [source_id(file.key) for file in plan.note])
+    pairs = ((file, held.get(source_id(file.key))) for file in plan.note)
     return tuple(
         msgspec.structs.replace(
             source,
@@ -140,6 +144,14 @@ def noted(run: TableRun) -> tuple[Source, ...]:
         for file, source in pairs
         if source is not None
     )
+
+
+def _in_log(state: TableState, sources: Collection[int]) -> dict[int, Source | None]:
+    """What the log holds of some sources: the source manifest tells less of them."""
+    if len(sources) <= _ONE_BY_ONE:
+        return {one: state.source(one) for one in sources}
+    wanted = frozenset(sources)
+    return {source.id: source for source, _ in state.sources_by_key() if source.id in wanted}
 
 
 def without_moved(

@@ -246,7 +246,7 @@ class Footers:
             with self._lock:
                 if path in self._kept:
                     self._kept.move_to_end(path)
-            return pq.ParquetFile(path, metadata=part.metadata, memory_map=False), part
+            return open_parquet(root, member.path, metadata=part.metadata), part
         file = open_parquet(root, member.path)
         part = OpenPart(file.metadata, file.schema_arrow.names)
         self._keep(path, identity, part)

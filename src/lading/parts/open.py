@@ -24,14 +24,15 @@ def open_parquet(
     size: int | None = None,
     *,
     metadata: pq.FileMetaData | None = None,
-    dictionaries: Sequence[str] | None = None,
+    dictionaries: Sequence[str] = (),
 ) -> pq.ParquetFile:
     """The file at `path`, relative to `root` or absolute; `size` in bytes saves a question if it is known,
     `metadata` reading it. Columns of `dictionaries` are given as such."""
     storage, name = located(root, path)
-    told = {"metadata": metadata, "read_dictionary": dictionaries}
+    told = {"metadata": metadata, "read_dictionary": dictionaries or None}
     if storage.folder is not None:
-        return pq.ParquetFile(os.path.join(storage.folder, name), memory_map=False, **told)
+        # Each column is read when it is decoded: a thread that reads ahead costs more than a small part.
+        return pq.ParquetFile(os.path.join(storage.folder, name), memory_map=False, pre_buffer=False, **told)
     file = RangedFile(storage, name, size)
     # Ranges that lie close together are fetched as one: a request costs more than the bytes between.
     return pq.ParquetFile(pa.PythonFile(file, mode="r"), pre_buffer=True, **told)

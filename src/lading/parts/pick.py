@@ -1,5 +1,5 @@
 """Some rows of a part, chosen by one or two of its columns: those are read first, the others only of row
-groups in which a row was chosen.
+groups in which a row was chosen. Of few rows all is read at once.
 
 Texts that repeat stay numbers into their dictionary until the rows are chosen, as the part has them: of five
 million rows nobody wants five million texts.
@@ -7,7 +7,7 @@ million rows nobody wants five million texts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,7 @@ from lading.parts.schema import conformed
 from lading.storage.place import storage_of
 
 _BATCH_ROWS = 128 * 1024
+_FEW = 4_096  # rows of which a second look would cost more than columns that are decoded in vain
 _WHOLE = 1 << 20  # rows of a row group that may be read at once; parts of lading's own have fewer
 
 # Which rows of a batch are wanted. A column of texts may come as a dictionary.
@@ -30,37 +31,59 @@ Choose = Callable[[pa.RecordBatch], np.ndarray]
 
 
 def picked(
-    root: Place, member: Member, schema: pa.Schema, columns: Sequence[str], by: Sequence[str], choose: Choose
+    root: Place,
+    members: Iterable[Member],
+    schema: pa.Schema,
+    columns: Sequence[str],
+    by: Sequence[str],
+    choose: Choose,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one member that count and that `choose` wants by the columns `by`, with `columns`; in the
+    """The rows of some members that count and that `choose` wants by the columns `by`, with `columns`; in the
     table's `schema`."""
-    path = shown_path(root, member.path)
-    if ".." in member.path.split("/"):
-        raise PartError(f"the member path {member.path} points outside {root}", file=path)
-    try:
-        with _opened(root, member, schema, [*columns, *by]) as file:
-            part = _Part(root, file, member, schema, path)
-            for group in range(file.metadata.num_row_groups):
-                yield from part.picked(group, list(columns), list(by), choose)
-    except (OSError, pa.ArrowException) as error:
-        raise unreadable(path, error) from error
+    opening = _Opening(root, schema, [*columns, *by])
+    for member in members:
+        path = shown_path(root, member.path)
+        if ".." in member.path.split("/"):
+            raise PartError(f"the member path {member.path} points outside {root}", file=path)
+        try:
+            with opening.opened(member) as file:
+                part = _Part(root, file, member, schema, path)
+                for group in range(file.metadata.num_row_groups):
+                    yield from part.picked(group, list(columns), list(by), choose)
+        except (OSError, pa.ArrowException) as error:
+            raise unreadable(path, error) from error
 
 
-def _opened(root: Place, member: Member, schema: pa.Schema, columns: Sequence[str]) -> pq.ParquetFile:
-    """With those columns as dictionaries that are stored as some."""
-    plain = open_parquet(root, member.path, member.bytes)
-    texts = {name for name in columns if name in schema.names and pa.types.is_string(schema.field(name).type)}
-    metadata = plain.metadata
-    if not texts or not metadata.num_row_groups:
-        return plain
-    first = metadata.row_group(0)
-    chunks = [first.column(at) for at in range(metadata.num_columns)]
-    coded = [one.path_in_schema for one in chunks if "RLE_DICTIONARY" in one.encodings]
-    wanted = [name for name in coded if name in texts]
-    if not wanted:
-        return plain
-    plain.close()
-    return open_parquet(root, member.path, member.bytes, metadata=metadata, dictionaries=wanted)
+class _Opening:
+    """Opens parts, with those columns as dictionaries that are stored as some: mostly the same ones as in the
+    part before."""
+
+    def __init__(self, root: Place, schema: pa.Schema, columns: Sequence[str]) -> None:
+        self._root = root
+        there = (name for name in columns if name in schema.names)
+        self._texts = frozenset(name for name in there if pa.types.is_string(schema.field(name).type))
+        self._coded: list[str] = []  # of the part before
+
+    def opened(self, member: Member) -> pq.ParquetFile:
+        file = open_parquet(self._root, member.path, member.bytes, dictionaries=self._coded)
+        metadata = file.metadata
+        coded = self._coded_in(metadata)
+        if coded == self._coded:
+            return file
+        self._coded = coded
+        file.close()
+        return open_parquet(self._root, member.path, member.bytes, metadata=metadata, dictionaries=coded)
+
+    def _coded_in(self, metadata: pq.FileMetaData) -> list[str]:
+        if not self._texts or not metadata.num_row_groups:
+            return []
+        first = metadata.row_group(0)
+        chunks = (first.column(at) for at in range(metadata.num_columns))
+        return [
+            name
+            for chunk in chunks
+            if (name := chunk.path_in_schema) in self._texts and "RLE_DICTIONARY" in chunk.encodings
+        ]
 
 
 class _Part:
@@ -80,8 +103,8 @@ class _Part:
     ) -> Iterator[pa.RecordBatch]:
         rows = self._file.metadata.row_group(group).num_rows
         first = columns_to_read(self._names, by, sources=bool(len(self._minus)))
-        if not self._is_near or rows > _WHOLE or not first:
-            for batch in self._batches(group, columns, by):
+        if not self._is_near or not _FEW < rows <= _WHOLE or not first:
+            for batch in self._batches(group, rows, columns, by):
                 wanted = self._wanted(batch, by, choose)
                 if wanted.any():
                     yield self._told(batch.filter(pa.array(wanted)), columns)
@@ -97,15 +120,17 @@ class _Part:
         found = pa.RecordBatch.from_arrays([*chosen.take(at).columns, *more], names=[*first, *rest])
         yield self._told(found, columns)
 
-    def _batches(self, group: int, columns: list[str], by: list[str]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, group: int, rows: int, columns: list[str], by: list[str]) -> Iterator[pa.RecordBatch]:
         names = list(dict.fromkeys([*columns, *by]))
         stored = columns_to_read(self._names, names, sources=bool(len(self._minus)))
+        if stored and rows <= _FEW:
+            yield self._read(group, stored)
+            return
         if stored:
             yield from row_batches(self._root, self._file, _BATCH_ROWS, groups=[group], columns=stored)
             return
         # Older than all of these columns: that it has rows is all there is to say.
-        count = self._file.metadata.row_group(group).num_rows
-        empty = [pa.nulls(count, self._schema.field(name).type) for name in names]
+        empty = [pa.nulls(rows, self._schema.field(name).type) for name in names]
         yield pa.RecordBatch.from_arrays(empty, names=names)
 
     def _read(self, group: int, columns: list[str]) -> pa.RecordBatch:

@@ -34,6 +34,7 @@ from lading.spark.job_settings import held_settings, ingest_settings, reported
 from lading.spark.session import quiet_pandas
 from lading.spark.sql_checks import spark_bits
 from lading.spark.transform import made_of
+from lading.spark.workers import imports_are_no_garbage
 
 _ALL_FIELDS = {"spark.sql.debug.maxToStringFields": "100000"}  # of plans, which are read here
 _ODD = re.compile(r"[\[\](),#`\s]")  # what a name may hold that makes a plan hard to read: then it isn't
@@ -207,6 +208,7 @@ def _frame(spark: SparkSession, given: Given, columns: tuple[str, ...]) -> DataF
     names = [f"c{number}" for number in range(len(columns))]
 
     def run(batches: Batches) -> Batches:
+        imports_are_no_garbage()
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for rows in read(number, columns):

@@ -35,6 +35,7 @@ from lading.spark.session import quiet_pandas
 from lading.spark.sql import quoted
 from lading.spark.sql_checks import spark_bits
 from lading.spark.transform import lies_below, transformed
+from lading.spark.workers import imports_are_no_garbage
 
 _PER_TASK = 64 << 20  # input bytes a task that writes parts of its own
 _PER_SHARE = 16 << 20  # of one that writes whole buckets: many small ones keep all cores busy to the end
@@ -103,6 +104,7 @@ def _read(spark: SparkSession, frame: Frame) -> DataFrame:
     names = [f"c{number}" for number in range(len(frame.names))]  # of frame.schema
 
     def run(batches: Batches) -> Batches:
+        imports_are_no_garbage()
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for rows in read(number):
@@ -179,6 +181,7 @@ def written_by_tasks(frame: DataFrame, write: Callable[[Batches, Output], bytes]
     frame = frame.toDF(*(f"c{number}" for number in range(len(frame.schema.names))))
 
     def run(batches: Batches) -> Batches:
+        imports_are_no_garbage()
         yield pa.RecordBatch.from_arrays([pa.array([write(batches, out)], pa.binary())], names=["told"])
 
     with quiet_pandas():

@@ -6,9 +6,7 @@ An error of lading's own comes back as itself, so that it names the file and the
 
 from __future__ import annotations
 
-import gc
 import pickle
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -26,6 +24,7 @@ from lading.parts.fold import Fold, FoldSpec, fold_parts
 from lading.parts.packs import packed
 from lading.spark.failures import Py4JError, failure_of, raise_interrupt
 from lading.spark.session import quiet_pandas, spark_session
+from lading.spark.workers import imports_are_no_garbage
 from lading.storage.place import storage_of
 
 _Task = TypeVar("_Task")
@@ -50,7 +49,7 @@ def spread(
     order = sorted(range(count), key=lambda number: -sizes[number]) if sizes else list(range(count))
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        _imports_are_no_garbage()
+        imports_are_no_garbage()
         for batch in batches:
             for place in batch.column(0).to_pylist():
                 number = order[place]
@@ -66,18 +65,6 @@ def spread(
         raise_interrupt(error)
         raise failure_of(error, what, table=table, hint=hint) from error
     return [bytes(row["answer"]) for row in sorted(found, key=lambda row: int(row["number"]))]
-
-
-_modules = 0
-
-
-def _imports_are_no_garbage() -> None:
-    """PySpark's workers collect garbage after every task: 50 ms, nearly all of it spent on what imports made
-    and nobody drops. Once for each time that there are more of them: what a task made would stay, too."""
-    global _modules
-    if len(sys.modules) != _modules:
-        gc.freeze()
-        _modules = len(sys.modules)
 
 
 def warm_up(master: str, conf: dict[str, str], cache: Path) -> None:

@@ -184,6 +184,21 @@ def test_the_log_knows_the_slots_of_a_changed_file_and_no_part_is_opened(shop, a
     assert not unread and shop.rows("tonnage") == [("ro", "nl", 2)]
 
 
+@pytest.mark.parametrize("one_by_one", [0, 64])
+def test_the_slots_of_a_file_stay_known_when_only_its_fingerprint_changed(
+    shop, asked, unread, monkeypatch, one_by_one
+):
+    monkeypatch.setattr(commit, "_ONE_BY_ONE", one_by_one)
+    shop.done()
+    shop.put("v2.csv", (shop.folder / "data" / "v2.csv").read_text())  # with another time
+    assert shop.done()["voyages"].verdicts["touched"] == 1
+    shop.put("v1.csv", "port,day,tonnes\nhh,1,10\nro,11,20\nsi,21,6\n")
+    shop.done("tonnage")  # published with what was noted
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,2\nsa,12,7\n")
+    shop.done("tonnage")
+    assert not unread and shop.rows("tonnage")[0] == ("hh", "de", 12)
+
+
 def test_a_file_with_rows_in_many_slots_is_compared(shop, asked, unread, monkeypatch):
     monkeypatch.setattr(task, "FEW_SLOTS", 1)
     monkeypatch.setattr(commit, "FEW_SLOTS", 1)

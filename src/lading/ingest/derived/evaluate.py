@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _PER_TASK = 32 << 20  # bytes of parts that a task reads
 _PER_TASK_OF_SLOTS = 64 << 20  # of which it needs a few rows only
+_BATCH = 1 << 20  # bytes of rows that are handed to Spark at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +58,36 @@ class Portions:
     def read(self, number: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         schema = pa.ipc.read_schema(pa.py_buffer(self.schema))
         cut, slots = self.cut, self.slots
-        for member in self.portions[number]:
-            if cut is None or slots is None:
+        members = self.portions[number]
+        if cut is None or slots is None:
+            for member in members:
                 yield from read_part(self.place, member, WantedRows(schema, columns))
-            else:
-                wanted = partial(cut.within, slots=slots)
-                yield from picked(self.place, member, schema, columns, cut.columns, wanted)
+        else:
+            wanted = partial(cut.within, slots=slots)
+            yield from _together(picked(self.place, members, schema, columns, cut.columns, wanted))
+
+
+def _together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows, not a few at a time: a batch costs Spark and its worker as much as hundreds of rows."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.nbytes
+        if size >= _BATCH:
+            yield _joined(held)
+            held, size = [], 0
+    if held:
+        yield _joined(held)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    columns = [
+        pa.concat_arrays([batch.column(at) for batch in batches]) for at in range(batches[0].num_columns)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)
 
 
 def evaluate(

@@ -124,12 +124,10 @@ def _rows_of(one: OpenInput, slots: frozenset[int], cfg: TableConfig) -> dict[in
     assert cut is not None
     found: Counter[int] = Counter()
     wanted = partial(cut.within, slots=slots)
-    for member in members_in(one, cut, slots):
-        for batch in picked(one.place, member, one.whole_schema, [SOURCE], cut.columns, wanted):
-            sources = batch.column(SOURCE).to_numpy()
-            found.update(
-                dict(zip(*(x.tolist() for x in np.unique(sources, return_counts=True)), strict=True))
-            )
+    members = members_in(one, cut, slots)
+    for batch in picked(one.place, members, one.whole_schema, [SOURCE], cut.columns, wanted):
+        sources = batch.column(SOURCE).to_numpy()
+        found.update(dict(zip(*(x.tolist() for x in np.unique(sources, return_counts=True)), strict=True)))
     return dict(found)
 
 

@@ -34,8 +34,7 @@ class Side:
         def held(rows: pa.RecordBatch) -> np.ndarray:
             return np.isin(rows.column(SOURCE).to_numpy(zero_copy_only=False), ids)
 
-        for member in self.members:
-            yield from picked(self.place, member, schema, [*columns, SOURCE], [SOURCE], held)
+        yield from picked(self.place, self.members, schema, [*columns, SOURCE], [SOURCE], held)
 
     @property
     def rows(self) -> int:

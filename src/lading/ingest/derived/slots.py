@@ -65,7 +65,8 @@ class Cut:
         ):
             hashed = _hashes_of(coded.dictionary)
             wanted = np.isin((hashed % np.uint64(self.slots)).astype(np.int64), list(slots))
-            return np.isin(coded.indices.to_numpy(), np.flatnonzero(wanted).astype(np.int32))
+            found: np.ndarray = wanted[coded.indices.to_numpy()]
+            return found
         return np.isin(self.of(batch), np.fromiter(slots, np.int64, len(slots)))
 
     def counts(self, batch: pa.RecordBatch) -> dict[int, int]:
