@@ -77,15 +77,15 @@ def newest_name(place: Place) -> str | None:
 
 
 def open_checkpoint(place: Place) -> MemberStore | None:
-    """The checkpoint, mapped and not decoded; None when none was written yet."""
+    """The checkpoint, not decoded; None when none was written yet."""
     folder = storage_of(place).folder
     if folder is None:
         return _open_object(place)
-    path = folder / CHECKPOINT
+    path = os.path.join(os.getcwd(), f"{folder}/{CHECKPOINT}")
     opened = _signature(path)
     if opened is None:
         return None
-    uri = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
+    uri = f"file:{quote(path)}?mode=ro&immutable=1"
     damaged = damaged_checkpoint(path, lambda: _signature(path) != opened)
     try:
         con = sqlite3.connect(uri, uri=True, check_same_thread=False)
@@ -93,7 +93,6 @@ def open_checkpoint(place: Place) -> MemberStore | None:
         raise damaged(str(error)) from error
     store = MemberStore(con, place, damaged)
     try:
-        con.execute("PRAGMA mmap_size = 1073741824")
         _ = store.meta
     except sqlite3.Error as error:
         con.close()
@@ -221,9 +220,9 @@ def _is_newest(place: Place, shown: str) -> bool:
     return newest is not None and shown.endswith(f"/{newest}")
 
 
-def _signature(path: Path) -> tuple[int, int, int] | None:
+def _signature(path: str) -> tuple[int, int, int] | None:
     try:
-        there = path.stat()
+        there = os.stat(path)
     except FileNotFoundError:
         return None
     return there.st_ino, there.st_mtime_ns, there.st_size

@@ -86,10 +86,14 @@ class LogFile:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.path = folder / LOG
+        self._name = f"{folder}/{LOG}"
+
+    @property
+    def path(self) -> Path:
+        return self._folder / LOG
 
     def exists(self) -> bool:
-        return self.path.exists()
+        return os.path.exists(self._name)
 
     def size(self) -> int:
         return self.path.stat().st_size
@@ -159,14 +163,14 @@ class LogFile:
 
     def _overlay(self) -> Overlay | None:
         try:
-            with open(self._folder / OVERLAY, "rb", buffering=0) as file:
+            with open(f"{self._folder}/{OVERLAY}", "rb", buffering=0) as file:
                 return read_overlay(file)
         except OSError:
             return None
 
     def _opened(self) -> BinaryIO:
         try:
-            return open(self.path, "rb", buffering=0)
+            return open(self._name, "rb", buffering=0)
         except FileNotFoundError:
             raise NotFound(
                 f"{self._folder} has no {LOG}", hint="is this a lading table? `lading status` lists them"
@@ -198,7 +202,7 @@ class LogFile:
 
     def append(self, frame: bytes, end: int) -> int:
         """Write a frame at `end`, cutting off whatever torn bytes lie there; the caller holds the lock."""
-        fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(self._name, os.O_RDWR | os.O_CLOEXEC)
         try:
             size = os.fstat(fd).st_size
             if size < end:

@@ -91,16 +91,11 @@ def offsets_of(page: Page) -> tuple[Packed, Packed]:
 def read_some(page: Page, offsets: tuple[Packed, Packed], wanted: Sequence[int]) -> list[bytes]:
     """Some entries, checked, without the others."""
     ends, crcs = offsets
-    until = ends.some(wanted)
-    starts = [0 if at == 0 else start for at, start in zip(wanted, ends.some(_before(wanted)), strict=True)]
-    spans = [(start, end - start) for start, end in zip(starts, until, strict=True)]
-    found = page.pieces(ENTRIES, spans)
+    before = ends.some([at - 1 if at else 0 for at in wanted])
+    starts = [start if at else 0 for at, start in zip(wanted, before, strict=True)]
+    found = page.pieces(ENTRIES, starts, ends.some(wanted))
     told = crcs.some(wanted)
     if list(map(_crc32c, found)) != told:
         wrong = next(at for at, entry, crc in zip(wanted, found, told, strict=True) if _crc32c(entry) != crc)
         raise page.damaged(f"its entry {wrong} fails its checksum")
     return found
-
-
-def _before(places: Sequence[int]) -> list[int]:
-    return [at - 1 if at else 0 for at in places]

@@ -144,7 +144,7 @@ class MemberPage(LoadedPage):
     def rows(self, wanted: Sequence[int] | None = None, *, in_passing: bool = False) -> list[MemberRow]:
         entries = self.entries(wanted, in_passing=in_passing)
         with self.page.sound("a member"):
-            return [decode_row(entry) for entry in entries]
+            return list(map(decode_row, entries))
 
     def members(
         self, wanted: Sequence[int] | None = None, *, with_sources: bool = True, in_passing: bool = False

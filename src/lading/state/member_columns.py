@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,12 +33,7 @@ _COLUMNS_OF_ONE = 16
 MemberRow = tuple[int, str, int, int, int, int, int, Any, Any, str, int, tuple[int, ...]]
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(MemberRow).decode
-
-
-def decode_row(entry: bytes) -> MemberRow:
-    row: MemberRow = _decode(entry)
-    return row
+decode_row: Callable[[bytes], MemberRow] = msgspec.msgpack.Decoder(MemberRow).decode
 
 
 def row_of(member: Member, serial: int) -> MemberRow:

@@ -273,7 +273,7 @@ class MemberStore(SourcePages):
         # one page took serves the next.
         for page in map(self.member_page, refs):
             zones = {column: self._zones_of(page, column) for column in known}
-            places = np.flatnonzero(may_match(where, zones.get, page.packed(ROWS))).tolist()
+            places = may_match(where, zones.get, page.packed(ROWS)).nonzero()[0].tolist()
             if places:
                 yield page, places
 

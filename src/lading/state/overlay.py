@@ -11,8 +11,7 @@ Zones lie as vectors, as in a checkpoint; a member is decoded when it is asked f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import BinaryIO
 
 import msgspec
@@ -21,6 +20,7 @@ from lading.errors import LogCorrupt
 from lading.late import np
 from lading.model import Looked, Member, Source
 from lading.state.log_frames import framed, read_payload
+from lading.state.sound import Sound
 from lading.state.tables import StateMeta
 from lading.where.prune import may_match
 from lading.where.tree import Predicate
@@ -97,7 +97,7 @@ class Overlay(msgspec.Struct, frozen=True):
 
     def count(self) -> int:
         """How many members were added."""
-        with _sound():
+        with _SOUND:
             return len(packed_at(self.ends)[0])
 
     def added(self) -> Added:
@@ -106,17 +106,17 @@ class Overlay(msgspec.Struct, frozen=True):
 
     def sources(self) -> Read:
         """Every source that was read, decoded."""
-        with _sound():
+        with _SOUND:
             return {pair[0].id: pair for pair in _decode_sources(self.read)}
 
     def source_count(self) -> int:
         """How many sources were read."""
-        with _sound():
+        with _SOUND:
             return len(_split_sources(self.read))
 
     def candidates(self, where: Predicate) -> list[Member]:
         """Of the members added, those that a predicate can't rule out."""
-        with _sound():
+        with _SOUND:
             keep = may_match(where, self._zones, packed_at(self.rows)[0])
         return [member for _, member in self._entries(np.flatnonzero(keep).tolist())]
 
@@ -125,7 +125,7 @@ class Overlay(msgspec.Struct, frozen=True):
         return None if blob is None else ZoneVector.from_blob(blob, as_packed=True)
 
     def _entries(self, numbers: Iterable[int]) -> list[tuple[int, Member]]:
-        with _sound():
+        with _SOUND:
             ends = [0, *unpacked(self.ends)[0].tolist()]
             return [_decode_member(self.members[ends[at] : ends[at + 1]]) for at in numbers]
 
@@ -146,12 +146,8 @@ def read_overlay(file: BinaryIO) -> Overlay | None:
     return found if found.version == VERSION else None
 
 
-@contextmanager
-def _sound() -> Iterator[None]:
-    """A checksum tells damage, not malice."""
-    try:
-        yield
-    except (ValueError, TypeError, OverflowError, msgspec.MsgspecError) as error:
-        raise LogCorrupt(
-            f"the overlay can't be read: {error}", hint="delete it (manifest.overlay): the log has all of it"
-        ) from error
+def _damaged(what: str) -> LogCorrupt:
+    return LogCorrupt(what, hint="delete it (manifest.overlay): the log has all of it")
+
+
+_SOUND = Sound(_damaged, "the overlay")

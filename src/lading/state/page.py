@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import Annotated, Any, get_args
 
 import google_crc32c
 import msgspec
 
-from lading.errors import LadingError, LogCorrupt
+from lading.errors import LadingError
 from lading.late import np
 from lading.layout.table import PageKind, content_name, page_name
+from lading.state.sound import Sound
 from lading.zones.numbers import Numbers, Packed, packed, packed_at
 from lading.zones.vector import ZoneVector
 
@@ -36,7 +36,6 @@ _encode = msgspec.msgpack.Encoder().encode
 _Size = Annotated[int, msgspec.Meta(ge=0)]
 _decode_directory = msgspec.msgpack.Decoder(list[tuple[str, _Size, _Size, int]]).decode
 _crc32c = google_crc32c.value
-_UNSOUND = (ValueError, TypeError, OverflowError, IndexError, LogCorrupt, msgspec.MsgspecError)
 
 
 def encode_page(kind: PageKind, entries: int, sections: Mapping[str, bytes]) -> bytes:
@@ -120,16 +119,18 @@ class Page:
             raise self.damaged(f"its section {name} fails its checksum")
         return found
 
-    def pieces(self, name: str, wanted: Sequence[tuple[int, int]]) -> list[bytes]:
+    def pieces(self, name: str, starts: Sequence[int], ends: Sequence[int]) -> list[bytes]:
         """Some bytes of a section that has checksums of its own: they aren't checked here."""
         directory = self.directory
         if name not in directory:
             raise self.damaged(f"it has no section {name}")
         offset, size, _ = directory[name]
-        for start, length in wanted:
-            if start < 0 or length < 0 or start + length > size:
+        wanted = []
+        for start, end in zip(starts, ends, strict=True):
+            if not 0 <= start <= end <= size:
                 raise self.damaged(f"its section {name} is shorter than it says")
-        return self._pieces([(offset + start, length) for start, length in wanted])
+            wanted.append((offset + start, end - start))
+        return self._pieces(wanted)
 
     def arrays(self, name: str, *counts: int | None) -> list[Numbers]:
         """A section that is several arrays of integers; of those with a count, so many."""
@@ -182,28 +183,8 @@ class Page:
         except OSError as error:
             raise self.damaged(f"it can't be read: {error.strerror or error}") from error
 
-    def sound(self, what: str) -> _Sound:
-        """A checksum tells damage, not malice: content that is no content is the same error."""
-        return _Sound(self.damaged, what)
-
-
-class _Sound:
-    """Not a generator: it is entered some times a page."""
-
-    __slots__ = ("_damaged", "_what")
-
-    def __init__(self, damaged: Callable[[str], LadingError], what: str) -> None:
-        self._damaged = damaged
-        self._what = what
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, _UNSOUND):
-            raise self._damaged(f"{self._what} can't be read: {error}") from error
+    def sound(self, what: str) -> Sound:
+        return Sound(self.damaged, what)
 
 
 def numbers_blob(*arrays: Any) -> bytes:

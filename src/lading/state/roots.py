@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, get_args
+from typing import Annotated, Any, Protocol, get_args
 
 import msgspec
 
@@ -22,8 +22,11 @@ from lading.zones.vector import ZoneVector
 KINDS: tuple[PageKind, ...] = get_args(PageKind)
 ANY_TABLES = (*TABLES, *before_pages.TABLES)  # of any version
 
-_decode_order = msgspec.msgpack.Decoder(tuple[Any, ...]).decode
 _PAGE = "kind, number, name, entries, first, last, rows, live_rows, bytes, crc"
+_Size = Annotated[int, msgspec.Meta(ge=0)]
+_PageRow = tuple[PageKind, int, str, Annotated[int, msgspec.Meta(ge=1)], bytes, bytes, _Size, _Size, _Size]
+_decode_order = msgspec.msgpack.Decoder(tuple[Any, Any, Any]).decode
+_decode_id = msgspec.msgpack.Decoder(tuple[Any]).decode
 
 
 def require_state_tables(con: sqlite3.Connection) -> None:
@@ -113,9 +116,8 @@ class StoredRoot:
             raise self._sealed.damaged(
                 f"its version is {version}, this lading reads {before_pages.VERSION} and {STATE_VERSION}"
             )
-        named = all(isinstance(name, str) for name in fields)
         with self._sealed.sound("its description of itself"):
-            if not named or crc != row_crc(sorted(fields.items())):
+            if {*map(type, fields)} != {str} or crc != row_crc(sorted(fields.items())):
                 raise self._sealed.damaged("its description of itself fails its checksum")
             meta = msgspec.convert(fields | {"version": STATE_VERSION}, StateMeta)
             if meta.members < 0:
@@ -141,15 +143,11 @@ class StoredRoot:
         rows = self._sealed.rows(self._sealed.query(f"SELECT {_PAGE} FROM pages ORDER BY kind, number"))
         found: dict[PageKind, list[PageRef]] = {kind: [] for kind in KINDS}
         with self._sealed.sound("the list of pages"):
-            for kind, number, name, entries, first, last, *sums in rows:
-                if number != len(found[kind]) or not is_page_name(name, kind) or entries < 1:
+            for kind, number, name, entries, first, last, *sums in msgspec.convert(rows, list[_PageRow]):
+                if number != len(found[kind]) or not is_page_name(name, kind):
                     raise ValueError(f"row {number} of {kind} is out of place")
-                ends = _decode_order(first), _decode_order(last)
-                if [len(one) for one in ends] != [3 if kind == "members" else 1] * 2:
-                    raise ValueError(f"row {number} of {kind} doesn't say what lies there")
-                if not all(type(number) is int and number >= 0 for number in (entries, *sums)):
-                    raise ValueError(f"row {number} of {kind} has a value of another type")
-                found[kind].append(PageRef(kind, name, entries, *ends, *sums))
+                decode = _decode_order if kind == "members" else _decode_id
+                found[kind].append(PageRef(kind, name, entries, decode(first), decode(last), *sums))
         if sum(ref.entries for ref in found["members"]) != self.meta.members:
             raise self._sealed.damaged("members are missing")
         return {kind: tuple(refs) for kind, refs in found.items()}

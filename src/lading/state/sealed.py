@@ -7,13 +7,11 @@ the same named error, so that damage (or malice) is never a wrong answer.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
-from lading.errors import LadingError, LogCorrupt
+from lading.errors import LadingError
+from lading.state.sound import Sound
 from lading.state.tables import row_crc
 
 
@@ -43,10 +41,5 @@ class Sealed:
             raise self.damaged(f"row {wrong} fails its checksum")
         return found
 
-    @contextmanager
-    def sound(self, what: str) -> Iterator[None]:
-        """A checksum tells damage, not malice: content that is no content is the same error."""
-        try:
-            yield
-        except (ValueError, TypeError, OverflowError, LogCorrupt, msgspec.MsgspecError) as error:
-            raise self.damaged(f"{what} can't be read: {error}") from error
+    def sound(self, what: str) -> Sound:
+        return Sound(self.damaged, what)
