@@ -471,16 +471,17 @@ MANY = REWRITE_COMMIT // REWRITE_PART
         pytest.param([1, REWRITE_PART + 1], "auto", [0], id="one byte too large"),
         pytest.param([REWRITE_PART + 1, 1], "auto", [1], id="a large one keeps no small one from it"),
         pytest.param([REWRITE_PART] * MANY, "auto", range(MANY), id="as much as a commit may rewrite"),
-        pytest.param([REWRITE_PART] * (MANY + 1), "auto", range(MANY), id="one part too many"),
+        pytest.param([REWRITE_PART] * (MANY + 1), "auto", [], id="one part too many: none"),
+        pytest.param([REWRITE_PART] * MANY + [1], "auto", [], id="one byte too many: none"),
         pytest.param(
-            [REWRITE_PART] * MANY + [1], "auto", [*range(MANY - 1), MANY], id="the smallest come first"
+            [REWRITE_PART] * MANY + [REWRITE_PART + 1], "auto", range(MANY), id="a large one doesn't count"
         ),
         pytest.param([1, REWRITE_PART + 1], "rewrite", [0, 1], id="all, if that is said"),
         pytest.param([1, REWRITE_PART + 1], "minus", [], id="none, if that is said"),
         pytest.param([], "auto", [], id="no part"),
     ],
 )
-def test_small_parts_are_rewritten_within_bounds_and_all_others_are_subtracted_from(
+def test_small_parts_are_rewritten_all_or_none_and_others_are_subtracted_from(
     sizes: list[int], how: Any, rewrite: Sequence[int]
 ) -> None:
     parts = [part(f"{number:03}", "a", "b", size=size) for number, size in enumerate(sizes)]

@@ -256,16 +256,12 @@ def split_mixed(members: Sequence[Member], how: Replace) -> tuple[tuple[Member, 
     """Of parts that also hold rows that stay: those to rewrite, and those to leave with a `minus`."""
     if how != "auto":
         return (tuple(members), ()) if how == "rewrite" else ((), tuple(members))
-    rewrite = set()
-    total = 0
-    for member in sorted(members, key=lambda member: (member.bytes, member.path)):
-        total += member.bytes
-        if member.bytes > REWRITE_PART or total > REWRITE_COMMIT:
-            break
-        rewrite.add(member.path)
+    small = {member.path for member in members if member.bytes <= REWRITE_PART}
+    if sum(member.bytes for member in members if member.path in small) > REWRITE_COMMIT:
+        small = set()  # to rewrite some of them takes that time and leaves readers the others all the same
     return (
-        tuple(member for member in members if member.path in rewrite),
-        tuple(member for member in members if member.path not in rewrite),
+        tuple(member for member in members if member.path in small),
+        tuple(member for member in members if member.path not in small),
     )
 
 
