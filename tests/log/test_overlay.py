@@ -145,6 +145,16 @@ def test_a_damaged_overlay_is_passed_over(table, tmp_path):
     assert Table.open(table.folder)._loose == 2
 
 
+def test_the_log_below_an_overlay_may_be_longer_than_what_is_looked_at_at_once(table, tmp_path, monkeypatch):
+    alone = told(without_overlay(table.folder, tmp_path / "copy"))
+    monkeypatch.setattr(log_module, "_PIECE", 100)
+    opened = Table.open(table.folder)
+    assert opened._loose == 2 and told(opened.state) == alone
+    opened.commit(commit(add=(member(10, 3),)))
+    opened.commit(commit(add=(member(11, 4),)))
+    assert Table.open(table.folder)._loose == 0, "an overlay that was written on top of it counts"
+
+
 def test_an_overlay_does_not_hide_damage_of_the_log(table):
     log = bytearray((table.folder / LOG).read_bytes())
     at = log.index(b"m1.parquet")  # in a commit that the overlay covers
