@@ -141,6 +141,11 @@ class Member(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return any(source in sources and source not in self.minus for source, _ in self.sources)
 
 
+# How tables made of a table cut a source's rows, by a mark of the cut (ingest/derived/slots.py): the slots
+# that they are in, and how many of them are in each. Nothing is said where they are in many slots.
+Slots = tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
+
+
 class Source(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What the log knows of one source file whose rows are (or were found to be) in the table."""
 
@@ -157,9 +162,7 @@ class Source(msgspec.Struct, frozen=True, array_like=True, gc=False):
     rejected: int = 0  # rows of it that were set aside
     quarantine: str | None = None  # the file that holds them, relative to the table; None once dropped
     aside: str | None = None  # why the file was set aside whole, if it was
-    # How tables made of this one cut its rows, by a mark of the cut (ingest/derived/slots.py): the slots that
-    # they are in, and how many of them are in each. Nothing is said where they are in many slots.
-    slots: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = ()
+    slots: Slots = ()
 
     @property
     def set_aside(self) -> bool:

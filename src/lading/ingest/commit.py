@@ -19,7 +19,7 @@ from lading.ingest.tasks.task import FEW_SLOTS, table_schema
 from lading.ingest.verdict import recorded_hash
 from lading.log.state import TableState
 from lading.log.table import Table
-from lading.model import Commit, FoundFile, Looked, Member, Source
+from lading.model import Commit, FoundFile, Looked, Member, Slots, Source
 from lading.parts.field_ids import numbered, same_columns
 from lading.parts.rewrite import rewrite_members
 from lading.sources.fingerprint import source_id
@@ -131,27 +131,31 @@ def commit_keeping(table: Table, commit: Commit, kept: set[str]) -> Commit:
 
 def noted(run: TableRun) -> tuple[Source, ...]:
     """Same bytes under a new fingerprint: recorded, not read; `last_processed` stays."""
-    plan = run.plan
-    held = _in_log(run.table.state, [source_id(file.key) for file in plan.note])
-    pairs = ((file, held.get(source_id(file.key))) for file in plan.note)
+    plan, known = run.plan, run.known
+    slots = _slots_in_log(run.table.state, [source_id(file.key) for file in plan.note])
+    pairs = ((file, known[file.key].source) for file in plan.note)
     return tuple(
         msgspec.structs.replace(
             source,
             hash=recorded_hash(file, plan.digests.get(file.key), full=run.full),
             mtime_ns=file.mtime_ns,
             racy=file.racy,
+            slots=slots.get(source.id, ()),
         )
         for file, source in pairs
         if source is not None
     )
 
 
-def _in_log(state: TableState, sources: Collection[int]) -> dict[int, Source | None]:
-    """What the log holds of some sources: the source manifest tells less of them."""
+def _slots_in_log(state: TableState, sources: Collection[int]) -> dict[int, Slots]:
+    """The slots that the log has noted of some sources: what is known of them may be from the source
+    manifest, which tells none."""
     if len(sources) <= _ONE_BY_ONE:
-        return {one: state.source(one) for one in sources}
-    wanted = frozenset(sources)
-    return {source.id: source for source, _ in state.sources_by_key() if source.id in wanted}
+        found = (source for one in sources if (source := state.source(one)) is not None)
+    else:
+        wanted = frozenset(sources)
+        found = (source for source, _ in state.sources_by_key() if source.id in wanted)
+    return {source.id: source.slots for source in found}
 
 
 def without_moved(
@@ -224,9 +228,7 @@ def _sources_read(
     )
 
 
-def _slots(
-    ingested: Ingested | None, source: int, rows: int
-) -> tuple[tuple[int, tuple[tuple[int, int], ...]], ...]:
+def _slots(ingested: Ingested | None, source: int, rows: int) -> Slots:
     """Where its rows are, for tables that are made of this one; where some of them did not stay after all,
     nothing is said."""
     read = ingested.files.get(source) if ingested is not None else None
