@@ -1,8 +1,8 @@
 """A bucket in memory that answers as obstore does: what `lading.storage.bucket` talks to in a simulation.
 
 A put that asks for a condition is decided when it reaches the bucket, which may be later than its answer. A
-listing comes page by page and is no moment in time: it has all that was there when it was asked for, and of what
-came since any part, so that it may leave out an object and have one that was created after it.
+listing comes page by page and is no moment in time: it has all that was there when it was asked for, and of
+what came since any part, so that it may leave out an object and have one that was created after it.
 """
 
 from __future__ import annotations
