@@ -73,9 +73,9 @@ def replace_manifest(
     place: Where, manifest: TableManifest, extra: Mapping[str, Any], *, mending: bytes | None = None
 ) -> None:
     """As `write_manifest`, while others that write it wait. One of a later sequence stays, unless its bytes
-    are `mending`, which somebody found to be wrong: whoever was slower has nothing to add. Where nobody can be
-    kept waiting it takes the place of the one that was looked at, and of no other: a request may arrive long
-    after it was sent."""
+    are `mending`, which somebody found to be wrong: whoever was slower has nothing to add. Where nobody can
+    be kept waiting it takes the place of the one that was looked at, and of no other: a request may arrive
+    long after it was sent."""
     storage = storage_of(place)
     with storage.lock(TABLE_MANIFEST) as held:
         if held:
