@@ -425,3 +425,16 @@ def test_a_commit_that_was_read_and_then_taken_back_is_nobodys_base(table, monke
     assert paths(held) == paths(another)
     held.commit(commit("4", add=(member("c"),)))
     assert paths(Table.open(table.folder)) == [*paths(another), "bucket=000000/c.parquet"]
+
+
+def test_a_frame_of_somebody_else_is_synced_before_anything_is_built_on_it(table, monkeypatch):
+    """Whoever wrote it may have been killed before the sync: a power cut leaves a snapshot without it."""
+    synced, real = [], os.fsync
+    table.commit(commit("1", add=(member("a"),)))
+    other = Table.open(table.folder)
+    monkeypatch.setattr(os, "fsync", lambda fd: (synced.append(fd), real(fd))[1])
+    table.make_durable()
+    assert not synced, "its own"
+    other.make_durable()
+    other.make_durable()
+    assert len(synced) == 1

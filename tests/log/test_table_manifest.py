@@ -15,6 +15,7 @@ from lading.errors import ManifestParseError, ManifestStoreError
 from lading.layout.table import TABLE_MANIFEST
 from lading.log.table_manifest import (
     load_manifest,
+    manifest_bytes,
     manifest_of,
     rebuild_manifest,
     replace_manifest,
@@ -96,9 +97,10 @@ def test_one_of_a_later_sequence_stays(tmp_path: Path) -> None:
     replace_manifest(tmp_path, later, {"table_id": "x", "sequence": 5, "order_by": None})
     replace_manifest(tmp_path, new_manifest("t"), {"table_id": "x", "sequence": 4, "order_by": None})
     assert load_manifest(tmp_path).partitions
-    replace_manifest(
-        tmp_path, new_manifest("t"), {"table_id": "x", "sequence": 4, "order_by": None}, mending=True
-    )
+    older = {"table_id": "x", "sequence": 4, "order_by": None}
+    replace_manifest(tmp_path, new_manifest("t"), older, mending=b"another one")
+    assert load_manifest(tmp_path).partitions
+    replace_manifest(tmp_path, new_manifest("t"), older, mending=manifest_bytes(tmp_path))
     assert not load_manifest(tmp_path).partitions
 
 

@@ -130,6 +130,9 @@ class Actor:
             if kind == "doze":
                 current_task().process.doze = asked[0]  # type: ignore[union-attr]
                 continue
+            if kind == "strike":
+                current_task().process.strike = tuple(asked)  # type: ignore[union-attr]
+                continue
             note = self._op = Operation(self.name, kind, asked, self._world.steps)
             self._history.append(note)
             self._world.tell(self.name, "ASKS", f"{kind} {asked}")

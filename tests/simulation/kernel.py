@@ -18,6 +18,7 @@ from greenlet import getcurrent, greenlet
 START = datetime(2030, 1, 1, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = 1_000_000_000
+_FATES = ("kill", "power", "freeze", "jump")
 
 
 class Killed(BaseException):
@@ -57,6 +58,8 @@ class Process:
     frozen_until: int = 0
     doze: int = 0  # after so many steps it sleeps for more than a day
     die: int = 0  # after so many steps it is killed
+    strike: tuple[str, str, str] | None = None  # what happens, after which kind of effect, on what
+    struck: str | None = None  # what happens at its next step
     local: dict[str, Any] = field(default_factory=dict)  # what a real process has to itself
     on_death: list[Callable[[], None]] = field(default_factory=list)
 
@@ -142,6 +145,9 @@ class World:
         self._switch(task)
         if self.trace is not None:
             self.tell(task.name, kind, what)
+        strike = task.process.strike
+        if strike is not None and strike[1] == kind and strike[2] in str(what):
+            task.process.strike, task.process.struck = None, strike[0]
 
     def wait(self, until: Callable[[], bool], timeout: float | None = None) -> bool:
         """Until that is so, or time is over; whether it is."""
@@ -211,36 +217,42 @@ class World:
 
     def _strikes(self, task: Task) -> bool:
         """Whether something happened instead of the step."""
-        faults = self.faults
-        if self.calm:
+        what = self._fate(task)
+        if what is None:
             return False
-        fate = self.chance.random()
-        if fate < faults.kill:
-            self._count("kill")
+        self._count(what)
+        if what == "jump":
+            self.now += self._span()
+            self.tell("world", "TIME", "passed")
+            return False
+        if what == "kill":
             self.tell(task.name, "KILLED")
             self.kill(task.process)
-            return True
-        fate -= faults.kill
-        if fate < faults.power and self.power_cut is not None:
-            self._count("power")
+        elif what == "power":
             self.cuts.append(self.steps)
             self.tell("world", "POWER CUT")
             for process in {id(one.process): one.process for one in self.tasks}.values():
                 self.kill(process)
+            assert self.power_cut is not None
             self.power_cut()
-            return True
-        fate -= faults.power
-        if fate < faults.freeze:
-            self._count("freeze")
+        else:
             task.process.frozen_until = self.now + self._span()
             self.tell(task.name, "FROZEN", f"for {(task.process.frozen_until - self.now) / 3.6e12:.1f} h")
-            return True
-        fate -= faults.freeze
-        if fate < faults.jump:
-            self._count("jump")
-            self.now += self._span()
-            self.tell("world", "TIME", "passed")
-        return False
+        return True
+
+    def _fate(self, task: Task) -> str | None:
+        if self.calm:
+            return None
+        struck, task.process.struck = task.process.struck, None
+        if struck is not None:
+            return struck
+        fate = self.chance.random()
+        for name in _FATES:
+            rate = getattr(self.faults, name)
+            if fate < rate and (name != "power" or self.power_cut is not None):
+                return name
+            fate -= rate
+        return None
 
     def _dozes(self, task: Task) -> bool:
         if not task.process.doze:

@@ -103,7 +103,16 @@ def _minus_uncounted(swap: Swap) -> None:
     swap(scan, "read_part", read)
 
 
+def _folders_are_durable(swap: Swap) -> None:
+    from lading.storage.folder import FolderStorage, make_dirs
+
+    swap(FolderStorage, "_make_durable", lambda self, folder: make_dirs(folder))
+
+
 OF_STATE = (
+    Mutant(
+        "a folder that is there taken for durable", ("tabling",), _folders_are_durable, "folder", "strike"
+    ),
     Mutant("a page shared after a change", ("collecting", "tabling"), _page_shared),
     Mutant("cleaning that forgets the pages of checkpoints", ("tabling",), _pages_forgotten),
     Mutant("an fsync of a page left out", ("collecting", "tabling"), _pages_not_synced, "folder"),

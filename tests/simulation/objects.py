@@ -1,7 +1,8 @@
 """A bucket in memory that answers as obstore does: what `lading.storage.bucket` talks to in a simulation.
 
 A put that asks for a condition is decided when it reaches the bucket, which may be later than its answer. A
-listing comes page by page, each as of its own moment.
+listing comes page by page and is no moment in time: it has all that was there when it was asked for, and of
+what came since any part, so that it may leave out an object and have one that was created after it.
 """
 
 from __future__ import annotations
@@ -24,19 +25,30 @@ class Bucket:
     def __init__(self, world: World) -> None:
         self.world = world
         self.objects: dict[str, tuple[bytes, dict[str, Any]]] = {}
-        self._written = 0
+        self.written = 0
+        self._created: dict[str, int] = {}  # by name: how many writes there were by then
 
     def write(self, name: str, data: bytes) -> dict[str, Any]:
-        self._written += 1
+        self.written += 1
+        if name not in self.objects:
+            self._created[name] = self.written
         meta = {
             "path": name,
             "size": len(data),
             "e_tag": f'"{hashlib.md5(data).hexdigest()}"',  # as S3's: equal content has equal tags
             "last_modified": self.world.time(),
-            "version": str(self._written),
+            "version": str(self.written),
         }
         self.objects[name] = (data, meta)
         return meta
+
+    def names(self, below: str, since: int) -> list[str]:
+        """What a listing that was asked for after `since` writes has, in order."""
+        found = [one for one in self.objects if one.startswith(below)]
+        return sorted(one for one in found if self._created[one] <= since or not self._left_out())
+
+    def _left_out(self) -> bool:
+        return not self.world.calm and self.world.chance.random() < 0.5
 
 
 class Prefix:
@@ -107,13 +119,12 @@ class Obstore:
     def list(self, store: Prefix, prefix: str | None = None, offset: str | None = None) -> Iterator[Any]:
         below = store.prefix + (f"{prefix}/" if prefix else "")
         last = store.prefix + offset if offset else ""
+        asked = store.bucket.written
         while True:
             store.bucket.world.effect("list", below)
             if store.bucket.world.happens("refused"):
                 raise exceptions.GenericError(f"error sending request: list {below}")
-            names = sorted(one for one in store.bucket.objects if one.startswith(below) and one > last)[
-                :_PAGE
-            ]
+            names = [one for one in store.bucket.names(below, asked) if one > last][:_PAGE]
             if not names:
                 return
             last = names[-1]
@@ -121,8 +132,9 @@ class Obstore:
 
     def list_with_delimiter(self, store: Prefix, prefix: str | None = None) -> dict[str, Any]:
         below = store.prefix + (f"{prefix}/" if prefix else "")
+        asked = store.bucket.written
         store.bucket.world.effect("list", below)
-        rest = (one.removeprefix(below) for one in store.bucket.objects if one.startswith(below))
+        rest = (one.removeprefix(below) for one in store.bucket.names(below, asked))
         shown = {one.partition("/")[0] for one in rest if "/" in one}
         return {"common_prefixes": [f"{prefix}/{one}" if prefix else one for one in sorted(shown)]}
 

@@ -392,6 +392,11 @@ def make(seed: int) -> Case:
         sleepy = chance.choice((["run"], ["run"], ["merge"], ["rollback", 1]))
         actors[0] = (["edit", 2, 3], ["doze", chance.randint(5, 200)], sleepy, ["read", 0, 0])
         actors[1] = (["wait", 26 * 3600], ["clean", 1], *actors[1][:2])
+    if storage == "folder" and chance.random() < 0.25:
+        # One is stopped before it made durable what it did, and the power goes when another has built on it.
+        stopped = ["strike", chance.choice(("kill", "freeze")), *chance.choice(_UNSYNCED)]
+        actors[0] = (["edit", 2, 5], stopped, ["run"], ["read", 0, 0])
+        actors[1] = (["wait", 60], ["strike", "power", *chance.choice(_SYNCED)], ["run"], *actors[1][:2])
     number = chance.getrandbits(48)
     setting = {
         "checkpoint": chance.choice((1000, 2, 3)),
@@ -409,6 +414,16 @@ def make(seed: int) -> Case:
             chance, "postgres", less=0.5, also=("jump", "power") if storage == "folder" else ()
         )
     return Case("tabling", storage, number, tuple(actors), faults, setting)
+
+
+_UNSYNCED = (
+    ("mkdir", "bucket="), ("mkdir", "manifests"), ("mkdir", "pages"), ("write", "manifest.log"),
+    ("link", "part-"), ("link", "/manifests/"), ("rename", "_CURRENT"), ("rename", "manifest.db"),
+)  # fmt: skip
+_SYNCED = (
+    ("fsync", "manifest.log"), ("rename", "_CURRENT"), ("link", "/manifests/"), ("rename", "manifest.json"),
+    ("rename", "manifest.db"),
+)  # fmt: skip
 
 
 @cache

@@ -26,13 +26,14 @@ from lading.sources.since import Recorded, append_since
 SMALL = 10_000  # parts of a table whose manifest.json is written by every run
 
 
-def write_table_manifest(table: Table, *, asked: bool = False, mending: bool = False) -> bool:
+def write_table_manifest(table: Table, *, asked: bool = False, mending: bytes | None = None) -> bool:
     """manifest.json, for people and for the seed's readers; never the source of truth. Of a table with many
     parts only if it was `asked` for: what the last one names is there until somebody cleans, who writes it
     first. Whether it was written."""
     state = table.state
     if not asked and state.count() > SMALL:
         return False
+    table.make_durable()
     manifest = manifest_of(
         state.meta.table, state.in_order_added(), created_at=table.created_at, updated_at=state.meta.at
     )

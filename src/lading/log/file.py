@@ -200,6 +200,14 @@ class LogFile:
                 hint="run again: it will plan from what the log holds now",
             )
 
+    def sync(self) -> None:
+        """Let what can be read outlive a power cut."""
+        fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
     def append(self, frame: bytes, end: int) -> int:
         """Write a frame at `end`, cutting off whatever torn bytes lie there; the caller holds the lock."""
         fd = os.open(self._name, os.O_RDWR | os.O_CLOEXEC)

@@ -91,6 +91,9 @@ class ObjectLog:
         """As `read`, for whoever has the checkpoint of sequence `base`."""
         return OpenedLog(self.read(log_id, offset))
 
+    def sync(self) -> None:
+        """What can be read is durable."""
+
     def append(self, frame: bytes, end: int) -> int:
         """Create the object behind `end`; Taken if somebody else did, CommitUnknown if that can't be told,
         Conflict if the number had been given and cleaned away since `end` was read."""

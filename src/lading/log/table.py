@@ -41,7 +41,7 @@ class Table:
         self.state = state
         self._header = tail.header
         self._end = tail.frames.end
-        self._tip = tail.tip  # the frame before `_end`, unless it was read or written under the lock
+        self._tip = tail.tip  # the frame before `_end`, unless it is known to be durable
         self._log = log_of(place)
         # What `state` was read from, behind its checkpoint; None in a bucket, and when that is in no log now.
         self._trail = trail
@@ -115,8 +115,9 @@ class Table:
         """Open the table anew: what others committed since, over the newest checkpoint."""
         fresh = Table.open(self.place)
         self.close()
-        self.state, self._header = fresh.state, fresh._header
-        self._end, self._tip = fresh._end, fresh._tip
+        as_before = (fresh._header.log_id, fresh._end) == (self._header.log_id, self._end)
+        self._tip = None if as_before and self._tip is None else fresh._tip
+        self.state, self._header, self._end = fresh.state, fresh._header, fresh._end
         self._trail, self._loose = fresh._trail, fresh._loose
 
     def commit(self, commit: Commit, *, relies_on: Collection[str] = ()) -> Commit:
@@ -137,6 +138,20 @@ class Table:
             self._lay_over([commit], frame)
             self._write_overlay_if_due()
             return commit
+
+    def make_durable(self) -> None:
+        """Let what `state` holds outlive a power cut, before anything is built on it: its last commit may be
+        of somebody who was killed before the sync, or is about to do it. Conflict if it was taken back."""
+        if self._tip is not None:
+            with self._log.lock():
+                self._sync()
+
+    def _sync(self) -> None:
+        """The caller holds the lock."""
+        if self._tip is not None:
+            self._read_on()
+            self._log.sync()
+            self._tip = None
 
     def refuse_expired(self, run_id: str) -> None:
         """Raise GivenUp if cleaning gave up on the run since `state`: files that it knows may be gone."""
@@ -204,6 +219,7 @@ class Table:
         """Write the state beside the log; the log stays as it is."""
         with self._log.lock():
             self.refresh()
+            self._sync()
             self._write_checkpoint(self._header.log_id, self._end)
 
     def settle(self) -> MemberStore:
@@ -214,6 +230,7 @@ class Table:
         if store.is_one_file() or not (self.state.changes() or store.unsaved()):
             return store
         with self._log.lock():
+            self._sync()
             if self._is_furthest():
                 self._write_checkpoint(self._header.log_id, self._end)
                 assert self.state.base is not None
@@ -265,10 +282,13 @@ class Table:
                 f"{self.place} was compacted in between, past sequence {self.state.sequence}",
                 hint="run again: it will plan from the new state",
             )
-        if tail.header.log_id != self._header.log_id:  # compacted at `state`, which goes on from there
+        log_id = self._header.log_id
+        if tail.header.log_id != log_id:  # compacted at `state`, which goes on from there
             self._trail = None
         self._header = tail.header
-        self._end, self._tip = tail.frames.end, None
+        if tail.frames.commits or tail.header.log_id != log_id:
+            self._tip = tail.tip
+        self._end = tail.frames.end
         since = [one for one in tail.frames.commits if one.sequence > self.state.sequence]
         self._apply(since, tail.data)
         return since

@@ -40,6 +40,11 @@ from lading.storage.protocol import Storage, SwapLost
 _MICROSECONDS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 
 
+def manifest_bytes(place: Where) -> bytes:
+    """As it lies there, nothing if it doesn't."""
+    return _whole(storage_of(place))[0]
+
+
 def load_manifest(place: Where) -> TableManifest | None:
     """The manifest of the table at `place`, None when it has none. Opens no part."""
     path = f"{place}/{TABLE_MANIFEST}"
@@ -65,20 +70,22 @@ def write_manifest(place: Where, manifest: TableManifest, extra: Mapping[str, An
 
 
 def replace_manifest(
-    place: Where, manifest: TableManifest, extra: Mapping[str, Any], *, mending: bool = False
+    place: Where, manifest: TableManifest, extra: Mapping[str, Any], *, mending: bytes | None = None
 ) -> None:
-    """As `write_manifest`, while others that write it wait. One of a later sequence stays, unless it is the
-    very thing to be mended: whoever was slower has nothing to add. Where nobody can be kept waiting it takes
-    the place of the one that was looked at, and of no other: a request may arrive long after it was sent."""
+    """As `write_manifest`, while others that write it wait. One of a later sequence stays, unless its bytes
+    are `mending`, which somebody found to be wrong: whoever was slower has nothing to add. Where nobody can
+    be kept waiting it takes the place of the one that was looked at, and of no other: a request may arrive
+    long after it was sent."""
     storage = storage_of(place)
     with storage.lock(TABLE_MANIFEST) as held:
         if held:
-            if mending or _has_nothing_later(_end_of(storage), extra):
+            wrong = mending is not None and _whole(storage)[0] == mending
+            if wrong or _has_nothing_later(_end_of(storage), extra):
                 write_manifest(place, manifest, extra)
             return
         while True:
             there, etag = _whole(storage)
-            if not mending and not _has_nothing_later(there, extra):
+            if there != mending and not _has_nothing_later(there, extra):
                 return
             try:
                 storage.swap(TABLE_MANIFEST, encode_manifest(manifest, extra), etag)

@@ -62,6 +62,7 @@ def snapshot_payload(
     another type; `iceberg` where its files for Iceberg readers are."""
     from lading.state.tables import create_tables  # numpy: readers come by here too
 
+    table.make_durable()
     store = table.settle()
     state = table.state
     meta = BuildMeta(

@@ -236,6 +236,7 @@ class FolderStorage:
         self.url = str(self.folder)
         self.prefix = ""
         self._held = threading.local()
+        self._durable: set[tuple[str, int]] = set()  # folders below, and their inodes, whose names are synced
 
     def path(self, name: str) -> Path:
         """Where `name` lies: an absolute one lies where it says."""
@@ -328,8 +329,23 @@ class FolderStorage:
 
     def draft(self, name: str) -> Path:
         final = self.path(name)
-        make_dirs(final.parent)
+        self._make_durable(os.fspath(final.parent))
         return final.with_name(temporary_of(final.name))
+
+    def _make_durable(self, folder: str) -> None:
+        """Create `folder` unless it is there. Then somebody else may have made it and not come to sync its
+        name: that is done once, for all that lie beside it."""
+        made = _create_dirs(folder)
+        if folder == self.url:  # whoever made the log has synced it
+            _sync_made(made)
+            return
+        if (folder, os.stat(folder).st_ino) in self._durable:
+            return
+        above = _split(folder)[0]
+        beside = {(entry.path, entry.inode()) for entry in _entries(Path(above))}
+        fsync_dir(above)
+        _sync_made(made[1:])
+        self._durable |= beside
 
     def keep(self, draft: Path, name: str, *, durable: bool = True) -> None:
         if durable:

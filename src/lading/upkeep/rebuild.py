@@ -25,7 +25,7 @@ from lading.log.file import LogFile
 from lading.log.objects import replace_header
 from lading.log.state import TableState
 from lading.log.table import Table, log_of
-from lading.log.table_manifest import load_manifest, manifest_of, replace_manifest
+from lading.log.table_manifest import load_manifest, manifest_bytes, manifest_of, replace_manifest
 from lading.model import Commit, Place
 from lading.state.log_frames import FORMAT_VERSION, LogHeader
 from lading.state.members import MemberStore
@@ -88,6 +88,7 @@ def restore(where: Where, *, key: str | None = None, published: PublishedState |
     if folder is None and not (Table.exists(where) or parquet_files(where)):
         raise NotFound(f"there is nothing in {where}", hint="is the URL right?", file=str(where))
     published = published or own_pointer(where)
+    looked = manifest_bytes(where)
     with log_of(where).lock():
         mended = mend_checkpoint(where, _published(published))
         found = recover(where, key=key, published=published)
@@ -96,7 +97,7 @@ def restore(where: Where, *, key: str | None = None, published: PublishedState |
         if not found.whole:
             kept, state = _written_anew(where, found, published)
     if any(member.path.startswith(BUCKET) for member in state.candidates(None)):
-        _write_manifest(where, state)
+        _write_manifest(where, state, looked)
     return Restored(
         found.found_in,
         state.count(),
@@ -222,8 +223,8 @@ def _set_aside(folder: Path, stamp: str) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _write_manifest(where: Place, state: TableState) -> None:
+def _write_manifest(where: Place, state: TableState, looked: bytes) -> None:
     meta = state.meta
     manifest = manifest_of(meta.table, state.in_order_added(), created_at=meta.created_at, updated_at=meta.at)
     extra = {"table_id": meta.table_id, "sequence": state.sequence, "order_by": state.order_by}
-    replace_manifest(where, manifest, extra, mending=True)
+    replace_manifest(where, manifest, extra, mending=looked)

@@ -25,10 +25,11 @@ from lading.ingest.look import look
 from lading.ingest.record import record_sources, write_table_manifest
 from lading.ingest.table_run import new_run_id
 from lading.layout.project import VERIFY, source_manifest
-from lading.layout.table import BUCKET
+from lading.layout.table import BUCKET, TABLE_MANIFEST
 from lading.log.checkpoint import newest_name
 from lading.log.table import Table
-from lading.log.table_manifest import load_manifest
+from lading.log.table_manifest import manifest_bytes
+from lading.log.table_manifest_text import decode_manifest
 from lading.model import Member, Place, SnapshotRef
 from lading.snapshots.history import gate_failures
 from lading.snapshots.opening import build_meta, open_members
@@ -125,17 +126,20 @@ def _leftovers(config: Config) -> None:
 
 
 def _table_manifest(table: Table, found: Repaired) -> None:
+    """Judged by the log as it is after a look at the file: whoever writes that has committed before."""
+    looked = manifest_bytes(table.place)
+    table.catch_up()
     state = table.state
     if state.meta.data_sequence == 0:
         return
     try:
-        manifest = load_manifest(table.place)
+        manifest = decode_manifest(looked, TABLE_MANIFEST) if looked else None
     except LadingError:
         manifest = None
     parts = sum(len(bucket.parts) for bucket in manifest.partitions.values()) if manifest else -1
     rows = sum(bucket.row_count for bucket in manifest.partitions.values()) if manifest else -1
     if (parts, rows) != (state.count(), sum(member.rows for member in state.candidates(None))):
-        write_table_manifest(table, asked=True, mending=True)
+        write_table_manifest(table, asked=True, mending=looked)
         found.done.append("manifest.json was written again from the log")
 
 
