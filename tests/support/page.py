@@ -102,7 +102,7 @@ class Server:
 
     def ask(self, method: str, path: str, headers: Mapping[str, str], body: str | None = None) -> Answer:
         """Just what is said here: no token, no cookie, no origin."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
         try:
             connection.request(method, path, body, dict(headers))
             answer = connection.getresponse()

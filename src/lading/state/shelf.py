@@ -169,10 +169,10 @@ class PageShelf:
 def _make_room(newest: Path) -> None:
     """Drop the oldest copies; whoever reads one fetches it again."""
     copies = []
-    with suppress(FileNotFoundError):
-        copies = [
-            (entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in os.scandir(newest.parent)
-        ]
+    with suppress(FileNotFoundError), os.scandir(newest.parent) as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):  # other readers drop and rename theirs meanwhile
+                copies.append((entry.stat().st_mtime, entry.stat().st_size, entry.path))
     room = sum(size for _, size, _ in copies) - _IN_CACHE
     for _, size, path in sorted(copies):
         if room <= 0:

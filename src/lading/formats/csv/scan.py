@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lading.formats.dialect import Dialect
 from lading.formats.reasons import NEVER_CLOSED
@@ -46,14 +47,20 @@ class Record:
     problem: str | None = None
 
 
+@lru_cache(64)
+def _any_of(*stops: bytes) -> re.Pattern[bytes]:
+    """A plan takes the head of each new file apart, and all of them by the same marks."""
+    return re.compile(b"|".join(map(re.escape, stops)))
+
+
 class Scanner:
     """Takes records apart."""
 
     def __init__(self, marks: Marks) -> None:
         self._marks = marks
-        stops = [marks.delimiter, b"\r", b"\n"]
-        self._stop = re.compile(b"|".join(map(re.escape, stops)))
-        self._stop_or_escape = re.compile(b"|".join(map(re.escape, [*stops, marks.escape or b"\n"])))
+        stops = (marks.delimiter, b"\r", b"\n")
+        self._stop = _any_of(*stops)
+        self._stop_or_escape = _any_of(*stops, marks.escape or b"\n")
 
     def record(self, data: bytes, at: int = 0, *, final: bool = True) -> Record | None:
         """The record that begins at `at`; None when more has to be read (`final`: there is no more)."""
