@@ -307,9 +307,9 @@ def test_a_footer_is_parsed_once_and_again_when_its_file_was_replaced(collection
     parsed: list[str] = []
     real = footers.open_parquet
 
-    def parsing(root, path, *args):
-        parsed.append(path)
-        return real(root, path, *args)
+    def parsing(root, path, *args, metadata=None):
+        parsed.extend([] if metadata is not None else [path])
+        return real(root, path, *args, metadata=metadata)
 
     monkeypatch.setattr(footers, "open_parquet", parsing)
     monkeypatch.setattr(footers.FOOTERS, "_kept", OrderedDict())
