@@ -234,7 +234,8 @@ def test_verify_finds_and_repair_and_a_run_mend_a_lost_part(cli, project):
     assert "ships: damaged" in said and "lading repair" in said
     assert "still to do: lading run ships reads them" in cli("repair").out
     assert cli("run").code == 0
-    assert rows(project) == 17 and "ships: intact" in cli("verify").out
+    assert rows(project) == 17 and "ships: intact (3 sources" in (said := cli("verify").out)
+    assert ", 1 snapshot, " in said
 
 
 def test_deep_verification_reads_sources_again_alone(cli, project, spark):

@@ -17,7 +17,7 @@ from support.servers import S3Server
 
 import lading
 from lading.errors import Conflict, LadingError, LogCorrupt
-from lading.layout.table import content_name, page_path
+from lading.layout.table import LOG, content_name, page_path
 from lading.log.table import Table
 from lading.model import Commit, Member, Source, Zone
 from lading.snapshots.opening import open_members
@@ -208,6 +208,30 @@ def test_two_publishers_at_once_leave_a_whole_table_and_a_whole_snapshot(tmp_pat
         assert members.count() == members.meta.sequence + 199
         members.close()
     assert len(seen(store, table.place) or ()) == 224
+
+
+@pytest.mark.parametrize("what", ["snapshot", "checkpoint"])
+def test_a_frame_that_was_only_read_is_synced_before_anything_is_made_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Whoever wrote it may be about to sync it, or was killed before: after a power cut the log would end
+    before what readers were told."""
+    filled(Table.create(tmp_path / "t", "t")).close()
+    synced: list[str] = []
+    sync = os.fsync
+
+    def record(file: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{file}"))
+        sync(file)
+
+    table = Table.open(tmp_path / "t")
+    monkeypatch.setattr(os, "fsync", record)
+    if what == "snapshot":
+        publish(table, LocalStore(tmp_path / "t"), "r1")
+    else:
+        table.checkpoint()
+    table.close()
+    assert synced[0] == str(tmp_path / "t" / LOG)
 
 
 def test_a_stale_publisher_never_moves_the_checkpoint_back(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ class Reality:
         self.faults = Faults()
         self.cuts: list[int] = []
         self.calm = False
+        self.count: dict[str, int] = {}  # of faults: there are none
         self._ticks = itertools.count(1)
 
     @property

@@ -88,3 +88,20 @@ def test_what_somebody_else_wrote_is_made_durable_with_every_folder_that_leads_t
     (tmp_path / "a" / "b" / "c").write_bytes(b"1")
     local.FolderStorage(tmp_path).sync("a/b/c")
     assert synced == ["b", "a", tmp_path.name]
+
+
+def test_folders_that_somebody_else_made_for_parts_are_synced_together_and_looked_at_once(
+    tmp_path: Path, synced: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+    real = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: (looked.append(Path(path).name), real(path))[1])
+    made, others = local.FolderStorage(tmp_path), local.FolderStorage(tmp_path)
+    for number in range(5):
+        made.draft(f"bucket={number}/part")
+        made.draft(f"bucket={number}/another")
+    assert (synced, looked) == ([tmp_path.name] * 5, []), "it knows which it made"
+    synced.clear()
+    for number in range(5):
+        others.draft(f"bucket={number}/part")
+    assert (synced, looked) == ([tmp_path.name], [tmp_path.name])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from lading.cli.terminal.command import Context, Exit, Option
 from lading.cli.terminal.invocation import Json, Tables, config_of
+from lading.words import count_words
 
 if TYPE_CHECKING:
     from lading.config.project import Config
@@ -68,10 +69,15 @@ def _verified_object(one: Verified) -> dict[str, Any]:
     }
 
 
+def _counted(number: int, what: str, done: str = "") -> str:
+    """`1 source read again`."""
+    return f"{count_words(number, what.removesuffix('s'))} {done}".rstrip()
+
+
 def _show(one: Verified) -> None:
     from lading.cli.terminal.screen import say
 
-    looked = ", ".join(f"{number:,} {what}" for what, number in one.checked.items())
+    looked = ", ".join(_counted(number, *what.split(" ", 1)) for what, number in one.checked.items())
     say(f"{one.table}: {'intact' if one.whole else 'damaged'}{f' ({looked})' if looked else ''}")
     for finding in one.findings:
         say(f"  {finding.level}: {finding.message}")

@@ -334,18 +334,21 @@ class FolderStorage:
 
     def _make_durable(self, folder: str) -> None:
         """Create `folder` unless it is there. Then somebody else may have made it and not come to sync its
-        name: that is done once, for all that lie beside it."""
+        name: that is done once, for all that lie beside it then."""
         made = _create_dirs(folder)
         if folder == self.url:  # whoever made the log has synced it
             _sync_made(made)
             return
-        if (folder, os.stat(folder).st_ino) in self._durable:
+        own = (folder, os.stat(folder).st_ino)
+        if own in self._durable:
             return
-        above = _split(folder)[0]
-        beside = {(entry.path, entry.inode()) for entry in _entries(Path(above))}
-        fsync_dir(above)
-        _sync_made(made[1:])
-        self._durable |= beside
+        found = {own}
+        if not made:
+            above = _split(folder)[0]
+            found |= {(entry.path, entry.inode()) for entry in _entries(Path(above))}
+            fsync_dir(above)
+        _sync_made(made)
+        self._durable |= found
 
     def keep(self, draft: Path, name: str, *, durable: bool = True) -> None:
         if durable:

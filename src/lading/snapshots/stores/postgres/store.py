@@ -163,7 +163,8 @@ class PostgresStore:
             statements.delete_build(connection, self.tables, ref)
             return True
 
-        return self._write(work, f"the manifest of run {ref} could not be deleted", PublishManifestError)
+        what = f"the manifest of run {ref} could not be deleted"
+        return self._write(work, what, PublishManifestError, unsure="it may be gone; lading clean tells")
 
     def _refused(self, connection: Connection[Any], to: SnapshotRef) -> str | None:
         """Why the pointer row is refused, None if it isn't; either way the transaction goes on."""
@@ -206,9 +207,11 @@ class PostgresStore:
         what: str,
         failure: type[PublishManifestError] | type[PublishCurrentError],
         given: Connection[Any] | None = None,
+        *,
+        unsure: str = "readers see either the old or the new snapshot; lading run brings it up to date",
     ) -> T:
         """`work` in one transaction under the table's lock; the three tables are made on demand. `given` is
-        a connection of the caller's, who commits."""
+        a connection of the caller's, who commits. `unsure` is the hint if it may have been committed."""
         import psycopg
 
         decided = False
@@ -234,7 +237,7 @@ class PostgresStore:
         if decided and given is None:
             raise PublishCurrentError(
                 f"{what}, or the reply was lost: {self.url}: {reason}",
-                hint="readers see either the old or the new snapshot; lading run brings it up to date",
+                hint=unsure,
             )
         raise failure(f"{what}: {self.url}: {reason}", hint=f"readers see what they saw before; {_HINT}")
 
