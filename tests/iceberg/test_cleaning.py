@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ from pyiceberg.table import StaticTable
 from support.iceberg import assert_all_see_the_same, by_lading, by_pyiceberg, connected, seen
 from support.shown import Shown, lines
 
+from lading.cli.main import invoke
 from lading.iceberg.check import needed, shown_lists
 from lading.layout.table import LOG_LOCK, parse_iceberg
 from lading.model import Place
@@ -150,7 +152,7 @@ def test_a_snapshot_stays_while_the_hint_leads_to_it_whatever_the_pointer_says(
 
 
 def test_a_snapshot_that_cannot_be_shown_is_in_no_cleanings_way(
-    shown: Shown, monkeypatch: pytest.MonkeyPatch
+    shown: Shown, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What lading's readers see has lost a part, and Iceberg's were not led to it yet: they keep what they
     have, and all else goes."""
@@ -166,6 +168,10 @@ def test_a_snapshot_that_cannot_be_shown_is_in_no_cleanings_way(
     assert report.note is not None and "can't be read" in report.note
     assert any(one.kind == "old run" for one in report.deleted)
     assert seen(by_pyiceberg(shown.table)) == rows
+    assert invoke(["-C", str(shown.folder), "clean", "--apply"]) == 0
+    assert report.note in capsys.readouterr().err
+    assert invoke(["-C", str(shown.folder), "clean", "--apply", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["tables"][0]["note"] == report.note
 
 
 def test_what_somebody_rolled_back_to_stays(shown: Shown) -> None:

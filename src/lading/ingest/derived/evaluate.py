@@ -75,19 +75,10 @@ def _together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held.append(batch)
         size += batch.nbytes
         if size >= _BATCH:
-            yield _joined(held)
+            yield from pa.Table.from_batches(held).combine_chunks().to_batches()
             held, size = [], 0
     if held:
-        yield _joined(held)
-
-
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(batches) == 1:
-        return batches[0]
-    columns = [
-        pa.concat_arrays([batch.column(at) for batch in batches]) for at in range(batches[0].num_columns)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)
+        yield from pa.Table.from_batches(held).combine_chunks().to_batches()
 
 
 def evaluate(

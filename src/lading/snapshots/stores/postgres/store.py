@@ -164,7 +164,9 @@ class PostgresStore:
             return True
 
         what = f"the manifest of run {ref} could not be deleted"
-        return self._write(work, what, PublishManifestError, unsure="it may be gone; lading clean tells")
+        return self._write(
+            work, what, PublishManifestError, unsure="it may be gone already; run lading clean again"
+        )
 
     def _refused(self, connection: Connection[Any], to: SnapshotRef) -> str | None:
         """Why the pointer row is refused, None if it isn't; either way the transaction goes on."""
