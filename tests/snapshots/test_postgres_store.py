@@ -148,6 +148,27 @@ def test_a_writer_that_slept_in_its_transaction_tries_again(postgres_server: Pos
     assert len(tries) == 2
 
 
+def test_who_sleeps_while_it_tries_again_has_lost_no_patience(
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by the simulation (pointing 835275246812): a serialization failure, then a sleep that outlasted
+    the patience which had begun with it."""
+    monkeypatch.setattr(postgres_connections, "PATIENCE", 0.1)
+    tries: list[int] = []
+
+    def work(connection: psycopg.Connection[Any]) -> Any:
+        tries.append(1)
+        if len(tries) == 1:
+            connection.execute("DO $$ BEGIN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END $$")
+        if len(tries) == 2:
+            connection.execute("SET LOCAL idle_in_transaction_session_timeout = '50ms'")
+            time.sleep(0.5)
+        return connection.execute("SELECT 1").fetchone()
+
+    assert connections_to(postgres_server.url).transaction(work) == (1,)
+    assert len(tries) == 3
+
+
 def test_a_transaction_that_the_server_wants_again_is_not_a_refused_pointer(
     store: PostgresStore, database: psycopg.Connection[Any]
 ) -> None:

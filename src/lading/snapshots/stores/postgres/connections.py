@@ -37,8 +37,9 @@ _SETTINGS: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 60_000,
 }
-# Slept in a transaction, serialisation, deadlock, too many connections, shutdown, crash, starting, idle.
-_PASSING = frozenset({"25P03", "40001", "40P01", "53300", "57P01", "57P02", "57P03", "57P05"})
+_SLEPT = "25P03"  # in a transaction, for longer than the server lets it
+# Serialisation, deadlock, too many connections, shutdown, crash, starting, idle.
+_PASSING = frozenset({_SLEPT, "40001", "40P01", "53300", "57P01", "57P02", "57P03", "57P05"})
 
 _pools: dict[tuple[int, str], Connections] = {}
 _pools_lock = threading.Lock()
@@ -70,7 +71,7 @@ class Connections:
         recognise what an attempt whose answer got lost has done."""
         import psycopg
 
-        deadline: float | None = None  # from the first failure on: who slept until then may try again
+        deadline: float | None = None  # from the first failure on, and anew for who slept: it may try again
         pause = 0.02
         while True:
             try:
@@ -82,7 +83,8 @@ class Connections:
                     raise
                 self.close()  # one broken connection: the others are likely to be, too
                 now = clock.monotonic()
-                deadline = deadline or now + PATIENCE
+                if deadline is None or error.sqlstate == _SLEPT:
+                    deadline = now + PATIENCE
                 if now > deadline:
                     raise
             clock.sleep(pause)
