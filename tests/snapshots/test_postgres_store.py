@@ -148,21 +148,24 @@ def test_a_writer_that_slept_in_its_transaction_tries_again(postgres_server: Pos
     assert len(tries) == 2
 
 
+@pytest.mark.parametrize("where", ["in the transaction", "between two tries"])
 def test_who_sleeps_while_it_tries_again_has_lost_no_patience(
-    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    """Found by the simulation (pointing 835275246812): a serialization failure, then a sleep that outlasted
-    the patience which had begun with it."""
+    """Found by the simulation (pointing 835275246812, 1094696853429): a serialization failure, then a sleep
+    that outlasted the patience which had begun with it."""
     monkeypatch.setattr(postgres_connections, "PATIENCE", 0.1)
     tries: list[int] = []
 
     def work(connection: psycopg.Connection[Any]) -> Any:
         tries.append(1)
-        if len(tries) == 1:
-            connection.execute("DO $$ BEGIN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END $$")
-        if len(tries) == 2:
+        if len(tries) == 2 and where == "in the transaction":
             connection.execute("SET LOCAL idle_in_transaction_session_timeout = '50ms'")
             time.sleep(0.5)
+        if len(tries) == 2 and where == "between two tries":
+            time.sleep(0.5)
+        if len(tries) < 3:
+            connection.execute("DO $$ BEGIN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END $$")
         return connection.execute("SELECT 1").fetchone()
 
     assert connections_to(postgres_server.url).transaction(work) == (1,)

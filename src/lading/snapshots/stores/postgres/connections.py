@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PATIENCE = 15.0  # seconds that a server which was there may be away: a restart
+_TRIES = 6  # at least: whoever sleeps between two of them hasn't been patient
 _LIMIT = 8  # connections at once
 _SECRETS = ("password", "sslpassword", "passfile", "oauth_client_secret")
 _SETTINGS: dict[str, Any] = {
@@ -37,9 +38,8 @@ _SETTINGS: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 60_000,
 }
-_SLEPT = "25P03"  # in a transaction, for longer than the server lets it
-# Serialisation, deadlock, too many connections, shutdown, crash, starting, idle.
-_PASSING = frozenset({_SLEPT, "40001", "40P01", "53300", "57P01", "57P02", "57P03", "57P05"})
+# Slept in a transaction, serialisation, deadlock, too many connections, shutdown, crash, starting, idle.
+_PASSING = frozenset({"25P03", "40001", "40P01", "53300", "57P01", "57P02", "57P03", "57P05"})
 
 _pools: dict[tuple[int, str], Connections] = {}
 _pools_lock = threading.Lock()
@@ -71,9 +71,10 @@ class Connections:
         recognise what an attempt whose answer got lost has done."""
         import psycopg
 
-        deadline: float | None = None  # from the first failure on, and anew for who slept: it may try again
-        pause = 0.02
+        deadline: float | None = None  # from the first failure on
+        pause, tries = 0.02, 0
         while True:
+            tries += 1
             try:
                 with self._connection() as connection, connection.transaction():
                     done = work(connection)
@@ -83,9 +84,8 @@ class Connections:
                     raise
                 self.close()  # one broken connection: the others are likely to be, too
                 now = clock.monotonic()
-                if deadline is None or error.sqlstate == _SLEPT:
-                    deadline = now + PATIENCE
-                if now > deadline:
+                deadline = deadline or now + PATIENCE
+                if now > deadline and tries >= _TRIES:
                     raise
             clock.sleep(pause)
             pause = min(2 * pause, 1.0)
