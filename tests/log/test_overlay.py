@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import os
 import shutil
+import sqlite3
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,13 +19,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lading.errors import LogCorrupt
-from lading.layout.table import LOG
+from lading.layout.table import CHECKPOINT, LOG
 from lading.log import file as log_module
 from lading.log import table as table_module
 from lading.log.state import TableState
 from lading.log.table import Table
 from lading.model import Commit, Member, Source, Zone
 from lading.state import overlay as overlay_module
+from lading.state import root_copy
 from lading.state.overlay import Overlay, read_overlay
 from lading.where.bind import bind, parse
 
@@ -153,6 +156,92 @@ def test_the_log_below_an_overlay_may_be_longer_than_what_is_looked_at_at_once(t
     opened.commit(commit(add=(member(10, 3),)))
     opened.commit(commit(add=(member(11, 4),)))
     assert Table.open(table.folder)._loose == 0, "an overlay that was written on top of it counts"
+
+
+@pytest.fixture
+def above_a_checkpoint(table: Table) -> Table:
+    """Behind a checkpoint, a few commits with an overlay that has a copy of its root."""
+    table.checkpoint()
+    for number in range(20, 26):
+        table.commit(commit(add=(member(number, number),)))
+    return table
+
+
+def _asked_sqlite(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    asked: list[object] = []
+    real = sqlite3.connect
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda *args, **more: (asked.append(args), real(*args, **more))[1]
+    )
+    return asked
+
+
+def test_a_checkpoint_whose_root_an_overlay_has_is_opened_without_sqlite(
+    above_a_checkpoint, tmp_path, monkeypatch
+):
+    alone = told(without_overlay(above_a_checkpoint.folder, tmp_path / "copy"))
+    asked = _asked_sqlite(monkeypatch)
+    assert told(Table.open(above_a_checkpoint.folder).state) == alone and not asked
+    reopened = Table.open(above_a_checkpoint.folder)
+    for number in range(30, 40):
+        reopened.commit(commit(add=(member(number, number),)))
+    assert Table.open(reopened.folder).state.count() == reopened.state.count()
+    assert not asked, "who opened it by a copy writes the copy on"
+
+
+def test_whoever_asked_the_checkpoint_writes_a_copy_of_its_root(above_a_checkpoint, tmp_path, monkeypatch):
+    (above_a_checkpoint.folder / OVERLAY).unlink()
+    opened = Table.open(above_a_checkpoint.folder)
+    for number in range(30, 40):
+        opened.commit(commit(add=(member(number, number),)))
+    alone = told(without_overlay(opened.folder, tmp_path / "copy"))
+    asked = _asked_sqlite(monkeypatch)
+    assert told(Table.open(opened.folder).state) == alone and not asked
+
+
+def test_a_copy_of_a_root_counts_for_that_very_file(above_a_checkpoint, tmp_path, monkeypatch):
+    """Whatever else lies there is asked itself, and says what is wrong with it."""
+    folder = above_a_checkpoint.folder
+    alone = told(without_overlay(folder, tmp_path / "copy"))
+    checkpoint = (folder / CHECKPOINT).read_bytes()
+    con = sqlite3.connect(folder / CHECKPOINT)
+    con.execute("CREATE TABLE remark(text)")  # another file, which says the same
+    con.close()
+    asked = _asked_sqlite(monkeypatch)
+    assert told(Table.open(folder).state) == alone and asked
+    for at in range(0, len(checkpoint), 501):
+        flipped = bytearray(checkpoint)
+        flipped[at] ^= 0x20
+        (folder / CHECKPOINT).write_bytes(flipped)
+        asked.clear()
+        with contextlib.suppress(LogCorrupt):
+            assert told(Table.open(folder).state) == alone
+        assert asked
+    (folder / CHECKPOINT).unlink()
+    assert told(Table.open(folder).state)[1:] == alone[1:], "the log has all of it"
+
+
+def test_a_root_that_was_replaced_since_it_was_opened_is_not_copied(above_a_checkpoint, tmp_path):
+    """Its copy would pass for one of the file that lies there now."""
+    table = above_a_checkpoint
+    (table.folder / OVERLAY).unlink()
+    opened = Table.open(table.folder)
+    table.checkpoint()
+    for number in range(30, 40):
+        opened.commit(commit(add=(member(number, number),)))
+    overlay = read_overlay(io.BytesIO((table.folder / OVERLAY).read_bytes()))
+    assert overlay is not None and overlay.root is None
+    assert told(Table.open(table.folder).state) == told(without_overlay(table.folder, tmp_path / "copy"))
+
+
+def test_a_large_root_is_not_copied(above_a_checkpoint, monkeypatch):
+    monkeypatch.setattr(root_copy, "_LARGEST", 10)
+    (above_a_checkpoint.folder / OVERLAY).unlink()
+    opened = Table.open(above_a_checkpoint.folder)
+    for number in range(30, 40):
+        opened.commit(commit(add=(member(number, number),)))
+    overlay = read_overlay(io.BytesIO((opened.folder / OVERLAY).read_bytes()))
+    assert overlay is not None and overlay.root is None
 
 
 def test_an_overlay_does_not_hide_damage_of_the_log(table):
@@ -316,5 +405,5 @@ def test_bytes_that_are_no_overlay_are_none(table):
     whole = (table.folder / OVERLAY).read_bytes()
     found = read_overlay(io.BytesIO(whole))
     assert found is not None and found.to_bytes() == whole
-    later = overlay_module.framed(b"LDGO", overlay_module._encode({"version": 2}))
+    later = overlay_module.framed(b"LDGO", overlay_module._encode({"version": 99}))
     assert [read_overlay(io.BytesIO(data)) for data in (b"", whole[:-1], later)] == [None] * 3

@@ -20,6 +20,7 @@ from lading.layout.project import CHECKPOINT_COPIES
 from lading.layout.table import CHECKPOINT, CHECKPOINT_FOLDER, checkpoint_object, number_of
 from lading.model import Place
 from lading.state.members import MemberStore
+from lading.state.root_copy import RootCopy
 from lading.state.roots import require_state_tables
 from lading.state.sqlite import MAGIC
 from lading.state.tables import StateMeta
@@ -49,6 +50,7 @@ def write_checkpoint(
     if folder is None:
         return saved if put_checkpoint(place, meta.sequence, payload) else _of_another(place, meta) or saved
     write_atomic(folder / CHECKPOINT, payload)
+    saved.mark = _signature(f"{folder}/{CHECKPOINT}")
     return saved
 
 
@@ -76,8 +78,9 @@ def newest_name(place: Place) -> str | None:
     return CHECKPOINT if storage.has(CHECKPOINT) else None
 
 
-def open_checkpoint(place: Place) -> MemberStore | None:
-    """The checkpoint, not decoded; None when none was written yet."""
+def open_checkpoint(place: Place, copy: RootCopy | None = None) -> MemberStore | None:
+    """The checkpoint, not decoded; None when none was written yet. If `copy` is one of it, SQLite isn't
+    asked."""
     folder = storage_of(place).folder
     if folder is None:
         return _open_object(place)
@@ -85,8 +88,12 @@ def open_checkpoint(place: Place) -> MemberStore | None:
     opened = _signature(path)
     if opened is None:
         return None
-    uri = f"file:{quote(path)}?mode=ro&immutable=1"
     damaged = damaged_checkpoint(path, lambda: _signature(path) != opened)
+    if copy is not None and copy.is_of(_content(path)):
+        store = MemberStore(copy.root(), place, damaged)
+        store.mark, store.copy = opened, copy
+        return store
+    uri = f"file:{quote(path)}?mode=ro&immutable=1"
     try:
         con = sqlite3.connect(uri, uri=True, check_same_thread=False)
     except sqlite3.Error as error:
@@ -100,7 +107,27 @@ def open_checkpoint(place: Place) -> MemberStore | None:
     except BaseException:
         con.close()
         raise
+    store.mark = opened
     return store
+
+
+def copy_of(place: Place, store: MemberStore | None) -> RootCopy | None:
+    """A copy of a checkpoint's root, for an overlay. None if none is worth it, or if the file was replaced
+    since `store` was opened."""
+    if store is not None and store.copy is None and store.mark is not None:
+        path = f"{storage_of(place).folder}/{CHECKPOINT}"
+        file = _content(path)
+        if _signature(path) == store.mark:
+            store.copy = RootCopy.of(store, file)
+    return None if store is None else store.copy
+
+
+def _content(path: str) -> bytes:
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read()
+    except OSError:  # told by whoever opens it
+        return b""
 
 
 def each_checkpoint(place: Place, *, whole: bool = False) -> Iterator[MemberStore]:

@@ -139,10 +139,9 @@ class LogFile:
             file.seek(start)
             return _tail(header, start, file.read())
 
-    def open(self, log_id: str, offset: int, base: int) -> OpenedLog:
-        """As `read`, for whoever has the checkpoint of sequence `base`; what an overlay covers isn't
+    def open(self, log_id: str, offset: int, base: int, overlay: Overlay | None = None) -> OpenedLog:
+        """As `read`, for whoever has the checkpoint of sequence `base`; what the overlay covers isn't
         decoded."""
-        overlay = self._overlay()
         with self._reading(log_id, offset) as (file, header, start):
             trail, begin = Trail(header.log_id, base, start), start
             if overlay is not None:
@@ -161,7 +160,8 @@ class LogFile:
     def drop_overlay(self) -> None:
         (self._folder / OVERLAY).unlink(missing_ok=True)
 
-    def _overlay(self) -> Overlay | None:
+    def overlay(self) -> Overlay | None:
+        """The one that lies there; `open` finds out whether it is of what lies there, too."""
         try:
             with open(f"{self._folder}/{OVERLAY}", "rb", buffering=0) as file:
                 return read_overlay(file)

@@ -26,6 +26,7 @@ from lading.log.checkpoint import checkpoints_from
 from lading.log.file import LogTail, OpenedLog, Tip
 from lading.model import Commit, Place
 from lading.state.log_frames import Frames, LogHeader, Salvage, decode_frames, decode_header
+from lading.state.overlay import Overlay
 from lading.storage.place import storage_of
 from lading.storage.protocol import SwapLost
 
@@ -87,7 +88,10 @@ class ObjectLog:
         commits = [commit for commit in found if commit.sequence > header.base]
         return LogTail(header, Frames(commits, end, torn=False))
 
-    def open(self, log_id: str, offset: int, base: int) -> OpenedLog:
+    def overlay(self) -> None:
+        """There is none in a bucket."""
+
+    def open(self, log_id: str, offset: int, base: int, overlay: Overlay | None = None) -> OpenedLog:
         """As `read`, for whoever has the checkpoint of sequence `base`."""
         return OpenedLog(self.read(log_id, offset))
 

@@ -16,7 +16,7 @@ import msgspec
 from lading.errors import LogCorrupt
 from lading.late import np
 from lading.layout.table import CHECKPOINT
-from lading.log.checkpoint import damaged_checkpoint
+from lading.log.checkpoint import copy_of, damaged_checkpoint
 from lading.model import Bound, Commit, Looked, Member, Place, Source
 from lading.state.edit import PageRef
 from lading.state.key_index import KeyIndex
@@ -93,12 +93,14 @@ class TableState:
                 self._turn_to(commit.schema)
             if commit.remove or commit.tier or commit.minus:
                 self._edit(commit)
+            added = self._members[1]
             for member in commit.add:
-                self._members[1][member.path] = (serial, member)
+                added[member.path] = (serial, member)
                 serial += 1
             if commit.sources:
                 self._sources[1].update((source.id, (source, commit.sequence)) for source in commit.sources)
-            self._looked.update((one.source, one) for one in commit.evidence)
+            if commit.evidence:
+                self._looked.update((one.source, one) for one in commit.evidence)
             if commit.gone:
                 self.gone.update(commit.gone)
                 for number in commit.gone:
@@ -121,8 +123,8 @@ class TableState:
 
     def overlay(self, covered: Covered) -> Overlay:
         """What is laid over the base, to be written."""
-        looked = tuple(self._looked.values())
-        return Overlay.of(covered, self.meta, self.added, self.removed, self.read, self.gone, looked)
+        looked, root = tuple(self._looked.values()), copy_of(self.root, self.base)
+        return Overlay.of(covered, self.meta, self.added, self.removed, self.read, self.gone, looked, root)
 
     def candidates(self, where: Predicate | None) -> list[Member]:
         base = self.base.candidates(where, unknown=self._terms_of_base().keys()) if self.base else []

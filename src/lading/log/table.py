@@ -21,6 +21,7 @@ from lading.log.state import TableState
 from lading.model import Commit, Place
 from lading.state.log_frames import FORMAT_VERSION, LogHeader, encode_commit
 from lading.state.members import MemberStore
+from lading.state.overlay import Overlay
 from lading.state.tables import StateMeta
 from lading.storage.place import Where, folder_of, place_of, storage_of
 
@@ -84,9 +85,10 @@ class Table:
         """Checkpoint and the commits behind it. A compaction in between is noticed and looked at again."""
         place = place_of(place)
         for _ in range(10):
-            base = open_checkpoint(place)
+            overlay = log_of(place).overlay()
+            base = open_checkpoint(place, overlay.root if overlay is not None else None)
             known = base.meta if base is not None else None
-            opened = _opened(place, known)
+            opened = _opened(place, known, overlay)
             tail = opened.tail
             if tail.header.base <= (known.sequence if known else 0):
                 break
@@ -366,10 +368,10 @@ def log_of(where: Where) -> LogFile | ObjectLog:
     return ObjectLog(place_of(where)) if folder is None else LogFile(folder)
 
 
-def _opened(place: Place, known: StateMeta | None) -> OpenedLog:
+def _opened(place: Place, known: StateMeta | None, overlay: Overlay | None) -> OpenedLog:
     """What lies behind a checkpoint, or behind the log's beginning."""
     log_id, offset, base = (known.log_id, known.log_offset, known.sequence) if known else ("", 0, 0)
-    return log_of(place).open(log_id, offset, base)
+    return log_of(place).open(log_id, offset, base, overlay)
 
 
 def _state_at(place: Place, base: MemberStore | None, opened: OpenedLog) -> TableState:

@@ -124,7 +124,7 @@ def _complete(schema: pa.Schema) -> pa.Schema:
 def _plain(field: pa.Field) -> pa.Field:
     if pa.types.is_nested(field.type):
         return pa.field(field.name, _nested(field.type, [_plain(one) for one in children(field.type)]))
-    return pa.field(field.name, field.type, nullable=field.nullable)
+    return field if field.metadata is None else field.remove_metadata()
 
 
 def _nested(like: pa.DataType, inner: list[pa.Field]) -> pa.DataType:

@@ -20,6 +20,7 @@ from lading.errors import LogCorrupt
 from lading.late import np
 from lading.model import Looked, Member, Source
 from lading.state.log_frames import framed, read_payload
+from lading.state.root_copy import RootCopy
 from lading.state.sound import Sound
 from lading.state.tables import StateMeta
 from lading.where.prune import may_match
@@ -27,7 +28,7 @@ from lading.where.tree import Predicate
 from lading.zones.numbers import packed, packed_at, unpacked
 from lading.zones.vector import ZoneVector, pack
 
-VERSION = 2  # another one whenever a field is appended to what it holds: it would come without that
+VERSION = 3  # another one whenever a field is appended to what it holds: it would come without that
 _MAGIC = b"LDGO"
 
 Added = dict[str, tuple[int, Member]]  # path -> (serial, member)
@@ -64,6 +65,7 @@ class Overlay(msgspec.Struct, frozen=True):
     rows: bytes  # of each: packed numbers
     zones: dict[str, bytes]  # column -> zone vector
     looked: tuple[Looked, ...] = ()  # evidence of sources
+    root: RootCopy | None = None  # of the checkpoint
 
     @staticmethod
     def of(
@@ -74,6 +76,7 @@ class Overlay(msgspec.Struct, frozen=True):
         read: Read,
         gone: set[int],
         looked: tuple[Looked, ...] = (),
+        root: RootCopy | None = None,
     ) -> Overlay:
         members = [member for _, member in added.values()]
         entries = [_encode(entry) for entry in added.values()]
@@ -90,6 +93,7 @@ class Overlay(msgspec.Struct, frozen=True):
             packed(np.array([member.rows for member in members], np.int64)),
             {name: pack([member.zones.get(name) for member in members]).to_blob() for name in columns},
             looked,
+            root,
         )
 
     def to_bytes(self) -> bytes:

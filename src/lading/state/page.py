@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from operator import le
 from typing import Annotated, Any, get_args
 
 import google_crc32c
@@ -125,12 +126,9 @@ class Page:
         if name not in directory:
             raise self.damaged(f"it has no section {name}")
         offset, size, _ = directory[name]
-        wanted = []
-        for start, end in zip(starts, ends, strict=True):
-            if not 0 <= start <= end <= size:
-                raise self.damaged(f"its section {name} is shorter than it says")
-            wanted.append((offset + start, end - start))
-        return self._pieces(wanted)
+        if starts and not (min(starts) >= 0 and max(ends) <= size and all(map(le, starts, ends))):
+            raise self.damaged(f"its section {name} is shorter than it says")
+        return self._pieces([(offset + start, end - start) for start, end in zip(starts, ends, strict=True)])
 
     def arrays(self, name: str, *counts: int | None) -> list[Numbers]:
         """A section that is several arrays of integers; of those with a count, so many."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from lading.errors import Conflict, LadingError, ManifestParseError, StorageError
 from lading.layout.table import PageKind, page_path
@@ -22,6 +22,9 @@ from lading.state.source_columns import decode_looked, decode_source
 from lading.state.tables import PageList, StateMeta, lies_in_root, write_tables
 from lading.words import count_words
 from lading.zones.vector import ZoneVector
+
+if TYPE_CHECKING:
+    from lading.state.root_copy import RootCopy
 
 _MEND = "`lading repair` puts the page back if the log or another snapshot still says what it held"
 
@@ -53,6 +56,8 @@ class PagedState:
         self.damaged = damaged
         self.shelf: PageShelf = PageShelf(root) if like is None else like.shelf
         self._loaded: dict[str, LoadedPage] = {}
+        self.mark: object = None  # of the file that it lies in, if that is a checkpoint
+        self.copy: RootCopy | None = None  # of its root, if there is one
         if like is not None:
             names = {
                 ref.name for kind in KINDS for ref in self._root.refs(kind) if not lies_in_root(ref.bytes)
