@@ -1,8 +1,8 @@
 """A checkpoint's root once more, in a form that is decoded at once.
 
 What a question needs of a root takes a few queries, and SQLite takes longer to begin than to answer. So an
-overlay (overlay.py) has a copy of the root that it lies over, and the hash of the file that this is a copy of.
-Whoever finds that very file takes the copy for it, and anybody else asks the file.
+overlay (overlay.py) has a copy of the root that it lies over, with the hash of that root's file. Whoever
+finds that very file takes the copy for it, and anybody else asks the file.
 """
 
 from __future__ import annotations
