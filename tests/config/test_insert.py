@@ -61,7 +61,15 @@ def test_without_a_file_one_is_begun(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["warehouse: w\n", "warehouse: w\ntables:\n", "tables:   # none yet\nwarehouse: w\n"]
+    "text",
+    [
+        "warehouse: w\n",
+        "warehouse: w\ntables:\n",
+        "tables:   # none yet\nwarehouse: w\n",
+        "warehouse: w\ntables: {}\n",
+        "tables: {}  # none yet\nwarehouse: w\n",
+        "warehouse: w\ntables: { }",
+    ],
 )
 def test_a_file_without_tables_takes_the_first(text, tmp_path):
     assert list(parse(tmp_path, inserted(text)).tables) == ["ships"]

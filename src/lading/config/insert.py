@@ -73,6 +73,10 @@ def _end_of(lines: list[str], key: yaml.Node, value: yaml.Node) -> tuple[int, in
         return key.start_mark.line + 1, 2
     if not isinstance(value, yaml.MappingNode):
         raise _unfit("`tables` is not a mapping")
+    if value.flow_style and not value.value and value.start_mark.line == value.end_mark.line:
+        line, begin, end = value.start_mark.line, value.start_mark.column, value.end_mark.column
+        lines[line] = lines[line][:begin].rstrip() + lines[line][end:]
+        return line + 1, 2
     if value.flow_style:
         raise _unfit("`tables` is written in braces; write its tables on lines of their own")
     indent = value.start_mark.column

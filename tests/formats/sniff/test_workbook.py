@@ -44,8 +44,16 @@ TABLE = [["ship", "tonnes"], ["Anna", 1.5], ["Berta", 2.5]]
         ),
         ({"Ships": [["a", "a"], [1, 2]]}, {"duplicates": "rename"}, [(1, 2)]),
         ({"Cover": [], "Ships": TABLE, "Notes": [["old"]]}, {"sheet": 2}, [("Anna", 1.5), ("Berta", 2.5)]),
+        (
+            {"Notes": [["for the harbour master"]], "Ships": [["2024"], [], *TABLE]},
+            {"sheet": 2, "header": 3},
+            [("Anna", 1.5), ("Berta", 2.5)],
+        ),
+        # Names without a row below them.
+        ({"Form": [["a", "b"]], "Ships": TABLE}, {"sheet": 2}, [("Anna", 1.5), ("Berta", 2.5)]),
+        ({"Ports": [["port"], ["Hamburg"]], "Notes": [["old"]]}, {"sheet": 1}, [("Hamburg",)]),
     ],
-    ids=["plain", "title", "beside", "index", "twice", "sheets"],
+    ids=["plain", "title", "beside", "index", "twice", "sheets", "notes first", "no rows", "one column"],
 )  # fmt: skip
 def test_the_table_of_a_workbook_is_found(
     tmp_path: Path, sheets: dict[str, list[list[Any]]], options: dict[str, Any], rows: list[tuple[Any, ...]]

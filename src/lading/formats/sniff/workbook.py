@@ -1,7 +1,8 @@
 """Where the table of a workbook stands: its sheet, and the row that names the columns.
 
-Reports have titles above the table and sheets of notes beside it. The header is the first row that reaches as
-far to the right as most rows do.
+Reports have titles above the table and sheets of notes before and behind it. The sheet is the first one with
+several columns and a row below their names, or else the first with anything in it. The header is the first row
+that reaches as far to the right as most rows do.
 """
 
 from __future__ import annotations
@@ -30,19 +31,24 @@ class Workbook:
 def workbook_of(file: SourceFile) -> Workbook | None:
     """None for a workbook that holds nothing."""
     sheets = sheet_names(file)
+    first: Workbook | None = None
     for number, name in enumerate(sheets, start=1):
         rows = list(islice(open_sheet(file, {"sheet": number}).rows(), _ROWS))
-        if rows:
-            found = _table(rows)
-            if len(sheets) > 1:
-                others = ", ".join(repr(other) for other in sheets if other != name)
-                found.options["sheet"] = number
-                found.because["sheet"] = f"{name!r}; the workbook also has {others}"
+        if not rows:
+            continue
+        found, below = _table(rows)
+        if len(sheets) > 1:
+            others = ", ".join(repr(other) for other in sheets if other != name)
+            found.options["sheet"] = number
+            found.because["sheet"] = f"{name!r}; the workbook also has {others}"
+        if len(found.names) > 1 and below:
             return found
-    return None
+        first = first or found
+    return first
 
 
-def _table(rows: list[Row]) -> Workbook:
+def _table(rows: list[Row]) -> tuple[Workbook, int]:
+    """The table of one sheet, and how many rows are below its header."""
     ends = [_places(row)[-1] for row in rows]
     reach = Counter(ends).most_common(1)[0][0]
     at = next(place for place, end in enumerate(ends) if end >= reach)
@@ -50,11 +56,12 @@ def _table(rows: list[Row]) -> Workbook:
     left = min(_places(row)[0] for row in rows[at:])
     cells = [*header.cells, *[None] * (ends[at] + 1 - len(header.cells))][left : ends[at] + 1]
     names = tuple("" if cell is None else text_of(cell) for cell in cells)
+    below = len(rows) - at - 1
     if at == 0:
-        return Workbook({}, names, {})
+        return Workbook({}, names, {}), below
     above = [text_of(cell) for cell in rows[0].cells if cell is not None]
     because = f"names {len(names)} columns; row {rows[0].number} is {' '.join(above)!r}"
-    return Workbook({"header": header.number}, names, {"header": because})
+    return Workbook({"header": header.number}, names, {"header": because}), below
 
 
 def _places(row: Row) -> list[int]:
