@@ -55,7 +55,7 @@ def s3_proxy(s3_server: S3Server) -> Iterator[Proxy]:
 
 @pytest.fixture
 def postgres_proxy(postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
-    monkeypatch.setattr(postgres_connections, "PATIENCE", 1.0)
+    monkeypatch.setattr(postgres_connections, "PATIENCE", 0.3)
     proxy = Proxy(postgres_server.socket)
     yield proxy
     proxy.close()

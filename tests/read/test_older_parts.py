@@ -275,6 +275,7 @@ def test_whatever_the_columns_were_every_row_is_what_its_file_says(
         if step != "add":
             check(model, model.table.table.state, number)
     event(f"{min(turns, 3)} changes of type or more")
+    snapshot = snapshot_of(model)
     for number in range(7):
-        check(model, snapshot_of(model), number)
+        check(model, snapshot, number)
     check(model, model.table.opened().state, len(steps))
