@@ -35,7 +35,9 @@ def test_a_users_own_choice_wins(tmp_path):
     assert sockets.ENABLED not in session._settings("spark://host:7077", {}, tmp_path)
 
 
-def test_where_names_are_too_long_for_a_socket_the_short_folder_is_taken(no_folder_yet, monkeypatch, tmp_path):
+def test_where_names_are_too_long_for_a_socket_the_short_folder_is_taken(
+    no_folder_yet, monkeypatch, tmp_path
+):
     long = tmp_path / ("x" * 80)
     long.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(long))
