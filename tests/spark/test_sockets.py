@@ -1,4 +1,4 @@
-"""Spark and its workers on one machine: sockets in a folder of this user's where there can be one, else TCP."""
+"""Spark and its workers on one machine: sockets in a folder of the user's where that can be, else TCP."""
 
 from __future__ import annotations
 

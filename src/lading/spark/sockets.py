@@ -1,7 +1,7 @@
 """How Spark and its Python workers talk on one machine: by sockets in a folder rather than over TCP.
 
-Over TCP a task waits 40 ms or more for nothing: what Spark sends in two pieces it sends in two packets, and it
-holds the second back until the first is acknowledged, which the other end puts off in the hope of an answer.
+Over TCP a task waits 40 ms or more for nothing: what Spark sends in two pieces goes in two packets, and the
+second is held back until the first is acknowledged, which the other end puts off in the hope of an answer.
 Spark before 4.1 knows no other way and passes these settings over.
 """
 
