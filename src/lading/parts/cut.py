@@ -26,6 +26,7 @@ from lading.parts.write import FIRST, ROW_GROUP, PartWriter
 
 _AT_ONCE = 16  # parts that are made durable
 _WAITING = 64  # parts that wait for it
+_WORTH = 1 << 20  # bytes of parts for which threads are set to work
 _FEW = 4_096  # rows a bucket, of which all buckets are described at once
 
 
@@ -179,24 +180,38 @@ class Cutter:
 
 class _Closing:
     """Parts that are complete, made durable while the next ones are written. Many at once: a disk syncs
-    sixteen small files in hardly more time than one, and a bucket takes as many."""
+    sixteen small files in hardly more time than one, and a bucket takes as many. Small parts wait for each
+    other: threads that take turns with the one that writes cost more than they save."""
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
+        self._held: list[PartWriter | PassingWriter] = []
+        self._bytes = 0  # of those
         self._members: list[Future[Member]] = []
 
     def add(self, part: PartWriter | PassingWriter) -> None:
         """One more, and others will follow."""
-        self._pool = self._pool or ThreadPoolExecutor(_AT_ONCE)
-        self._members.append(self._pool.submit(part.close))
-        if len(self._members) > _WAITING:  # each is an open file
-            self._members[-1 - _WAITING].result()
+        self._held.append(part)
+        self._bytes += part.bytes
+        if self._bytes >= _WORTH or len(self._held) >= _WAITING:
+            self._begin()
 
     def last(self, part: PartWriter | PassingWriter) -> None:
         """The last one, here: mostly there was no other."""
+        self._held.append(part)
+        self._begin(but=1)
         done: Future[Member] = Future()
         self._members.append(done)
-        done.set_result(part.close())
+        done.set_result(self._held.pop().close())
+
+    def _begin(self, but: int = 0) -> None:
+        """Close those that are held, `but` for the last ones. If one can't be, the others stay held."""
+        self._bytes = 0
+        while len(self._held) > but:
+            self._pool = self._pool or ThreadPoolExecutor(_AT_ONCE)
+            self._members.append(self._pool.submit(self._held.pop(0).close))
+            if len(self._members) > _WAITING:  # each is an open file
+                self._members[-1 - _WAITING].result()
 
     def members(self) -> list[Member]:
         """All of them, once each is where it belongs."""
@@ -206,6 +221,10 @@ class _Closing:
             self.stop()
 
     def stop(self) -> None:
+        """No more of them; those that nobody began to close are dropped."""
+        held, self._held = self._held, []
+        for part in held:
+            part.abort()
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
