@@ -64,8 +64,7 @@ class _Runs:
         if column.null_count or not _is_text(column.type):
             return None
         coded = column.combine_chunks().dictionary_encode()
-        lows, highs = self._texts(coded)
-        return lows, highs, self._repeat(coded)
+        return *self._texts(coded), self._repeat(coded)
 
     def counts(self, column: pa.ChunkedArray) -> list[dict[int, int]]:
         """How many rows of each run have which number."""
