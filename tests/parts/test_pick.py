@@ -153,7 +153,23 @@ def test_other_columns_are_read_only_of_row_groups_with_a_chosen_row(tmp_path, m
     assert read == [(group, ["note", "port"]) for group in range(3)]
 
 
-def test_parts_that_are_stored_alike_are_opened_once(tmp_path, monkeypatch):
+def test_a_part_older_than_a_column_may_come_after_one_that_has_it(tmp_path):
+    """Its dictionaries were to be those of the part before, of which one is of a column that it lacks."""
+    newer = stored(tmp_path, rows_of(1, 20), name="newer")
+    older = stored(tmp_path, rows_of(2, 20).select(["day", "_source"]), name="older")
+    for few in (0, 20):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pick, "_FEW", few)
+            members = [newer, older, newer]
+            found = [
+                row
+                for batch in picked(tmp_path, members, SCHEMA, ["day"], ["port"], wants_port)
+                for row in batch.to_pylist()
+            ]
+        assert found == [row for member in members for row in expected(tmp_path, member, ["day"])]
+
+
+def opened_of(monkeypatch) -> list[str]:
     opened: list[str] = []
     real = pick.open_parquet
     monkeypatch.setattr(
@@ -161,9 +177,29 @@ def test_parts_that_are_stored_alike_are_opened_once(tmp_path, monkeypatch):
         "open_parquet",
         lambda root, path, *rest, **more: opened.append(path) or real(root, path, *rest, **more),
     )
+    return opened
+
+
+def test_parts_that_are_stored_alike_are_opened_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(pick, "_FEW", 10)
+    opened = opened_of(monkeypatch)
     members = [stored(tmp_path, rows_of(1, 20), (), name) for name in ("a", "b", "c")]
     assert len(list(picked(tmp_path, members, SCHEMA, ["day"], ["port"], wants_port))) == 3
     assert opened == ["a", "a", "b", "c"]
+
+
+def test_a_part_of_few_rows_is_opened_once_however_it_is_stored(tmp_path, monkeypatch):
+    """A changed file leaves one in each bucket, between large ones, each with dictionaries of its own."""
+    monkeypatch.setattr(pick, "_FEW", 10)
+    opened = opened_of(monkeypatch)
+    large = stored(tmp_path, rows_of(1, 20), (), "large")
+    small = [stored(tmp_path, rows_of(2, 9), (), name, use_dictionary=False) for name in ("a", "b")]
+    members = [small[0], large, small[1], large]
+    found = list(picked(tmp_path, members, SCHEMA, ["port", "day"], ["port"], wants_port))
+    assert opened == ["a", "large", "large", "b", "large"]
+    assert [row for batch in found for row in batch.to_pylist()] == [
+        row for member in members for row in expected(tmp_path, member, ["port", "day"])
+    ]
 
 
 def test_a_part_that_is_gone_or_damaged_says_so(tmp_path):

@@ -195,6 +195,50 @@ def test_many_parts_are_made_durable_side_by_side_and_named_in_their_order(tmp_p
     assert not list(tmp_path.rglob(".*"))
 
 
+@pytest.mark.parametrize("worth", [0, 1 << 20])
+def test_a_task_that_fails_leaves_nothing_half_written(tmp_path, monkeypatch, worth):
+    """Not of the part at hand, nor of small ones before it that wait to be made durable together."""
+    plain = cutting.PartWriter.write
+
+    def write_or_fail(part, *rest):
+        if part._bucket == 0:
+            raise OSError("no space left")
+        plain(part, *rest)
+
+    monkeypatch.setattr(cutting.PartWriter, "write", write_or_fail)
+    monkeypatch.setattr(cutting, "_WORTH", worth)
+    with pytest.raises(OSError, match="no space left"):
+        write(tmp_path, table_of("int"), bucket_size=4)
+    assert not list(tmp_path.rglob(".*"))
+
+
+def test_small_parts_are_made_durable_together_and_large_ones_at_once(tmp_path, monkeypatch):
+    closed: list[int] = []
+    begun: list[tuple[int, int]] = []  # parts that were begun before, and those of them that were closed
+    plain_close, plain_fresh = cutting.PartWriter.close, cutting.Cutter._fresh
+
+    def close(part):
+        closed.append(part._bucket)
+        return plain_close(part)
+
+    def fresh(cutter):
+        for one in cutter._closing._members:
+            one.result()
+        begun.append((len(begun), len(closed)))
+        return plain_fresh(cutter)
+
+    monkeypatch.setattr(cutting.PartWriter, "close", close)
+    monkeypatch.setattr(cutting.Cutter, "_fresh", fresh)
+    monkeypatch.setattr(cutting, "_WAITING", 20)
+    write(tmp_path / "small", table_of("int"), bucket_size=4)
+    assert begun == [(number, number // 20 * 20) for number in range(100)]
+    begun.clear()
+    closed.clear()
+    monkeypatch.setattr(cutting, "_WORTH", 1)
+    write(tmp_path / "large", table_of("int"), bucket_size=4)
+    assert begun == [(number, number) for number in range(100)]
+
+
 def test_a_part_that_can_t_be_made_durable_fails_the_task(tmp_path, monkeypatch):
     plain = cutting.PartWriter.close
 

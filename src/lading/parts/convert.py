@@ -19,6 +19,8 @@ def converted(array: pa.Array, target: pa.DataType) -> pa.Array:
     it. Nulls are null in every type."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
+        if array.type == target:
+            return array
     if array.null_count == len(array):
         return pa.nulls(len(array), target)
     if _is_text(array.type) != _is_text(target):

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +18,16 @@ import pyarrow.compute as pc
 
 from lading.layout.table import SOURCE
 from lading.model import Member, Place
+from lading.parts.facts import Facts, facts_of_runs
 from lading.parts.footer import Origin
 from lading.parts.passing import PassingWriter, passes_in
 from lading.parts.sort import value_ends, value_starts, whole_numbers
-from lading.parts.write import ROW_GROUP, PartWriter
+from lading.parts.write import FIRST, ROW_GROUP, PartWriter
 
 _AT_ONCE = 16  # parts that are made durable
 _WAITING = 64  # parts that wait for it
+_WORTH = 1 << 20  # bytes of parts for which threads are set to work
+_FEW = 4_096  # rows a bucket, of which all buckets are described at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +70,12 @@ class Cutter:
     def add(self, table: pa.Table) -> None:
         """Write `table`, which begins where the last one ended or later."""
         self._sources = set(_distinct(table))
-        for bucket, rows in self._by_bucket(table):
+        for bucket, rows, facts in self._by_bucket(table):
             if bucket != self._bucket:
                 self._end_part()
                 self._bucket = bucket
             for piece in self._pieces(rows):
-                self._put(piece)
+                self._put(piece, facts)
 
     def finish(self) -> list[Member]:
         """End the last part; all of them."""
@@ -89,17 +91,24 @@ class Cutter:
             self._part.abort()
             self._part = None
 
-    def _by_bucket(self, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    def _by_bucket(self, table: pa.Table) -> Iterator[tuple[int, pa.Table, Facts | None]]:
+        """The rows of each bucket, and what is known of them where there are only a few in each."""
         if self._bucket_size is None or not self._origin.order_by:
-            yield self._home, table
+            yield self._home, table, None
             return
         numbers = whole_numbers(table.column(self._origin.order_by))
         assert numbers is not None, "rows without an order value are no part's"
         buckets = numbers // self._bucket_size
-        starts = [0, *(np.flatnonzero(np.diff(buckets)) + 1).tolist(), len(buckets)]
-        for start, end in pairwise(starts):
-            if end > start:
-                yield int(buckets[start]), table.slice(start, end - start)
+        starts = [0, *(np.flatnonzero(np.diff(buckets)) + 1).tolist()] if len(buckets) else []
+        ends = [*starts[1:], len(buckets)]
+        few = not self._passing and len(starts) > 1 and len(buckets) <= _FEW * len(starts)
+        known = facts_of_runs(table, starts) if few else [None for _ in starts]
+        for start, end, facts in zip(starts, ends, known, strict=True):
+            yield (
+                int(buckets[start]),
+                table.slice(start, end - start),
+                facts if end - start <= FIRST else None,
+            )
 
     def _pieces(self, table: pa.Table) -> Iterator[pa.Table]:
         """Row groups that end between two order values, longer only where one value is. Of rows that only
@@ -111,7 +120,7 @@ class Cutter:
             yield table.slice(begin, end - begin)
             begin = end
 
-    def _put(self, piece: pa.Table) -> None:
+    def _put(self, piece: pa.Table, facts: Facts | None) -> None:
         """Write rows that should stay together, in a new part if this one can't take them."""
         if self._part is not None and not self._fits(piece, self._part):
             self._end_part()
@@ -120,7 +129,7 @@ class Cutter:
                 self._end_part()
             if self._part is None:
                 self._part = self._fresh()
-            self._part.write(rows)
+            self._part.write(rows, facts if rows.num_rows == piece.num_rows else None)
 
     def _fresh(self) -> PartWriter | PassingWriter:
         if self._passing and passes_in(self._table_dir):
@@ -171,24 +180,38 @@ class Cutter:
 
 class _Closing:
     """Parts that are complete, made durable while the next ones are written. Many at once: a disk syncs
-    sixteen small files in hardly more time than one, and a bucket takes as many."""
+    sixteen small files in hardly more time than one, and a bucket takes as many. Small parts wait for each
+    other: threads that take turns with the one that writes cost more than they save."""
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
+        self._held: list[PartWriter | PassingWriter] = []
+        self._bytes = 0  # of those
         self._members: list[Future[Member]] = []
 
     def add(self, part: PartWriter | PassingWriter) -> None:
         """One more, and others will follow."""
-        self._pool = self._pool or ThreadPoolExecutor(_AT_ONCE)
-        self._members.append(self._pool.submit(part.close))
-        if len(self._members) > _WAITING:  # each is an open file
-            self._members[-1 - _WAITING].result()
+        self._held.append(part)
+        self._bytes += part.bytes
+        if self._bytes >= _WORTH or len(self._held) >= _WAITING:
+            self._begin()
 
     def last(self, part: PartWriter | PassingWriter) -> None:
         """The last one, here: mostly there was no other."""
+        self._held.append(part)
+        self._begin(but=1)
         done: Future[Member] = Future()
         self._members.append(done)
-        done.set_result(part.close())
+        done.set_result(self._held.pop().close())
+
+    def _begin(self, but: int = 0) -> None:
+        """Close those that are held, `but` for the last ones. If one can't be, the others stay held."""
+        self._bytes = 0
+        while len(self._held) > but:
+            self._pool = self._pool or ThreadPoolExecutor(_AT_ONCE)
+            self._members.append(self._pool.submit(self._held.pop(0).close))
+            if len(self._members) > _WAITING:  # each is an open file
+                self._members[-1 - _WAITING].result()
 
     def members(self) -> list[Member]:
         """All of them, once each is where it belongs."""
@@ -198,6 +221,10 @@ class _Closing:
             self.stop()
 
     def stop(self) -> None:
+        """No more of them; those that nobody began to close are dropped."""
+        held, self._held = self._held, []
+        for part in held:
+            part.abort()
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None

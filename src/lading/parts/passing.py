@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from lading.layout.table import passing_path
 from lading.model import Bound, Member, Place
+from lading.parts.facts import Facts
 from lading.parts.footer import Origin
 from lading.parts.write import ROW_GROUP, Described
 from lading.storage.folder import make_dirs
@@ -37,9 +38,9 @@ class PassingWriter(Described):
     def bytes(self) -> int:
         return int(self._sink.tell())
 
-    def write(self, table: pa.Table) -> None:
+    def write(self, table: pa.Table, facts: Facts | None = None) -> None:
         self._writer.write_table(table, max_chunksize=ROW_GROUP)
-        self.describe(table)
+        self.describe(table, facts)
 
     def close(self) -> Member:
         try:

@@ -56,7 +56,7 @@ def picked(
 
 class _Opening:
     """Opens parts, with those columns as dictionaries that are stored as some: mostly the same ones as in the
-    part before."""
+    part before. Of few rows it doesn't matter how they come."""
 
     def __init__(self, root: Place, schema: pa.Schema, columns: Sequence[str]) -> None:
         self._root = root
@@ -65,7 +65,9 @@ class _Opening:
         self._coded: list[str] = []  # of the part before
 
     def opened(self, member: Member) -> pq.ParquetFile:
-        file = open_parquet(self._root, member.path, member.bytes, dictionaries=self._coded)
+        file = self._as_before(member)
+        if member.rows <= _FEW:
+            return file
         metadata = file.metadata
         coded = self._coded_in(metadata)
         if coded == self._coded:
@@ -73,6 +75,13 @@ class _Opening:
         self._coded = coded
         file.close()
         return open_parquet(self._root, member.path, member.bytes, metadata=metadata, dictionaries=coded)
+
+    def _as_before(self, member: Member) -> pq.ParquetFile:
+        try:
+            return open_parquet(self._root, member.path, member.bytes, dictionaries=self._coded)
+        except KeyError:  # it is older than one of these columns
+            self._coded = []
+            return open_parquet(self._root, member.path, member.bytes)
 
     def _coded_in(self, metadata: pq.FileMetaData) -> list[str]:
         if not self._texts or not metadata.num_row_groups:
@@ -105,19 +114,20 @@ class _Part:
         first = columns_to_read(self._names, by, sources=bool(len(self._minus)))
         if not self._is_near or not _FEW < rows <= _WHOLE or not first:
             for batch in self._batches(group, rows, columns, by):
-                wanted = self._wanted(batch, by, choose)
-                if wanted.any():
-                    yield self._told(batch.filter(pa.array(wanted)), columns)
+                chosen = self._chosen(batch, by, choose)
+                if len(chosen):
+                    rest = batch if len(chosen) == batch.num_rows else batch.take(pa.array(chosen))
+                    yield self._told(rest, columns)
             return
-        chosen = self._read(group, first)
-        wanted = self._wanted(chosen, by, choose)
-        if not wanted.any():
+        batch = self._read(group, first)
+        chosen = self._chosen(batch, by, choose)
+        if not len(chosen):
             return
-        at = pa.array(np.flatnonzero(wanted))
+        at = pa.array(chosen)
         rest = [name for name in columns_to_read(self._names, columns, sources=False) if name not in first]
         # One by one: then the rows that nobody wants are never all there at once.
         more = [self._read(group, [name]).column(0).take(at) for name in rest]
-        found = pa.RecordBatch.from_arrays([*chosen.take(at).columns, *more], names=[*first, *rest])
+        found = pa.RecordBatch.from_arrays([*batch.take(at).columns, *more], names=[*first, *rest])
         yield self._told(found, columns)
 
     def _batches(self, group: int, rows: int, columns: list[str], by: list[str]) -> Iterator[pa.RecordBatch]:
@@ -134,26 +144,22 @@ class _Part:
         yield pa.RecordBatch.from_arrays(empty, names=names)
 
     def _read(self, group: int, columns: list[str]) -> pa.RecordBatch:
-        table = self._file.read_row_group(group, columns=columns, use_threads=False).select(columns)
-        [batch] = table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
-        return batch
+        table = self._file.read_row_group(group, columns=columns, use_threads=False)
+        return pa.RecordBatch.from_arrays([_in_one(table.column(name)) for name in columns], names=columns)
 
-    def _wanted(self, batch: pa.RecordBatch, by: list[str], choose: Choose) -> np.ndarray:
-        """Rows that no longer count are no rows. Where values have to be converted they go first: the table's
-        types may have no room for theirs. Where not, only chosen rows are asked where they come from."""
+    def _chosen(self, batch: pa.RecordBatch, by: list[str], choose: Choose) -> np.ndarray:
+        """The numbers of the rows that are wanted. Rows that no longer count are no rows. Where values have
+        to be converted they go first: the table's types may have no room for theirs. Where not, only chosen
+        rows are asked where they come from."""
         schema = self._as_coded(batch, by)
         if not len(self._minus):
-            return choose(conformed(batch, schema, self._path))
+            return np.flatnonzero(choose(conformed(batch, schema, self._path)))
         sources = batch.column(SOURCE).to_numpy(zero_copy_only=False)
         if batch.select([name for name in by if name in batch.schema.names]).schema.types == schema.types:
             chosen = np.flatnonzero(choose(conformed(batch, schema, self._path)))
-            chosen = chosen[~np.isin(sources[chosen], self._minus)]
-        else:
-            live = np.flatnonzero(~np.isin(sources, self._minus))
-            chosen = live[choose(conformed(batch.take(pa.array(live)), schema, self._path))]
-        wanted = np.zeros(batch.num_rows, bool)
-        wanted[chosen] = True
-        return wanted
+            return chosen[~np.isin(sources[chosen], self._minus)]
+        live = np.flatnonzero(~np.isin(sources, self._minus))
+        return live[choose(conformed(batch.take(pa.array(live)), schema, self._path))]
 
     def _as_coded(self, batch: pa.RecordBatch, by: list[str]) -> pa.Schema:
         """The table's types, but dictionaries of them as they are."""
@@ -173,3 +179,9 @@ class _Part:
 
 def _is_coded(dtype: pa.DataType, of: pa.DataType) -> bool:
     return bool(pa.types.is_dictionary(dtype) and dtype.value_type == of)
+
+
+def _in_one(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

@@ -10,7 +10,7 @@ sources, key and tick range) is gathered, so nobody has to open it again for tha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -20,13 +20,14 @@ import pyarrow.parquet as pq
 from lading import clock
 from lading.layout.table import SOURCE, part_path
 from lading.model import Bound, Member, Zone
+from lading.parts.facts import Facts
 from lading.parts.footer import Origin
 from lading.parts.sort import is_whole
 from lading.storage.place import Where, storage_of
 from lading.zones.bounds import merge_zones, tick_of, to_bound, zone_of
 
 ROW_GROUP = 131_072  # rows: what a lookup has to decode at most
-_FIRST = 16_384  # rows that tell whether values repeat
+FIRST = 16_384  # rows that tell whether values repeat
 
 
 class Described:
@@ -44,12 +45,15 @@ class Described:
         self._zones = {field.name: _ZoneSum() for field in schema if zones}
         self._keys: list[Bound] = []  # least and greatest of the rows so far
 
-    def describe(self, table: pa.Table) -> None:
-        """More rows."""
+    def describe(self, table: pa.Table, facts: Facts | None = None) -> None:
+        """More rows; `facts` is what is known of them already."""
         self.rows += table.num_rows
+        known = facts.zones if facts is not None else {}
         for name, zones in self._zones.items():
-            zones.add(zone_of(table.column(name)), table.num_rows)
-        if SOURCE in table.schema.names:
+            zones.add(known[name] if name in known else zone_of(table.column(name)), table.num_rows)
+        if facts is not None:
+            self.sources.update(facts.sources)
+        elif SOURCE in table.schema.names:
             counts = pc.value_counts(table.column(SOURCE))
             sources, rows = counts.field("values").to_pylist(), counts.field("counts").to_pylist()
             self.sources.update(dict(zip(sources, rows, strict=True)))
@@ -110,11 +114,11 @@ class PartWriter(Described):
         """What has reached the file so far."""
         return int(self._sink.tell())
 
-    def write(self, table: pa.Table) -> None:
-        """Append rows, in order, as one or more row groups."""
-        self._writer = self._writer or self._started(table)
+    def write(self, table: pa.Table, facts: Facts | None = None) -> None:
+        """Append rows, in order, as one or more row groups; `facts` is what is known of them already."""
+        self._writer = self._writer or self._started(table, facts)
         self._writer.write_table(table, row_group_size=ROW_GROUP)
-        self.describe(table)
+        self.describe(table, facts)
 
     def close(self) -> Member:
         """Make the part durable under its own name and describe it."""
@@ -139,7 +143,7 @@ class PartWriter(Described):
         finally:
             self._draft.unlink(missing_ok=True)
 
-    def _started(self, first: pa.Table) -> pq.ParquetWriter:
+    def _started(self, first: pa.Table, facts: Facts | None = None) -> pq.ParquetWriter:
         key = self._origin.order_by
         if self._passing:
             return pq.ParquetWriter(
@@ -154,7 +158,7 @@ class PartWriter(Described):
             self._sink,
             self._schema,
             compression="zstd",
-            use_dictionary=_worth_a_dictionary(first),
+            use_dictionary=_worth_a_dictionary(first, facts.repeating if facts is not None else {}),
             write_statistics=True,
             write_page_index=True,
             sorting_columns=_sorting(self._schema, key),
@@ -203,13 +207,18 @@ def _sorting(schema: pa.Schema, order_by: str | None) -> list[pq.SortingColumn] 
     return [pq.SortingColumn(index)] if flat else None
 
 
-def _worth_a_dictionary(rows: pa.Table) -> list[str] | bool:
-    """`_source`, and the columns whose values repeat. A dictionary of values that hardly do takes twice the
-    time to write and a third more room. It goes by the first rows: equal rows still give equal files."""
+def _worth_a_dictionary(rows: pa.Table, known: Mapping[str, bool]) -> list[str] | bool:
+    """`_source`, and the columns whose values repeat; of some it is `known`. A dictionary of values that
+    hardly do takes twice the time to write and a third more room. It goes by the first rows: equal rows still
+    give equal files."""
     if any(pa.types.is_nested(field.type) for field in rows.schema):
         return True  # Parquet's names for what is inside aren't ours to guess
-    few = rows.slice(0, _FIRST)
-    return [name for name in few.schema.names if name == SOURCE or _repeats(few.column(name))]
+    few = rows.slice(0, FIRST)
+
+    def repeats(name: str) -> bool:
+        return known[name] if name in known else _repeats(few.column(name))
+
+    return [name for name in few.schema.names if name == SOURCE or repeats(name)]
 
 
 def _repeats(column: pa.ChunkedArray) -> bool:

@@ -2,7 +2,7 @@
 
 Three kinds of settings: those that correctness rests on (another value is a config error), those
 that are merely good on one machine (a user's `spark.conf` wins), and the environment that the JVM is
-born with. Spark writes nothing outside the cache and nothing on the terminal.
+born with. Spark writes nothing outside the cache, but for sockets, and nothing on the terminal.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from lading.secrets import holds_secret
 from lading.spark.failures import Py4JError, no_package, raise_interrupt, said_first
 from lading.spark.java import LOG_VARIABLE, found_java, java_environment, none_left_behind
 from lading.spark.quick import forget_archive, train_later
+from lading.spark.sockets import socket_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -355,7 +356,7 @@ def _settings(master: str, conf: dict[str, str], cache: Path) -> dict[str, str]:
     folder = cache.absolute() / SPARK
     settings = dict(_DEFAULTS)
     if master.startswith("local"):
-        settings |= _LOCAL_DEFAULTS
+        settings |= _LOCAL_DEFAULTS | socket_settings()
         settings["spark.sql.warehouse.dir"] = str(folder / "warehouse")
         if "," not in str(folder):  # Spark takes a comma for the end of one directory
             settings["spark.local.dir"] = str(folder / "local")

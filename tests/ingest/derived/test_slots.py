@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 import xxhash
 
+from lading.ingest.derived import slots
 from lading.ingest.derived.slots import Cut
 from lading.layout.table import slot_key, slot_of
 from lading.sources.fingerprint import source_id
@@ -77,16 +78,18 @@ def test_by_bucket_a_slot_is_the_bucket_below_zero_too():
     assert Cut(("d",), width=30).of(days).tolist() == [-2, -1, -1, 0, 0, 1]
 
 
+@pytest.mark.parametrize("few", [0, 1, 8])
 @pytest.mark.parametrize("missing", [None, "null"])
-def test_rows_of_some_slots_are_found_by_their_values_or_by_the_numbers_of_those(missing):
+def test_rows_of_some_slots_are_found_by_their_values_or_by_the_numbers_of_those(missing, few, monkeypatch):
+    monkeypatch.setattr(slots, "_FEW", few)
     values = [*"abcdefgha", missing if missing is None else "null"]
     plain = pa.array(values, pa.string())
     cut = Cut(("x",), 4)
     for column in (plain, plain.dictionary_encode()):
         batch = pa.RecordBatch.from_arrays([column], names=["x"])
         assert cut.of(batch).tolist() == cut.of(pa.RecordBatch.from_arrays([plain], names=["x"])).tolist()
-        for slot in range(4):
-            assert cut.within(batch, {slot}).tolist() == [one == slot for one in cut.of(batch).tolist()]
+        for wanted in [set(), {0}, {1}, {2}, {3}, {0, 2}, {0, 1, 2, 3}]:
+            assert cut.within(batch, wanted).tolist() == [one in wanted for one in cut.of(batch).tolist()]
 
 
 def test_several_columns_are_cut_alike_whether_their_texts_are_numbered_or_not():

@@ -32,6 +32,7 @@ _SEEDS = (np.uint64(0x243F_6A88_85A3_08D3), np.uint64(0x1319_8A2E_0370_7344))
 _NULLS = (np.uint64(0xA409_3822_299F_31D0), np.uint64(0x082E_FA98_EC4E_6C89))
 _MIX = 0x4528_21E6_38D0_1377
 _LOW = (1 << 64) - 1
+_FEW = 8  # numbers that are looked for one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +65,9 @@ class Cut:
             and _is_plain_dictionary(coded := batch.column(self.columns[0]))
         ):
             hashed = _hashes_of(coded.dictionary)
-            wanted = np.isin((hashed % np.uint64(self.slots)).astype(np.int64), list(slots))
-            found: np.ndarray = wanted[coded.indices.to_numpy()]
-            return found
-        return np.isin(self.of(batch), np.fromiter(slots, np.int64, len(slots)))
+            wanted = _among((hashed % np.uint64(self.slots)).astype(np.int64), slots)
+            return _among(coded.indices.to_numpy(), np.flatnonzero(wanted).tolist())
+        return _among(self.of(batch), slots)
 
     def counts(self, batch: pa.RecordBatch) -> dict[int, int]:
         """How many rows are in each slot."""
@@ -140,6 +140,16 @@ def _hashes_of(values: pa.Array) -> np.ndarray:
     if pa.types.is_integer(values.type):
         return xxh3_64_of_ints(values.to_numpy(zero_copy_only=False))
     return xxh3_64_of_bytes(values)
+
+
+def _among(numbers: np.ndarray, wanted: Collection[int]) -> np.ndarray:
+    """Which of the numbers are wanted. For a few, numpy's own search takes longer than a look for each."""
+    if len(wanted) > _FEW:
+        return np.isin(numbers, np.fromiter(wanted, np.int64, len(wanted)))
+    found = np.zeros(len(numbers), bool)
+    for one in wanted:
+        found |= numbers == one
+    return found
 
 
 def _is_dictionary(column: pa.Array) -> bool:
