@@ -20,8 +20,10 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = 1_000_000_000
 _PACE = 1_500_000  # what a step takes on average
 _FATES = ("kill", "power", "freeze", "jump")
-_STRUCK = (*_FATES, "doze")  # what a strike may be, besides a fault of the disk or of a request
+_NAP = 2 * 3600 * _SECOND
 _DOZE = 30 * 3600 * _SECOND  # longer than the grace period
+_SLEEPS = {"nap": _NAP, "doze": _DOZE}
+_STRUCK = (*_FATES, *_SLEEPS)  # what a strike may be, besides a fault of the disk or of a request
 
 
 class Killed(BaseException):
@@ -257,7 +259,7 @@ class World:
             assert self.power_cut is not None
             self.power_cut()
         else:
-            task.process.frozen_until = self.now + (_DOZE if what == "doze" else self._span())
+            task.process.frozen_until = self.now + (_SLEEPS.get(what) or self._span())
             self.tell(task.name, "FROZEN", f"for {(task.process.frozen_until - self.now) / 3.6e12:.1f} h")
         return True
 

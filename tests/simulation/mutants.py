@@ -405,6 +405,7 @@ def _mender_knows_best(swap: Swap) -> None:
 
 
 def _sleepers_fail(swap: Swap) -> None:
+    import lading.log.checkpoint as checkpoint
     import lading.storage.folder as folder
 
     def write(path: Any, data: Any, *, temporary: str | None = None) -> None:
@@ -414,6 +415,7 @@ def _sleepers_fail(swap: Swap) -> None:
         folder.fsync_dir(within)
 
     swap(folder, "write_atomic", write)
+    swap(checkpoint, "write_atomic", write)
 
 
 def _dead_runs_stay(swap: Swap) -> None:
@@ -508,7 +510,7 @@ MUTANTS = (
     Mutant(
         "a repair that slept replaces a newer manifest.json", ("tabling",), _mender_knows_best, None, "repair"
     ),
-    Mutant("what cleaning took from a sleeper fails it", ("tabling",), _sleepers_fail, "folder", "strike"),
+    Mutant("what cleaning took from a sleeper fails it", ("tabling",), _sleepers_fail, "folder", "doze"),
     Mutant("a dead run that nobody gives up", ("tabling",), _dead_runs_stay),
     Mutant("tidying that keeps nothing", ("tabling",), _tidy_keeps_nothing),
     *OF_STATE,

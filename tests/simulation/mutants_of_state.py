@@ -117,10 +117,10 @@ def _unsynced_frame_shown(swap: Swap) -> None:
 
 OF_STATE = (
     Mutant(
-        "a frame shown that its writer did not sync", ("tabling",), _unsynced_frame_shown, "folder", "strike"
+        "a frame shown that its writer did not sync", ("tabling",), _unsynced_frame_shown, "folder", "write"
     ),
     Mutant(
-        "a folder that is there taken for durable", ("tabling",), _folders_are_durable, "folder", "strike"
+        "a folder that is there taken for durable", ("tabling",), _folders_are_durable, "folder", "mkdir"
     ),
     Mutant("a page shared after a change", ("collecting", "tabling"), _page_shared),
     Mutant(

@@ -444,12 +444,15 @@ def make(seed: int) -> Case:
 
 
 def _unsynced(chance: random.Random, storage: str, more: Ops) -> list[Ops]:
-    """Stopped before it made durable what it did, and the power goes when another has built on it."""
+    """Stopped before it made durable what it did, and the power goes when another has built on it. Of a frame
+    that was lost nothing is heard again if its file is gone by the next run."""
     at, then = chance.choice(_UNSYNCED)
+    gone: Ops = (["edit", 2, 0], ["run"]) if at[0] == "write" else ()
+    power = ["strike", "power", *chance.choice(then)]
     stopped = ["strike", chance.choice(("kill", "freeze")), *at]
     return [
         (["edit", 2, 5], stopped, ["run"], ["read", 0, 0]),
-        (["wait", 60], ["strike", "power", *chance.choice(then)], ["run"], *more),
+        (["wait", 60], power, ["run"], *gone, *more[:1]),
     ]
 
 
@@ -521,11 +524,12 @@ _SYNCED = (
     ("rename", "manifest.db"), ("fsync", "version-hint"),
 )  # fmt: skip
 _BY_A_RUN = (("fsync", "manifest.log"), ("rename", "_CURRENT"), ("fsync", "version-hint"))
-_OF_A_FRAME = (("rename", "_CURRENT"), ("fsync", "version-hint"), ("rename", "manifest.json"))
+_OF_A_FRAME = (("fsync", "version-hint"), ("fsync", "version-hint"), ("rename", "_CURRENT"))
 _UNSYNCED = (  # what was made, and what others make durable that builds on it
     (("mkdir", "bucket="), _BY_A_RUN),
     (("mkdir", "manifests"), _BY_A_RUN),
     (("mkdir", "pages"), _SYNCED),
+    (("write", "manifest.log"), _OF_A_FRAME),
     (("write", "manifest.log"), _OF_A_FRAME),
     (("link", "part-"), _SYNCED),
     (("link", "/manifests/"), _SYNCED),
