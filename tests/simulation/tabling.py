@@ -125,6 +125,8 @@ class Tabling:
         kind, *asked = op
         if kind == "edit":
             return self._edit(*asked)
+        if kind == "sync":
+            return self._sync()
         if kind == "run":
             return _done(run(self.config, allow_vanish=True))
         if kind == "full":
@@ -199,6 +201,17 @@ class Tabling:
         os.replace(beside, path)
         os.utime(path, ns=(at, at))
         return ("written",)
+
+    def _sync(self) -> Any:
+        """What was edited a while ago has reached the disk."""
+        data = self.folder / "data"
+        for path in (*sorted(data.glob("*.csv")), data):
+            at = path.stat().st_mtime_ns
+            fd = os.open(path, os.O_RDONLY)
+            os.fsync(fd)
+            os.close(fd)
+            os.utime(path, ns=(at, at))  # the disk of the simulation dates what is synced
+        return ("synced",)
 
     def line(self, number: int, version: int, row: int) -> str:
         """What stands before the note."""
@@ -451,7 +464,7 @@ def _unsynced(chance: random.Random, storage: str, more: Ops) -> list[Ops]:
     power = ["strike", "power", *chance.choice(then)]
     stopped = ["strike", chance.choice(("kill", "freeze")), *at]
     return [
-        (["edit", 2, 5], stopped, ["run"], ["read", 0, 0]),
+        (["edit", 2, 5], ["sync"], stopped, ["run"], ["read", 0, 0]),
         (["wait", 60], power, ["run"], *gone, *more[:1]),
     ]
 
