@@ -159,9 +159,8 @@ class World:
             task.process.strike, task.process.struck = None, strike[0]
 
     def _is_undisturbed(self, task: Task) -> bool:
-        """Whether it would be this task's turn again, whatever chance says: no fault happens any more, and all
-        others wait. So nobody has to be asked. Most steps of a history are such, when all is checked in the
-        end."""
+        """Whether it would be this task's turn again, whatever chance says: no fault happens any more, and
+        all others wait. Most steps of a history are such, when all is checked in the end."""
         if not self.calm or task.process.doze or task.process.die or self.steps >= self._limit:
             return False
         return not any(one is not task and one.ready(self.now) for one in self.tasks)

@@ -514,7 +514,11 @@ _STRUCK = {
 _AT_MANIFEST_JSON: Any = {  # what comes before it is written, and what may come in between when it is mended
     "folder": (
         ("fsync", "manifest.log"),
-        (("freeze", "read", "/manifest.json"), ("freeze", "fsync", "manifest.log"), ("freeze", "open", "json.lock")),
+        (
+            ("freeze", "read", "/manifest.json"),
+            ("freeze", "fsync", "manifest.log"),
+            ("freeze", "open", "json.lock"),
+        ),
     ),
     "bucket": (
         ("get", "/manifest.json"),
