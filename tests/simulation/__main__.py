@@ -109,11 +109,16 @@ def _many(asked: argparse.Namespace) -> int:
 
 
 def _tell(tally: Tally, seconds: float) -> None:
+    whole = max(sum(busy for _, _, busy in tally.by_story.values()), 1e-9)
     for name, (histories, steps, busy) in sorted(tally.by_story.items()):
         rate = 60 / max(busy, 1e-9)
         told = f"{rate * histories:,.0f} histories and {rate * steps:,.0f} steps a minute of one core"
-        print(f"{name:<12} {histories:>8,} histories, {steps:>11,} steps; {told}")
-    print(f"{tally.histories:,} histories, {tally.steps:,} steps in {seconds:.0f} s; faults: {tally.faults}")
+        share = f"{busy / whole:.0%} of the time"
+        print(f"{name:<12} {histories:>8,} histories, {steps:>11,} steps, {share}; {told}")
+    rate = 60 / whole
+    told = f"{rate * tally.histories:,.0f} histories and {rate * tally.steps:,.0f} steps a minute of one core"
+    print(f"{tally.histories:,} histories, {tally.steps:,} steps in {seconds:.0f} s, {told}")
+    print(f"faults: {tally.faults}")
     for story, seed, wrong in tally.failed:
         print(f"\n{story} seed {seed}: {wrong}\n  make simulate STORY={story} SEED={seed}")
 

@@ -95,11 +95,8 @@ class Disk:
         change = Change(drop, name if "ino" in what else None, what.get("ino", 0))
         self._names.setdefault(folder, Names()).since.append(change)
 
-    def synced(self, fd: int) -> None:
+    def synced(self, fd: int, path: str) -> None:
         there = os.fstat(fd)
-        path = os.readlink(f"/proc/self/fd/{fd}")
-        if not path.startswith(self.root):
-            return
         if stat.S_ISDIR(there.st_mode):
             self._names.setdefault(path, Names()).sync()
             return
@@ -291,7 +288,7 @@ def os_fsync(fd: int) -> None:
         _half_written(fd, path)
         raise
     _broken(path)
-    DISK.synced(fd)
+    DISK.synced(fd, path)
 
 
 def _half_written(fd: int, path: str) -> None:

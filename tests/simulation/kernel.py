@@ -18,7 +18,12 @@ from greenlet import getcurrent, greenlet
 START = datetime(2030, 1, 1, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = 1_000_000_000
+_PACE = 1_500_000  # what a step takes on average
 _FATES = ("kill", "power", "freeze", "jump")
+_NAP = 2 * 3600 * _SECOND
+_DOZE = 30 * 3600 * _SECOND  # longer than the grace period
+_SLEEPS = {"nap": _NAP, "doze": _DOZE}
+_STRUCK = (*_FATES, *_SLEEPS)  # what a strike may be, besides a fault of the disk or of a request
 
 
 class Killed(BaseException):
@@ -142,12 +147,23 @@ class World:
             return
         if not task.process.alive:
             raise Killed
-        self._switch(task)
+        if self._is_undisturbed(task):
+            self.steps += 1
+            self.now += _PACE
+        else:
+            self._switch(task)
         if self.trace is not None:
             self.tell(task.name, kind, what)
         strike = task.process.strike
-        if strike is not None and strike[1] == kind and strike[2] in str(what):
+        if strike is not None and kind.startswith(strike[1]) and strike[2] in str(what):
             task.process.strike, task.process.struck = None, strike[0]
+
+    def _is_undisturbed(self, task: Task) -> bool:
+        """Whether it would be this task's turn again, whatever chance says: no fault happens any more, and
+        all others wait. Most steps of a history are such, when all is checked in the end."""
+        if not self.calm or task.process.doze or task.process.die or self.steps >= self._limit:
+            return False
+        return not any(one is not task and one.ready(self.now) for one in self.tasks)
 
     def wait(self, until: Callable[[], bool], timeout: float | None = None) -> bool:
         """Until that is so, or time is over; whether it is."""
@@ -163,10 +179,16 @@ class World:
         return until()
 
     def happens(self, fault: str) -> bool:
-        rate = getattr(self.faults, fault)
-        if not rate or self.calm or current_task() is None or self.chance.random() >= rate:
+        task = current_task()
+        if task is None or self.calm:
             return False
-        self.count[fault] = self.count.get(fault, 0) + 1
+        if task.process.struck == fault:
+            task.process.struck = None
+        else:
+            rate = getattr(self.faults, fault)
+            if not rate or self.chance.random() >= rate:
+                return False
+        self._count(fault)
         return True
 
     def tell(self, who: str, kind: str, what: object = "") -> None:
@@ -236,15 +258,16 @@ class World:
             assert self.power_cut is not None
             self.power_cut()
         else:
-            task.process.frozen_until = self.now + self._span()
+            task.process.frozen_until = self.now + (_SLEEPS.get(what) or self._span())
             self.tell(task.name, "FROZEN", f"for {(task.process.frozen_until - self.now) / 3.6e12:.1f} h")
         return True
 
     def _fate(self, task: Task) -> str | None:
         if self.calm:
             return None
-        struck, task.process.struck = task.process.struck, None
-        if struck is not None:
+        struck = task.process.struck
+        if struck in _STRUCK:
+            task.process.struck = None
             return struck
         fate = self.chance.random()
         for name in _FATES:
@@ -260,7 +283,7 @@ class World:
         task.process.doze -= 1
         if task.process.doze:
             return False
-        task.process.frozen_until = self.now + 30 * 3600 * _SECOND
+        task.process.frozen_until = self.now + _DOZE
         self.tell(task.name, "DOZES", "for 30 h")
         return True
 

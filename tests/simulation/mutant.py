@@ -17,14 +17,14 @@ class Mutant:
     stories: tuple[str, ...]
     put: Callable[[Swap], None]  # puts the defect in place
     storage: str | None = None  # the only one where it shows
-    needs: str | None = None  # a fault, or a kind of operation, without which it doesn't show
+    needs: str | None = None  # a fault, or a word in an operation, without which it doesn't show
 
     def may_show_in(self, case: Case) -> bool:
         if self.storage not in (None, case.storage):
             return False
         if self.needs is None or hasattr(case.faults, self.needs):
             return self.needs is None or bool(getattr(case.faults, self.needs))
-        return any(op[0] == self.needs for ops in case.actors for op in ops)
+        return any(self.needs in op for ops in case.actors for op in ops)
 
 
 class Swap:

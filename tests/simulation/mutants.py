@@ -391,7 +391,21 @@ def _manifest_json_put(swap: Swap) -> None:
     swap(record, "replace_manifest", looked_and_put)
 
 
+def _mender_knows_best(swap: Swap) -> None:
+    import lading.ingest.record as record
+    from lading.log.table_manifest import write_manifest
+
+    def replace_manifest(place: Any, manifest: Any, extra: Any, *, mending: Any = None) -> None:
+        if mending is None:
+            real(place, manifest, extra)
+        else:
+            write_manifest(place, manifest, extra)
+
+    real = swap(record, "replace_manifest", replace_manifest)
+
+
 def _sleepers_fail(swap: Swap) -> None:
+    import lading.log.checkpoint as checkpoint
     import lading.storage.folder as folder
 
     def write(path: Any, data: Any, *, temporary: str | None = None) -> None:
@@ -401,6 +415,7 @@ def _sleepers_fail(swap: Swap) -> None:
         folder.fsync_dir(within)
 
     swap(folder, "write_atomic", write)
+    swap(checkpoint, "write_atomic", write)
 
 
 def _dead_runs_stay(swap: Swap) -> None:
@@ -487,12 +502,15 @@ MUTANTS = (
     Mutant("several that write manifest.json at once", ("tabling",), _many_write_manifest_json, "folder"),
     Mutant(
         "a manifest.json that arrives late and replaces a newer one",
-        ("unpacking", "tabling"),
+        ("tabling",),
         _manifest_json_put,
         "bucket",
         "late",
     ),
-    Mutant("what cleaning took from a sleeper fails it", ("tabling",), _sleepers_fail, "folder"),
+    Mutant(
+        "a repair that slept replaces a newer manifest.json", ("tabling",), _mender_knows_best, None, "repair"
+    ),
+    Mutant("what cleaning took from a sleeper fails it", ("tabling",), _sleepers_fail, "folder", "doze"),
     Mutant("a dead run that nobody gives up", ("tabling",), _dead_runs_stay),
     Mutant("tidying that keeps nothing", ("tabling",), _tidy_keeps_nothing),
     *OF_STATE,

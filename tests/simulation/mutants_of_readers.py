@@ -150,5 +150,5 @@ OF_READERS = (
     Mutant("cleaning that forgets shards", ("serving",), _shards_forgotten),
     Mutant("losing attempts that stay for ever", ("serving",), _losers_stay),
     Mutant("attempts that share a folder", ("serving",), _attempts_share_a_folder, "folder"),
-    Mutant("a slow download taken for abandoned", ("serving",), _slow_download_dropped, "bucket"),
+    Mutant("a slow download taken for abandoned", ("serving",), _slow_download_dropped, "bucket", "nap"),
 )

@@ -131,7 +131,11 @@ OF_RUNS = (
     Mutant("entries beside the source manifest forgotten", ("tabling",), _since_forgotten),
     Mutant("an archive that went while it was unpacked not named", ("unpacking",), _gone_archive_unnamed),
     Mutant(
-        "the limit that was asked for last taken for the one that holds", ("unpacking",), _asked_last_wins
+        "the limit that was asked for last taken for the one that holds",
+        ("unpacking",),
+        _asked_last_wins,
+        None,
+        "limit",
     ),
     Mutant("a cache cleared of what is gone already", ("unpacking",), _cleared_twice),
     Mutant("slots that changed and are not found", ("deriving",), _changes_missed),

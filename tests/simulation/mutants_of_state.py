@@ -109,12 +109,19 @@ def _folders_are_durable(swap: Swap) -> None:
     swap(FolderStorage, "_make_durable", lambda self, folder: make_dirs(folder))
 
 
+def _unsynced_frame_shown(swap: Swap) -> None:
+    from lading.log.table import Table
+
+    swap(Table, "make_durable", lambda self: None)
+
+
 OF_STATE = (
     Mutant(
-        "a folder that is there taken for durable", ("tabling",), _folders_are_durable, "folder", "strike"
+        "a frame shown that its writer did not sync", ("tabling",), _unsynced_frame_shown, "folder", "write"
     ),
+    Mutant("a folder that is there taken for durable", ("tabling",), _folders_are_durable, "folder", "mkdir"),
     Mutant("a page shared after a change", ("collecting", "tabling"), _page_shared),
-    Mutant("cleaning that forgets the pages of checkpoints", ("tabling",), _pages_forgotten),
+    Mutant("cleaning that forgets the pages of checkpoints", ("tabling",), _pages_forgotten, None, "strike"),
     Mutant("an fsync of a page left out", ("collecting", "tabling"), _pages_not_synced, "folder"),
     Mutant("a checkpoint before its pages", ("collecting",), _root_first),
     Mutant("a commit told as failed for want of a checkpoint", ("collecting",), _failed_for_a_checkpoint),

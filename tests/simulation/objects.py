@@ -8,7 +8,7 @@ what came since any part, so that it may leave out an object and have one that w
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +26,11 @@ class Bucket:
         self.world = world
         self.objects: dict[str, tuple[bytes, dict[str, Any]]] = {}
         self.written = 0
+        self.before_write: Callable[[str, bytes], None] = lambda name, data: None
         self._created: dict[str, int] = {}  # by name: how many writes there were by then
 
     def write(self, name: str, data: bytes) -> dict[str, Any]:
+        self.before_write(name, data)
         self.written += 1
         if name not in self.objects:
             self._created[name] = self.written

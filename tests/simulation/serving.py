@@ -244,6 +244,14 @@ def make(seed: int) -> Case:
     if chance.random() < 0.3:  # a reader that holds its snapshot while shards are built anew and cleaned
         actors[0] = (["get", 20, 0], ["get", 0, 0])
         actors[1] = (["edit", 2, 3], ["run"], ["edit", 0, 1], ["run"], ["wait", 3 * 3600], ["clean", 1])
+    if storage == "bucket" and chance.random() < 0.3:  # one falls asleep over a download, others fetch on
+        asleep = [
+            "strike",
+            "nap",
+            *chance.choice((("create", "cache/."), ("get", "shard.db"), ("rename", "cache/"))),
+        ]
+        actors[0] = (asleep, ["get", 0, 0], ["get", 0, 0])
+        actors[1] = (["wait", 600], ["edit", 0, 4], ["run"], ["get", 0, 0], *actors[1][:2])
     setting = {
         "checkpoint": chance.choice((1000, 3)),
         "bucket_size": chance.choice((50, 1000)),

@@ -13,6 +13,7 @@ import random
 import re
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -47,7 +48,7 @@ from lading.upkeep.repair import repair
 from lading.upkeep.rollback import release_hold, roll_back
 from lading.upkeep.verify import verify
 from lading.watch import Watch
-from simulation import disk
+from simulation import disk, machine
 from simulation.case import PLACES, STORIES, Actor, Case, Op, Wrong, in_process
 from simulation.faults import some_faults
 from simulation.kernel import World
@@ -76,6 +77,9 @@ columns:
 SILENT = Watch()
 
 
+Ops = tuple[Op, ...]
+
+
 class Tabling:
     header = "id,note"
     schema = SCHEMA
@@ -86,7 +90,8 @@ class Tabling:
         self.folder = Path(case.setting["folder"]) / "project"
         # What each file has been, None when it was not there; the last is what it is.
         self.versions: dict[str, list[tuple[str, ...] | None]] = {f"f{n}.csv": [None] for n in range(KEYS)}
-        self._went_back: list[str] = []  # manifest.json
+        self._manifest = b""  # manifest.json, as it lies in the bucket
+        self._went_back: list[str] = []
         set_sizes(case.setting)
 
     def prepare(self) -> None:
@@ -101,8 +106,8 @@ class Tabling:
             self._edit(number, 3)
         self.world.now += 3600 * 10**9
         _done(run(self.config))
-        if not any(op[0] == "repair" for ops in self.case.actors for op in ops):
-            disk.before_rename(self._manifest_only_grows)
+        if not (self.case.faults.disk and any(op[0] == "repair" for ops in self.case.actors for op in ops)):
+            self._watch_manifest()
 
     def configure(self) -> None:
         (self.folder / "lading.yaml").write_text(self.config_text())
@@ -120,6 +125,8 @@ class Tabling:
         kind, *asked = op
         if kind == "edit":
             return self._edit(*asked)
+        if kind == "sync":
+            return self._sync()
         if kind == "run":
             return _done(run(self.config, allow_vanish=True))
         if kind == "full":
@@ -153,12 +160,28 @@ class Tabling:
             return self._read(*asked)
         raise AssertionError(kind)
 
-    def _manifest_only_grows(self, new: str, old: str) -> None:
-        """Of several that write manifest.json the newest state wins, unless somebody mends it."""
-        if old == f"{self.table}/manifest.json" and os.path.lexists(old):
-            before, after = (re.search(rb'"sequence": (\d+)', disk.content(one)) for one in (old, new))
-            if before and after and int(after[1]) < int(before[1]):
-                self._went_back.append(f"that of {before[1]!r} replaced by that of {after[1]!r}")
+    def _watch_manifest(self) -> None:
+        """Of several that write manifest.json the newest state wins, also beside somebody who mends it: what
+        was written as it should be isn't theirs to replace. A disk that fails may take a frame back that
+        manifest.json has, which only they put right."""
+        bucket = self.table.removeprefix("s3://sim/")
+
+        def renamed(new: str, old: str) -> None:
+            if old == f"{self.table}/manifest.json" and os.path.lexists(old):
+                self._manifest_only_grows(disk.content(old), disk.content(new))
+
+        def put(name: str, data: bytes) -> None:
+            if name == f"{bucket}/manifest.json":
+                self._manifest_only_grows(self._manifest, data)
+                self._manifest = data
+
+        disk.before_rename(renamed)
+        machine.before_write(put)
+
+    def _manifest_only_grows(self, old: bytes, new: bytes) -> None:
+        before, after = (re.search(rb'"sequence": (\d+)', one) for one in (old, new))
+        if before and after and int(after[1]) < int(before[1]):
+            self._went_back.append(f"that of {before[1]!r} replaced by that of {after[1]!r}")
 
     def _edit(self, number: int, rows: int) -> Any:
         """As a careful program does: beside, and renamed. Nothing is synced: it isn't lading's file."""
@@ -178,6 +201,17 @@ class Tabling:
         os.replace(beside, path)
         os.utime(path, ns=(at, at))
         return ("written",)
+
+    def _sync(self) -> Any:
+        """What was edited a while ago has reached the disk."""
+        data = self.folder / "data"
+        for path in (*sorted(data.glob("*.csv")), data):
+            at = path.stat().st_mtime_ns
+            fd = os.open(path, os.O_RDONLY)
+            os.fsync(fd)
+            os.close(fd)
+            os.utime(path, ns=(at, at))  # the disk of the simulation dates what is synced
+        return ("synced",)
 
     def line(self, number: int, version: int, row: int) -> str:
         """What stands before the note."""
@@ -348,7 +382,9 @@ class Tabling:
         truth = self.truth()
         for _ in range(3):
             self.world.sleep(10 * 24 * 3600)
-            clean(self.config, "t", Rules(1, GRACE), apply=True)
+            done = clean(self.config, "t", Rules(1, GRACE), apply=True)
+            if not done.deleted and not done.gave_up:
+                break
         if self._now() != truth:
             raise Wrong("cleaned away", f"{truth - self._now()}")
         store = store_of(self.config, "t")
@@ -392,11 +428,9 @@ def make(seed: int) -> Case:
         sleepy = chance.choice((["run"], ["run"], ["merge"], ["rollback", 1]))
         actors[0] = (["edit", 2, 3], ["doze", chance.randint(5, 200)], sleepy, ["read", 0, 0])
         actors[1] = (["wait", 26 * 3600], ["clean", 1], *actors[1][:2])
-    if storage == "folder" and chance.random() < 0.25:
-        # One is stopped before it made durable what it did, and the power goes when another has built on it.
-        stopped = ["strike", chance.choice(("kill", "freeze")), *chance.choice(_UNSYNCED)]
-        actors[0] = (["edit", 2, 5], stopped, ["run"], ["read", 0, 0])
-        actors[1] = (["wait", 60], ["strike", "power", *chance.choice(_SYNCED)], ["run"], *actors[1][:2])
+    if chance.random() < 0.35:
+        struck = chance.choice(_STRUCK[storage])(chance, storage, actors[1][:2])
+        actors[: len(struck)] = struck
     number = chance.getrandbits(48)
     setting = {
         "checkpoint": chance.choice((1000, 2, 3)),
@@ -408,7 +442,9 @@ def make(seed: int) -> Case:
         "dies": chance.choice((0, chance.randint(10, 80))),
         "replace": chance.choice(("auto", "rewrite", "minus")),
     }
-    if chance.random() < 0.2:
+    if any(op[0] == "strike" and op[1] == "late" for ops in actors for op in ops):
+        faults = replace(faults, late=max(faults.late, 0.001))  # and nobody may rely on any answer
+    elif chance.random() < 0.2:
         setting["store"] = PLACES["postgres"]
         faults = some_faults(
             chance, "postgres", less=0.5, also=("jump", "power") if storage == "folder" else ()
@@ -416,14 +452,107 @@ def make(seed: int) -> Case:
     return Case("tabling", storage, number, tuple(actors), faults, setting)
 
 
-_UNSYNCED = (
-    ("mkdir", "bucket="), ("mkdir", "manifests"), ("mkdir", "pages"), ("write", "manifest.log"),
-    ("link", "part-"), ("link", "/manifests/"), ("rename", "_CURRENT"), ("rename", "manifest.db"),
-)  # fmt: skip
+# What goes wrong where it matters most. Each gives what two or three do: something happens to one at a chosen
+# point, and the last, who also has some `more` to do, comes upon what is left.
+
+
+def _unsynced(chance: random.Random, storage: str, more: Ops) -> list[Ops]:
+    """Stopped before it made durable what it did, and the power goes when another has built on it. Of a frame
+    that was lost nothing is heard again if its file is gone by the next run."""
+    at, then = chance.choice(_UNSYNCED)
+    gone: Ops = (["edit", 2, 0], ["run"]) if at[0] == "write" else ()
+    power = ["strike", "power", *chance.choice(then)]
+    stopped = ["strike", chance.choice(("kill", "freeze")), *at]
+    return [
+        (["edit", 2, 5], ["sync"], stopped, ["run"], ["read", 0, 0]),
+        (["wait", 60], power, ["run"], *gone, *more[:1]),
+    ]
+
+
+def _half_written(chance: random.Random, storage: str, more: Ops) -> list[Ops]:
+    """Asleep between a file and its name, and what lies there without a name is cleaned away."""
+    asleep = ["strike", "doze", "fsync", chance.choice(_NAMED_LATER)]
+    what = chance.choice((["run"], ["merge"], ["rollback", 1], ["release"], ["compact"], ["clean", 1]))
+    return [
+        (["edit", 2, 3], ["run"], asleep, what, ["read", 0, 0]),
+        (["wait", 27 * 3600], ["clean", 1], *more),
+    ]
+
+
+def _left_alone(chance: random.Random, storage: str, more: Ops) -> list[Ops]:
+    """Killed on its way, and a day later somebody cleans before anybody else runs."""
+    killed = ["strike", "kill", *chance.choice(_WAYSTONES[storage])]
+    return [
+        (["edit", 2, 5], killed, ["run"], ["wait", 30 * 3600], ["clean", 1], ["read", 0, 0]),
+        (["wait", 29 * 3600], *more),
+    ]
+
+
+def _late(chance: random.Random, storage: str, more: Ops) -> list[Ops]:
+    """A request arrives when others have gone on."""
+    late = ["strike", "late", "put", chance.choice(("/manifest.json", "/manifest.json", "_CURRENT", "hint"))]
+    return [
+        (["edit", 2, 5], late, ["run"], ["read", 0, 0]),
+        (["edit", 3, 2], ["run"], ["edit", 3, 1], ["run"], *more),
+    ]
+
+
+def _mended_asleep(chance: random.Random, storage: str, more: Ops) -> list[Ops]:
+    """Killed before it wrote down what it did; who mends that falls asleep over it, and others go on."""
+    committed, asleep = _AT_MANIFEST_JSON[storage]
+    return [
+        (["edit", 2, 5], ["strike", "kill", *committed], ["run"]),
+        (["wait", 20], ["strike", *chance.choice(asleep)], ["repair"]),
+        (["wait", 40], ["edit", 3, 2], ["run"], *more),
+    ]
+
+
+_STRUCK = {
+    "folder": (_unsynced, _unsynced, _half_written, _left_alone, _mended_asleep),
+    "bucket": (_late, _left_alone, _mended_asleep),
+}
+_AT_MANIFEST_JSON: Any = {  # what comes before it is written, and what may come in between when it is mended
+    "folder": (
+        ("fsync", "manifest.log"),
+        (
+            ("freeze", "read", "/manifest.json"),
+            ("freeze", "fsync", "manifest.log"),
+            ("freeze", "open", "json.lock"),
+        ),
+    ),
+    "bucket": (
+        ("get", "/manifest.json"),
+        (("freeze", "get", "/manifest.json"), ("freeze", "get", "/log/"), ("late", "put", "/manifest.json")),
+    ),
+}
+_NAMED_LATER = ("run.yaml", "run.yaml", "_CURRENT", "manifest.db", "metadata.json", "hint")
+_WAYSTONES = {
+    "folder": (
+        ("rename", "manifest.db"), ("fsync", "manifest.log"), ("link", "/manifests/"), ("rename", "_CURRENT"),
+        ("rename", "manifest.json"), ("link", "part-"),
+    ),
+    "bucket": (
+        ("put", "/checkpoint/"), ("put", "/log/"), ("put", "/manifests/"), ("put", "_CURRENT"),
+        ("put", "part-"),
+    ),
+}  # fmt: skip
 _SYNCED = (
     ("fsync", "manifest.log"), ("rename", "_CURRENT"), ("link", "/manifests/"), ("rename", "manifest.json"),
-    ("rename", "manifest.db"),
+    ("rename", "manifest.db"), ("fsync", "version-hint"),
 )  # fmt: skip
+_BY_A_RUN = (("fsync", "manifest.log"), ("rename", "_CURRENT"), ("fsync", "version-hint"))
+_OF_A_FRAME = (("fsync", "version-hint"), ("fsync", "version-hint"), ("rename", "_CURRENT"))
+_UNSYNCED = (  # what was made, and what others make durable that builds on it
+    (("mkdir", "bucket="), _BY_A_RUN),
+    (("mkdir", "manifests"), _BY_A_RUN),
+    (("mkdir", "pages"), _SYNCED),
+    (("write", "manifest.log"), _OF_A_FRAME),
+    (("write", "manifest.log"), _OF_A_FRAME),
+    (("link", "part-"), _SYNCED),
+    (("link", "/manifests/"), _SYNCED),
+    (("rename", "_CURRENT"), _SYNCED),
+    (("rename", "manifest.db"), _SYNCED),
+)
 
 
 @cache

@@ -35,7 +35,7 @@ def test_every_history_that_ever_failed_holds_and_fails_again_with_its_defect() 
 
 
 def test_a_fixed_set_of_histories_holds() -> None:
-    done = simulate("--from-seed", "0", "--histories", "2000" if SOAK else "300", "--workers", "1")
+    done = simulate("--from-seed", "0", "--histories", "4000" if SOAK else "600", "--workers", "1")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -45,7 +45,7 @@ def _by_commit() -> list[str]:
     asked = ["git", "-C", str(TESTS), "rev-parse", "HEAD"]
     head = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
     first = ["--from-seed", str(int(head, 16) % (1 << 40))] if head else []
-    return ["--histories", "600", "--workers", "1", *first]
+    return ["--histories", "1200", "--workers", "1", *first]
 
 
 def test_random_histories_hold() -> None:
@@ -73,6 +73,11 @@ def test_a_seed_is_one_history(story: str) -> None:
 @pytest.mark.parametrize(
     "defect",
     [
+        "a manifest.json that arrives late and replaces a newer one",
+        "a repair that slept replaces a newer manifest.json",
+        "a frame shown that its writer did not sync",
+        "a folder that is there taken for durable",
+        "a slow download taken for abandoned",
         "an fsync of the log left out",
         "an fsync of a folder left out",
         "a compare left out, in a folder",

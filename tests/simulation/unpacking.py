@@ -206,6 +206,9 @@ def make(seed: int) -> Case:
     actors = []
     for _ in range(chance.randint(2, 3)):
         actors.append(tuple(_op(chance) for _ in range(chance.randint(2, 5))))
+    if chance.random() < 0.15:  # two people edit lading.yaml at once
+        some = chance.sample(LIMITS, 2)
+        actors[:2] = [(["limit", limit], *ops[1:]) for limit, ops in zip(some, actors, strict=False)]
     setting = {
         "checkpoint": chance.choice((1000, 3)),
         "bucket_size": chance.choice((50, 1000)),
