@@ -142,8 +142,8 @@ def _by_place(places: Sequence[tuple[int, int]]) -> Undecided:
     columns = ", ".join(f"{{name: …, start: {start}, length: {length}}}" for start, length in places[:12])
     return Undecided(
         f"it looks like fixed width, with {len(places)} columns told apart by where they stand",
-        "write the table by hand, with `format: fixed_width` and `spec: FILE.yaml`; in that file, `columns` may "
-        f"be {columns}",
+        "write the table by hand, with `format: fixed_width` and `spec: FILE.yaml`; in that file, `columns` "
+        f"may be {columns}",
     )
 
 

@@ -1,8 +1,8 @@
 """Where the table of a workbook stands: its sheet, and the row that names the columns.
 
 Reports have titles above the table and sheets of notes before and behind it. The sheet is the first one with
-several columns and a row below their names, or else the first with anything in it. The header is the first row
-that reaches as far to the right as most rows do.
+several columns and a row below their names, or else the first with anything in it. The header is the first
+row that reaches as far to the right as most rows do.
 """
 
 from __future__ import annotations
