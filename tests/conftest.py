@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,9 +58,13 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return
     from support.jvm import quick_java
+    from support.servers import fetch_azurite
 
+    several = bool(config.getoption("numprocesses", None))
     # Making the archive takes as long as three tests that start a JVM.
-    quick_java(config.cache.mkdir("java"), train=bool(config.getoption("numprocesses", None)))
+    quick_java(config.cache.mkdir("java"), train=several)
+    if several:
+        threading.Thread(target=fetch_azurite, daemon=True).start()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

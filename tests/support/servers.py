@@ -198,6 +198,14 @@ class AzureServer:
         self._process.stdout.close()
 
 
+def fetch_azurite() -> None:
+    """Have it at hand before a test asks: it takes half a minute the first time on a machine. What goes wrong
+    is told by the tests that need it."""
+    if AzureServer.is_possible():
+        with contextlib.suppress(OSError, subprocess.CalledProcessError):
+            _azurite()
+
+
 def _azurite() -> str:
     folder = Path("/var/tmp") / f"lading-azurite-{_AZURITE}"
     program = folder / "node_modules" / ".bin" / "azurite-blob"
