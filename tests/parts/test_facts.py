@@ -90,6 +90,11 @@ def test_parts_that_are_described_at_once_are_the_same_bytes_and_members(tmp_pat
     assert (told[0][2], told[1][2]) == (20 * 5, 20 * 2), "only of `note` and `share` each part is asked"
 
 
+def test_a_task_all_of_whose_rows_were_bad_writes_no_part(tmp_path):
+    rows = pa.record_batch({"k": pa.array([], pa.int64()), "_source": pa.array([], pa.int64())})
+    assert written(iter([rows]), _spec(tmp_path, rows.schema)) == []
+
+
 def _spec(folder, schema: pa.Schema) -> TaskSpec:
     origin = Origin("t", "run", "c", "k")
     return TaskSpec(str(folder), origin, schema.serialize().to_pybytes(), 50, 1 << 20, Limits())

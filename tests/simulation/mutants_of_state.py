@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from simulation.kernel import current_task
 from simulation.mutant import Mutant, Swap
 
 
@@ -42,19 +43,27 @@ def _pages_not_synced(swap: Swap) -> None:
     swap(FolderStorage, "put_same", put)
 
 
+def _who() -> Any:
+    """The process whose turn it is; None outside of the world."""
+    task = current_task()
+    return None if task is None else task.process
+
+
 def _root_first(swap: Swap) -> None:
     """The checkpoint that names pages is written before they are."""
     import lading.log.checkpoint as checkpoint
     from lading.state.shelf import PageShelf
 
-    late: list[tuple[Any, Any]] = []
-    real_put = swap(PageShelf, "put", lambda self, pages: late.append((self, pages)))
+    late: list[tuple[Any, Any, Any]] = []  # by whom, and what
+    real_put = swap(PageShelf, "put", lambda self, pages: late.append((_who(), self, pages)))
 
     def then(write: Any) -> Any:
         def done(*args: Any) -> Any:
             written = write(*args)
-            while late:
-                real_put(*late.pop(0))
+            mine = [one for one in late if one[0] is _who()]
+            late[:] = [one for one in late if one[0] is not _who()]  # the dead write nothing any more
+            for _, shelf, pages in mine:
+                real_put(shelf, pages)
             return written
 
         return done

@@ -99,7 +99,9 @@ class Cutter:
         numbers = whole_numbers(table.column(self._origin.order_by))
         assert numbers is not None, "rows without an order value are no part's"
         buckets = numbers // self._bucket_size
-        starts = [0, *(np.flatnonzero(np.diff(buckets)) + 1).tolist()] if len(buckets) else []
+        if not len(buckets):
+            return
+        starts = [0, *(np.flatnonzero(np.diff(buckets)) + 1).tolist()]
         ends = [*starts[1:], len(buckets)]
         few = not self._passing and len(starts) > 1 and len(buckets) <= _FEW * len(starts)
         known = facts_of_runs(table, starts) if few else [None for _ in starts]
