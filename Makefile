@@ -23,8 +23,9 @@ $(STAMP): pyproject.toml
 demo: install
 	$(BIN)/python scripts/demo.py
 
-# Two processes, each with a Spark of its own; `make test WORKERS=0` for one, with a debugger.
-WORKERS ?= 2
+# Three processes, each with a Spark of its own: on two cores, two of them often wait. `make test WORKERS=0` for one,
+# with a debugger.
+WORKERS ?= 3
 test: install browser
 	$(BIN)/python -m pytest tests --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 

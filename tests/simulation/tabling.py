@@ -206,11 +206,16 @@ class Tabling:
         """What was edited a while ago has reached the disk."""
         data = self.folder / "data"
         for path in (*sorted(data.glob("*.csv")), data):
-            at = path.stat().st_mtime_ns
-            fd = os.open(path, os.O_RDONLY)
-            os.fsync(fd)
-            os.close(fd)
-            os.utime(path, ns=(at, at))  # the disk of the simulation dates what is synced
+            try:
+                fd = os.open(path, os.O_RDONLY)
+            except FileNotFoundError:  # removed meanwhile
+                continue
+            try:
+                at = os.fstat(fd).st_mtime_ns
+                os.fsync(fd)
+                os.utime(fd, ns=(at, at))  # the disk of the simulation dates what is synced
+            finally:
+                os.close(fd)
         return ("synced",)
 
     def line(self, number: int, version: int, row: int) -> str:

@@ -76,7 +76,6 @@ def test_a_seed_is_one_history(story: str) -> None:
         "a manifest.json that arrives late and replaces a newer one",
         "a repair that slept replaces a newer manifest.json",
         "a frame shown that its writer did not sync",
-        "a folder that is there taken for durable",
         "a slow download taken for abandoned",
         "an fsync of the log left out",
         "an fsync of a folder left out",
