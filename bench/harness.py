@@ -8,6 +8,7 @@ stops the others nor vanishes from the table.
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import statistics
 import time
@@ -98,6 +99,7 @@ def contest(
 
 def _take(one: _Running, limit: float, *, counts: bool) -> None:
     gc.collect()
+    os.sync()  # whoever syncs its own files would wait for what the one before left to the system, too
     begun = time.perf_counter()
     with _at_most(limit):
         figure = one.turn()
