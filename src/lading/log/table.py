@@ -298,8 +298,10 @@ class Table:
     def _apply(self, commits: list[Commit], data: bytes = b"") -> None:
         """`data` is what they were read from, as far as the trail doesn't have it yet."""
         known = self.state.sequence
-        fresh = [commit for commit in commits if commit.sequence > known]
-        sequences = [known, *(commit.sequence for commit in fresh)]
+        fresh = commits
+        if commits and commits[0].sequence <= known:
+            fresh = [commit for commit in commits if commit.sequence > known]
+        sequences = [known, *[commit.sequence for commit in fresh]]
         if sequences != list(range(known, known + len(sequences))):
             before, after = next(pair for pair in pairwise(sequences) if pair[1] != pair[0] + 1)
             raise LogCorrupt(

@@ -41,7 +41,7 @@ class Scan:
         table = table_schema(members)
         bound = None if where is None else bind(parse(where), table)
         names = _chosen(table, columns)
-        self.schema: pa.Schema = pa.schema([table.field(name) for name in names])
+        self.schema: pa.Schema = table if columns is None else _narrowed(table, names)
         self.files_total = members.count()
         self.rows = 0
         self._wanted = WantedRows(table, names, bound)
@@ -80,7 +80,7 @@ class Scan:
         """The same rows of the same snapshot, with other columns if asked, and with counts of its own."""
         other = copy(self)
         names = self.schema.names if columns is None else _chosen(self._wanted.schema, columns)
-        other.schema = pa.schema([self._wanted.schema.field(name) for name in names])
+        other.schema = _narrowed(self._wanted.schema, names)
         other._wanted = WantedRows(self._wanted.schema, names, self._wanted.where)
         other.rows, other._ended = 0, False
         return other

@@ -82,9 +82,10 @@ class Encoded:
         )
 
 
-def offsets_of(page: Page) -> tuple[Packed, Packed]:
-    """Where each entry of a page ends, and its checksum."""
-    ends, crcs = page.packed(OFFSETS, page.entries, page.entries)
+def offsets_of(page: Page, *, checked: bool = True) -> tuple[Packed, Packed]:
+    """Where each entry of a page ends, and its checksum. Whoever reads single entries need not have all of
+    this checked: an offset or a checksum that isn't right makes the entry wrong."""
+    ends, crcs = page.packed(OFFSETS, page.entries, page.entries, checked=checked)
     return ends, crcs
 
 

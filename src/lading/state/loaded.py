@@ -45,7 +45,7 @@ class LoadedPage:
     def _offsets(self, in_passing: bool) -> tuple[Packed, Packed]:
         """Of the entries. They take eight bytes an entry: a question that goes through many pages in passing
         takes the memory of one, as long as it is the first."""
-        found = self._kept or offsets_of(self.page)
+        found = self._kept or offsets_of(self.page, checked=False)
         if self._asked or not in_passing:
             self._kept = found
         self._asked = True

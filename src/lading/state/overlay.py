@@ -11,7 +11,7 @@ Zones lie as vectors, as in a checkpoint; a member is decoded when it is asked f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import BinaryIO
 
 import msgspec
@@ -128,7 +128,9 @@ class Overlay(msgspec.Struct, frozen=True):
         blob = self.zones.get(column)
         return None if blob is None else ZoneVector.from_blob(blob, as_packed=True)
 
-    def _entries(self, numbers: Iterable[int]) -> list[tuple[int, Member]]:
+    def _entries(self, numbers: Sequence[int]) -> list[tuple[int, Member]]:
+        if not numbers:
+            return []
         with _SOUND:
             ends = [0, *unpacked(self.ends)[0].tolist()]
             return [_decode_member(self.members[ends[at] : ends[at + 1]]) for at in numbers]

@@ -85,6 +85,8 @@ class MadeRoot:
         return self.contents.get(name)
 
     def unsaved(self) -> Mapping[str, bytes]:
+        if not self.contents:  # asked for each page that is read
+            return {}
         return {name: content for name, content in self.contents.items() if not lies_in_root(len(content))}
 
     def saved(self, meta: StateMeta, named: Mapping[str, str]) -> MadeRoot:
