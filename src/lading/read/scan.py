@@ -107,6 +107,10 @@ def table_schema(members: MemberSet) -> pa.Schema:
     return without_numbers(pa.ipc.read_schema(pa.py_buffer(members.schema)))
 
 
+def _narrowed(table: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    return pa.schema([table.field(name) for name in names])
+
+
 def _chosen(schema: pa.Schema, columns: Sequence[str] | None) -> list[str]:
     if columns is None:
         return list(schema.names)
