@@ -99,10 +99,13 @@ def follow(top: Path, replace: str, history: list[list[Put] | Act]) -> None:
     (top / "data").mkdir()
     (top / "lading.yaml").write_text(CONFIG.format(replace=replace))
     table = top / "warehouse" / "t"
+    # Daft (0.7.20 to 0.7.26) fails to decode a column of nulls beside position deletes: "failed to fill whole
+    # buffer". Tables without such a column are compared in tests/iceberg.
+    but = ("daft",) if replace == "minus" else ()
     for number, step in enumerate(history):
         if not (act(top, step) if isinstance(step, Act) else put(top, step, number)):
             continue
-        assert_all_see_the_same(table)
+        assert_all_see_the_same(table, but=but)
 
 
 def put(top: Path, puts: list[Put], number: int) -> bool:

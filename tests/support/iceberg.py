@@ -83,11 +83,20 @@ def by_datafusion(table: Path | str) -> pa.Table:
 
 
 def by_chdb(table: Path | str) -> pa.Table:
-    """It opens files below the working directory only."""
+    """It opens files below the working directory only. Its type for times without a zone is another than the
+    one for times with a zone, but since 26.9 it hands on both with one."""
     import chdb
 
     with contextlib.chdir("/"):
-        return chdb.query(f"SELECT * FROM icebergLocal('{table}/')", "ArrowTable")
+        rows = chdb.query(f"SELECT * FROM icebergLocal('{table}/')", "ArrowTable")
+        described = chdb.query(f"DESCRIBE icebergLocal('{table}/')", "ArrowTable")
+    kinds = zip(described["name"].to_pylist(), described["type"].to_pylist(), strict=True)
+    plain = {name for name, kind in kinds if "DateTime64(6)" in kind}
+    bare = [
+        pa.field(field.name, pa.timestamp("us") if field.name in plain else field.type)
+        for field in rows.schema
+    ]
+    return rows.cast(pa.schema(bare))
 
 
 MORE_ENGINES = {  # of the groups `engines` and `sail`
