@@ -92,8 +92,9 @@ def offsets_of(page: Page, *, checked: bool = True) -> tuple[Packed, Packed]:
 def read_some(page: Page, offsets: tuple[Packed, Packed], wanted: Sequence[int]) -> list[bytes]:
     """Some entries, checked, without the others."""
     ends, crcs = offsets
-    before = ends.some([at - 1 if at else 0 for at in wanted])
-    starts = [start if at else 0 for at, start in zip(wanted, before, strict=True)]
+    starts = ends.some([at - 1 for at in wanted])  # of the first one: the last one's end
+    if 0 in wanted:
+        starts = [start if at else 0 for at, start in zip(wanted, starts, strict=True)]
     found = page.pieces(ENTRIES, starts, ends.some(wanted))
     told = crcs.some(wanted)
     if list(map(_crc32c, found)) != told:

@@ -26,6 +26,7 @@ from lading.state.member_columns import (
     zone_section,
 )
 from lading.state.page import Page
+from lading.state.sound import UNSOUND, unsound
 from lading.state.source_columns import ids_of
 from lading.state.source_lists import SourceLists
 from lading.zones.numbers import Numbers, Packed
@@ -41,6 +42,10 @@ class LoadedPage:
         self.page = page
         self._asked = False
         self._kept: tuple[Packed, Packed] | None = None
+
+    def begin(self) -> None:
+        """Read where everything lies in it, if nobody did."""
+        _ = self.page.directory
 
     def _offsets(self, in_passing: bool) -> tuple[Packed, Packed]:
         """Of the entries. They take eight bytes an entry: a question that goes through many pages in passing
@@ -143,8 +148,10 @@ class MemberPage(LoadedPage):
 
     def rows(self, wanted: Sequence[int] | None = None, *, in_passing: bool = False) -> list[MemberRow]:
         entries = self.entries(wanted, in_passing=in_passing)
-        with self.page.sound("a member"):
+        try:
             return list(map(decode_row, entries))
+        except UNSOUND as error:
+            raise unsound(self.page.damaged, "a member", error) from error
 
     def members(
         self, wanted: Sequence[int] | None = None, *, with_sources: bool = True, in_passing: bool = False

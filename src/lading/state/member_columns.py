@@ -52,8 +52,8 @@ def member_of(
 ) -> Member:
     _, path, rows, size, bucket, tick_min, tick_max, key_min, key_max, created_at, tier, minus = row
     return Member(
-        path, rows, size, bucket, tick_min, tick_max, key_min, key_max, created_at, dict(zones or {}),
-        sources, tier, minus,
+        path, rows, size, bucket, tick_min, tick_max, key_min, key_max, created_at,
+        dict(zones) if zones else {}, sources, tier, minus,
     )  # fmt: skip
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
@@ -26,10 +25,12 @@ from lading.state.source_pages import SourcePages
 from lading.state.tables import KEYS, ZONE
 from lading.where.prune import may_match
 from lading.where.tree import Predicate, columns_of
-from lading.zones.numbers import Numbers
+from lading.zones.numbers import Mask, Numbers
 from lading.zones.vector import ZoneVector, pack
 
+_UNASKED = object()
 _KEPT = 64  # vectors of zones that are kept for the next question
+_TOGETHER = 16  # pages that take a step together
 _FEW_QUESTIONS = 64  # for a path, before all hashes are put in one order for those that follow
 
 
@@ -40,7 +41,7 @@ class MemberStore(SourcePages):
 
     @cached_property
     def _kept(self) -> dict[tuple[str, str], ZoneVector | None]:
-        """Zones of columns, by page."""
+        """Zones of columns, by page; None where they were asked for once."""
         return {}
 
     def members_in(self, ref: PageRef) -> list[Member]:
@@ -269,24 +270,31 @@ class MemberStore(SourcePages):
         if not refs:
             return
         self.fetch(refs)
-        # Page by page: what one comparison leaves is in the processor's cache for the next, and memory that
-        # one page took serves the next.
-        for page in map(self.member_page, refs):
-            zones = {column: self._zones_of(page, column) for column in known}
-            places = may_match(where, zones.get, page.packed(ROWS)).nonzero()[0].tolist()
-            if places:
-                yield page, places
+        # Several pages take a step, then all of them the next: what the processor learnt of a step serves
+        # all. Zones are asked page by page: memory that one page took serves the next.
+        for at in range(0, len(refs), _TOGETHER):
+            pages = [self.member_page(ref) for ref in refs[at : at + _TOGETHER]]
+            for page in pages:
+                page.begin()
+            masks = [self._may_match_in(page, where, known) for page in pages]
+            found = [mask.nonzero()[0].tolist() for mask in masks]
+            yield from ((page, places) for page, places in zip(pages, found, strict=True) if places)
+
+    def _may_match_in(self, page: MemberPage, where: Predicate, known: Iterable[str]) -> Mask:
+        zones = {column: self._zones_of(page, column) for column in known}
+        return may_match(where, zones.get, page.packed(ROWS))
 
     def _zones_of(self, page: MemberPage, column: str) -> ZoneVector | None:
-        """A column's, of one page. A few are kept: questions about one member ask for the same ones."""
+        """A column's, of one page. A few are kept from the second question on: questions about one member ask
+        for the same ones, and who asks once takes the memory of one."""
         place = (page.page.name, column)
-        if place in self._kept:
-            with suppress(KeyError):  # another thread made room
-                return self._kept[place]
+        known = self._kept.get(place, _UNASKED)
+        if isinstance(known, ZoneVector):
+            return known
         found = page.zones(column, as_packed=True)
         if len(self._kept) >= _KEPT:
             self._kept.clear()
-        self._kept[place] = found
+        self._kept[place] = None if known is _UNASKED else found
         return found
 
 

@@ -18,7 +18,7 @@ import msgspec
 from lading.errors import LadingError
 from lading.late import np
 from lading.layout.table import PageKind, content_name, page_name
-from lading.state.sound import Sound
+from lading.state.sound import UNSOUND, Sound, unsound
 from lading.zones.numbers import Numbers, Packed, packed, packed_at
 from lading.zones.vector import ZoneVector
 
@@ -86,8 +86,10 @@ class Page:
         if len(head) < size or crc != told:
             raise self.damaged("its directory fails its checksum")
         first = _padded(size)
-        with self.sound("its directory"):
+        try:
             found = _decode_directory(encoded)
+        except UNSOUND as error:
+            raise unsound(self.damaged, "its directory", error) from error
         self._begun = head, {name: (first + offset, length, crc) for name, offset, length, crc in found}
         return self._begun
 
@@ -139,24 +141,28 @@ class Page:
     def packed(self, name: str, *counts: int | None, checked: bool = True) -> list[Packed]:
         blob = self.section(name, checked=checked)
         found, at = [], 0
-        with self.sound(f"its section {name}"):
+        try:
             for count in counts:
                 one, at = packed_at(blob, at)
-                if count is not None and len(one) != count:
-                    raise ValueError(f"{len(one)} numbers where {count} should be")
+                if count is not None and one.count != count:
+                    raise ValueError(f"{one.count} numbers where {count} should be")
                 found.append(one)
             if at != len(blob):
                 raise ValueError(f"{len(blob) - at} bytes too many")
+        except UNSOUND as error:
+            raise unsound(self.damaged, f"its section {name}", error) from error
         return found
 
     def zones(self, name: str, *, as_packed: bool = False) -> ZoneVector:
         """A section that is a zone vector of all entries."""
         blob = self.section(name)
-        with self.sound(f"its section {name}"):
+        try:
             found = ZoneVector.from_blob(blob, as_packed=as_packed)
             if len(found) != self.entries:
                 raise ValueError(f"{len(found)} entries where {self.entries} should be")
-            return found
+        except UNSOUND as error:
+            raise unsound(self.damaged, f"its section {name}", error) from error
+        return found
 
     def check(self) -> bytes:
         """Read all of it against its name and its checksums; its content."""

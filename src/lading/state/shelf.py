@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 
 from lading.layout.project import PAGE_COPIES
@@ -63,10 +64,6 @@ class _File:
             _MAY_STAY_OPEN.append(None)
 
 
-def read_file(path: str) -> Read:
-    return _File(path)
-
-
 def read_bytes(content: bytes) -> Read:
     return lambda wanted: [content[start : start + length] for start, length in wanted]
 
@@ -78,33 +75,36 @@ class PageShelf:
         self._place = place
         self._fetched: OrderedDict[str, bytes] = OrderedDict()
 
+    @cached_property
+    def _folder(self) -> Path | None:
+        """None in a bucket."""
+        return storage_of(self._place).folder
+
     def path(self, name: str) -> str:
         """For people."""
         return f"{self._place}/{page_path(name)}" if str(self._place) else page_path(name)
 
     def reader(self, ref: PageRef) -> Read:
         """How a page is read; nothing is read yet."""
-        folder = storage_of(self._place).folder
-        if folder is not None:
-            return read_file(f"{folder}/{page_path(ref.name)}")
+        if self._folder is not None:
+            return _File(f"{self._folder}/{page_path(ref.name)}")
         return lambda wanted: self._local(ref)(wanted)
 
     def original(self, ref: PageRef) -> Read:
         """The page itself, whatever copies there are: for who checks it."""
-        storage = storage_of(self._place)
-        if storage.folder is not None:
-            return read_file(f"{storage.folder}/{page_path(ref.name)}")
-        return lambda wanted: read_bytes(storage.get(page_path(ref.name)))(wanted)
+        if self._folder is not None:
+            return self.reader(ref)
+        return lambda wanted: read_bytes(storage_of(self._place).get(page_path(ref.name)))(wanted)
 
     def forget(self, ref: PageRef) -> None:
         """A copy that isn't what it should be: it is fetched anew."""
         self._fetched.pop(ref.name, None)
-        if self._place.cache is not None and storage_of(self._place).folder is None:
+        if self._place.cache is not None and self._folder is None:
             self._copy(ref).unlink(missing_ok=True)
 
     def fetch(self, refs: Iterable[PageRef]) -> None:
         """Have pages at hand that are about to be read: from a bucket, many at a time."""
-        if storage_of(self._place).folder is not None:
+        if self._folder is not None:
             return
         missing = [ref for ref in refs if not self._is_here(ref)]
         if len(missing) > 1:
@@ -119,7 +119,7 @@ class PageShelf:
     def keep(self, pages: Mapping[str, bytes]) -> dict[str, str]:
         """Write pages that no root names yet; the names that they got, where those are others. In a bucket
         nobody can keep an object that is being deleted from going, so there no name is used twice."""
-        if storage_of(self._place).folder is not None:
+        if self._folder is not None:
             self.put(pages)
             return {}
         names = {name: fresh_page_name(name) for name in pages}
@@ -139,7 +139,7 @@ class PageShelf:
 
     def _local(self, ref: PageRef) -> Read:
         if self._place.cache is not None:
-            return read_file(str(self._copied(ref)))
+            return _File(str(self._copied(ref)))
         content = self._fetched.get(ref.name)
         if content is None:
             content = storage_of(self._place).get(page_path(ref.name))

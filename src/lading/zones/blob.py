@@ -81,8 +81,8 @@ class ZoneCursor:
             found, self._at = packed_at(self._blob, self._at)
         except ValueError as error:
             raise _corrupt(str(error)) from error
-        if len(found) != count or self._at > len(self._blob):
-            raise _corrupt(f"{len(found)} numbers where {count} should be")
+        if found.count != count or self._at > len(self._blob):
+            raise _corrupt(f"{found.count} numbers where {count} should be")
         return found if self._as_packed else np.asarray(found)
 
     def mask(self, count: int) -> Mask:

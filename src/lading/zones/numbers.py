@@ -13,6 +13,7 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -80,7 +81,7 @@ class Packed(msgspec.Struct, frozen=True, eq=False, gc=False):
         return np.int64(self.base + (0 if self.above is None else int(self.above[which])))
 
     def some(self, places: Sequence[int]) -> list[int]:
-        """The numbers at these places, from 0 on."""
+        """The numbers at these places, which count from the end where they are negative."""
         if self.above is None:
             return [self.base] * len(places)
         base, above = self.base, self.above.data
@@ -126,8 +127,9 @@ def differ(left: Packed | Numbers, right: Packed | Numbers | int) -> Mask:
     return found
 
 
+@lru_cache(maxsize=64)
 def same(count: int, answer: bool) -> Mask:
-    """A mask that says the same of all, without being so long."""
+    """A mask that says the same of all, without being so long. It can't be written to."""
     return np.ndarray((count,), np.bool_, b"\1" if answer else b"\0", 0, _SEEN_AGAIN)
 
 
