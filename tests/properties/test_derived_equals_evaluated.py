@@ -23,7 +23,7 @@ from support.machines import SEED, SOAK, Killed
 from lading.errors import LadingError, NotFound
 from lading.ingest.derived import changed
 from lading.snapshots.history import Wanted
-from lading.upkeep.clean.apply import clean
+from lading.upkeep.clean.apply import clean_tables
 from lading.upkeep.clean.survey import Rules
 from lading.upkeep.merge import merge_table
 from lading.upkeep.rollback import release_hold, roll_back
@@ -97,9 +97,12 @@ class History:
             merge_table(self.chain.config, self.any())
 
     def clean(self) -> None:
-        rules = Rules(keep_runs=1, grace=timedelta(0))
-        for name in ("moves", "ports", *self.chain.tables):
-            clean(self.chain.config, name, rules, apply=True)
+        """Of all tables, or of one alone, as `lading clean` does."""
+        names = ["moves", "ports", *self.chain.tables] if self.chance.random() < 0.8 else [self.any()]
+        rules = Rules(self.chance.choice([1, 1, 2]), timedelta(0))
+        for report in clean_tables(self.chain.config, names, rules, apply=True):
+            if report.error is not None:
+                raise report.error
 
     def roll_back(self) -> None:
         with suppress(LadingError):

@@ -6,7 +6,7 @@ from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
-from lading.cli.terminal.command import Context, Option
+from lading.cli.terminal.command import Context, Exit, Option
 from lading.cli.terminal.invocation import Json, Tables, config_of
 from lading.errors import ConfigError
 from lading.words import byte_words, count_words
@@ -57,9 +57,9 @@ def clean(
       lading clean
       lading clean voyages --keep-runs 30 --older-than 7d --apply
     """
+    from lading.cli.terminal.failures import print_error
     from lading.cli.terminal.screen import note, print_json
-    from lading.upkeep.clean.apply import clean as clean_table
-    from lading.upkeep.clean.apply import tables_to_clean
+    from lading.upkeep.clean.apply import clean_tables, tables_to_clean
     from lading.upkeep.clean.survey import Rules
 
     config = config_of(ctx)
@@ -68,16 +68,21 @@ def clean(
         kept.keep_runs if keep_runs is None else keep_runs,
         kept.grace if older_than is None else span(older_than, "--older-than"),
     )
-    reports = [
-        clean_table(config, name, rules, apply=apply) for name in tables_to_clean(config, tables or [])
-    ]
+    reports = clean_tables(config, tables_to_clean(config, tables or []), rules, apply=apply)
+    errors = [report.error for report in reports if report.error is not None]
     if json:
-        print_json({"applied": apply, "tables": [_report_object(one) for one in reports]})
-        return
-    for report in reports:
-        _show(report, apply)
-        if report.note:
-            note(report.note)
+        found: dict[str, Any] = {"applied": apply, "tables": [_report_object(one) for one in reports]}
+        print_json({**found, "error": errors[0].as_json()} if errors else found)
+    else:
+        for report in reports:
+            if report.error is not None:
+                print_error(report.error)
+                continue
+            _show(report, apply)
+            if report.note:
+                note(report.note)
+    if errors:
+        raise Exit(max(error.exit_code for error in errors))
 
 
 def span(text: str, option: str) -> timedelta:
@@ -109,6 +114,7 @@ def _report_object(report: CleanReport) -> dict[str, Any]:
         "bytes_deleted": sum(one.bytes for one in report.deleted),
         "gave_up": list(report.gave_up),
         "note": report.note,
+        "error": report.error.as_json() if report.error is not None else None,
     }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,19 +25,32 @@ from lading.state.sqlite import open_snapshot, open_snapshot_file
 def open_manifest(store: ManifestStore, ref: str, *, check: bool = False) -> sqlite3.Connection:
     """A read-only connection to the manifest `ref`. What comes from elsewhere, where others may have had
     their hands on it, is checked whole before it is used; what lies in place only with `check`."""
-    path = store.manifest_path(ref)
-    if path is not None:
-        connection = open_snapshot_file(path, check=check)
-    else:
-        check = True
-        connection = open_snapshot(store.load_manifest(ref), check=True)
+    with _named(ref):
+        path = store.manifest_path(ref)
+        if path is not None:
+            connection = open_snapshot_file(path, check=check)
+        else:
+            check = True
+            connection = open_snapshot(store.load_manifest(ref), check=True)
+        try:
+            if check:
+                read_snapshot(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+@contextmanager
+def _named(ref: str) -> Iterator[None]:
+    """What is malformed says which manifest it is in."""
     try:
-        if check:
-            read_snapshot(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+        yield
+    except ManifestParseError as error:
+        if ref in error.message:
+            raise
+        message, file = f"{ref}: {error.message}", error.file or ref
+        raise ManifestParseError(message, hint=error.hint, table=error.table, file=file) from error
 
 
 def open_members(store: ManifestStore, ref: str, root: Place, *, check: bool = False) -> MemberStore:
@@ -71,25 +85,19 @@ def no_parts(ref: str) -> NotFound:
 
 def build_meta(store: ManifestStore, ref: str) -> BuildMeta:
     """What the manifest `ref` says of its build; neither members nor shards are read."""
-    connection = open_manifest(store, ref)
-    try:
+    with closing(open_manifest(store, ref)) as connection, _named(ref):
         return load_build_meta(connection)
-    finally:
-        connection.close()
 
 
 def build_meta_and_schema(store: ManifestStore, ref: str) -> tuple[BuildMeta, bytes | None]:
     """The same, and the schema of its rows; None if it has none that can be read."""
-    connection = open_manifest(store, ref)
-    try:
+    with closing(open_manifest(store, ref)) as connection, _named(ref):
         meta = load_build_meta(connection)
         try:
             members = members_in(connection, Place(""))
             return meta, None if members is None else members.schema
         except ManifestParseError:
             return meta, None
-    finally:
-        connection.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +121,7 @@ class Mentioned:
 def references(store: ManifestStore, ref: str, root: Place, mentioned: dict[str, Mentioned]) -> References:
     """What the manifest `ref` of the table at `root` refers to; ManifestParseError if that can't be told for
     certain. What its pages mention is added to `mentioned`: manifests share pages, and each is read once."""
-    connection = open_manifest(store, ref, check=True)
-    try:
+    with closing(open_manifest(store, ref, check=True)) as connection, _named(ref):
         parsed = read_snapshot(connection)
         members = members_in(connection, root)
         pages = mention(members, mentioned) if members is not None else frozenset()
@@ -124,8 +131,6 @@ def references(store: ManifestStore, ref: str, root: Place, mentioned: dict[str,
             custom=parsed.meta.custom,
             bytes=_size(connection),
         )
-    finally:
-        connection.close()
 
 
 def mention(members: MemberStore, mentioned: dict[str, Mentioned]) -> frozenset[str]:

@@ -30,7 +30,9 @@ from lading.model import Commit
 from lading.plan import plan_tables
 from lading.run import RunReport, run
 from lading.snapshots.history import Wanted
-from lading.upkeep.clean.apply import clean
+from lading.snapshots.stores.by_url import store_of
+from lading.upkeep.clean import apply
+from lading.upkeep.clean.apply import clean, clean_tables
 from lading.upkeep.clean.survey import Rules
 from lading.upkeep.merge import merge_table
 from lading.upkeep.rollback import roll_back
@@ -485,6 +487,80 @@ def test_cleaning_keeps_the_snapshot_that_a_table_was_made_from(shop, asked):
         shop.done("voyages")
     clean(shop.config, "voyages", Rules(keep_runs=1, grace=timedelta(0)), apply=True)
     assert shop.done("tonnage")["tonnage"].verdicts["changed"] == 1
+
+
+def _inputs_of(shop: Shop, name: str, ref: str | None = None) -> dict[str, str]:
+    with lading.open(shop.folder / "warehouse" / name, ref=ref) as reader:
+        return {one["name"]: one["ref"] for one in reader.info()["inputs"]}
+
+
+def test_cleaning_keeps_what_each_snapshot_was_made_from_that_readers_can_be_led_back_to(shop):
+    for number in range(4):
+        shop.put("v2.csv", f"port,day,tonnes\nhh,2,{number}\nsa,12,7\n")
+        shop.done()
+    clean(shop.config, "voyages", Rules(keep_runs=1, grace=timedelta(0)), apply=True)
+    for one in store_of(shop.config, "tonnage").list_manifests():
+        roll_back(shop.config, "tonnage", Wanted(ref=one.ref))
+        made_from = _inputs_of(shop, "tonnage")["voyages"]
+        with lading.open(shop.folder / "warehouse" / "voyages", ref=made_from) as voyages:
+            rows = voyages.to_arrow().read_all().to_pylist()
+        tonnes = sum(row["tonnes"] for row in rows if row["port"] == "hh")
+        assert ("hh", "de", tonnes) in shop.rows("tonnage")
+
+
+def test_what_only_an_old_snapshot_was_made_from_goes_with_it_and_is_shown_before(shop):
+    rules = Rules(keep_runs=1, grace=timedelta(0))
+    for number in range(3):
+        shop.put("v2.csv", f"port,day,tonnes\nhh,2,{number}\nsa,12,7\n")
+        shop.done()
+    names = ["voyages", "ports", "tonnage", "top"]
+    shown = clean_tables(shop.config, names, rules)
+    assert [one.table for one in shown] == names
+    assert [len(one.manifests) for one in shown] == [2, 0, 2, 2]
+    done = clean_tables(shop.config, names, rules, apply=True)
+    assert [{one.path for one in report.deleted} for report in done] == [
+        {one.path for one in report.garbage} for report in shown
+    ]
+    # Iceberg's metadata from before was still followed; now it is what is left.
+    left = {one.kind for report in clean_tables(shop.config, names, rules) for one in report.garbage}
+    assert left <= {"iceberg"}
+
+
+@pytest.mark.parametrize("cleaned", range(1, 4))
+def test_a_cleaning_that_is_cut_short_leaves_each_snapshot_what_it_was_made_from(shop, monkeypatch, cleaned):
+    for number in range(3):
+        shop.put("v2.csv", f"port,day,tonnes\nhh,2,{number}\nsa,12,7\n")
+        shop.done()
+    tables = iter(range(cleaned))
+
+    def dies(config: Any, name: str, *args: Any, **options: Any) -> Any:
+        if next(tables, None) is None:
+            raise KeyboardInterrupt
+        return clean(config, name, *args, **options)
+
+    monkeypatch.setattr(apply, "clean", dies)
+    with pytest.raises(KeyboardInterrupt):
+        names = ["voyages", "ports", "tonnage", "top"]
+        clean_tables(shop.config, names, Rules(keep_runs=1, grace=timedelta(0)), apply=True)
+    for name in ("tonnage", "top"):
+        for one in store_of(shop.config, name).list_manifests():
+            for made_of, ref in _inputs_of(shop, name, one.ref).items():
+                with lading.open(shop.folder / "warehouse" / made_of, ref=ref) as reader:
+                    assert reader.to_arrow().read_all().num_rows
+
+
+def test_a_table_that_cant_be_cleaned_keeps_no_other_from_it(shop, capsys):
+    shop.done()
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,2\nsa,12,7\n")
+    shop.done()
+    [old] = store_of(shop.config, "ports").list_manifests()
+    (shop.folder / "warehouse" / "ports" / old.ref).write_bytes(b"not a manifest")
+    arguments = ["clean", "--older-than", "0s", "--keep-runs", "1", "--apply", "--json"]
+    assert invoke(["-C", str(shop.folder), *arguments]) == 1
+    told = json.loads(capsys.readouterr().out)
+    tables = {one["table"]: one for one in told["tables"]}
+    assert old.ref in tables["ports"]["error"]["message"] and told["error"] == tables["ports"]["error"]
+    assert tables["voyages"]["deleted"] and tables["tonnage"]["deleted"] and not tables["voyages"]["error"]
 
 
 def test_without_the_snapshot_that_it_was_made_from_everything_is_evaluated(shop):

@@ -7,12 +7,13 @@ no remaining manifest, checkpoint or log frame refers to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 
+from lading.config.derived import in_order
 from lading.config.project import Config
 from lading.errors import Conflict, LadingError, NotFound
 from lading.iceberg.follow import where
@@ -42,14 +43,46 @@ class CleanReport:
     gave_up: tuple[str, ...] = ()  # runs taken for dead
     deleted: list[Garbage] = field(default_factory=list)
     note: str | None = None  # why Iceberg readers don't see what lading's do
+    error: LadingError | None = None  # why not all of it went, or could be found
+
+    @property
+    def manifests(self) -> frozenset[str]:
+        """The manifests among what may go."""
+        return frozenset(one.path for one in self.garbage if one.file is None)
 
     @property
     def bytes(self) -> int:
         return sum(one.bytes for one in self.garbage)
 
 
-def clean(config: Config, name: str, rules: Rules, *, apply: bool = False) -> CleanReport:
-    """What may go from one table; with `apply` it goes."""
+def clean_tables(
+    config: Config, names: Sequence[str], rules: Rules, *, apply: bool = False
+) -> list[CleanReport]:
+    """Each table as `clean` does, one that fails apart from the others.
+
+    Tables made of others come first. So wherever this ends, a snapshot that is there has those that it was
+    made from, and what only a snapshot that goes had needed goes with it.
+    """
+    reports: dict[str, CleanReport] = {}
+    for name in reversed(in_order(config.graph, names, only=True)):
+        going = {} if apply else {one.table: one.manifests for one in reports.values()}
+        try:
+            reports[name] = clean(config, name, rules, apply=apply, going=going)
+        except LadingError as error:
+            reports[name] = CleanReport(name, error=error)
+    return [reports[name] for name in names]
+
+
+def clean(
+    config: Config,
+    name: str,
+    rules: Rules,
+    *,
+    apply: bool = False,
+    going: Mapping[str, Container[str]] | None = None,
+) -> CleanReport:
+    """What may go from one table; with `apply` it goes. `going`: manifests of other tables that would have
+    gone before."""
     where = config.place(name)
     if not Table.exists(where):
         return CleanReport(name)
@@ -62,7 +95,7 @@ def clean(config: Config, name: str, rules: Rules, *, apply: bool = False) -> Cl
             beside_the_data(config, name),
             rules,
             follow=_follow(config, name, rules),
-            pinned=pinned_refs(config, name),
+            pinned=pinned_refs(config, name, going or {}),
         )
         survey = Survey(around)
         report = CleanReport(name, tuple(survey.garbage()))
