@@ -23,10 +23,12 @@ import lading
 from lading.config.file import load as load_config
 from lading.errors import Conflict, LadingError, ManifestGone, NotFound, NotReady
 from lading.ingest.derived import changed, count, evaluate
+from lading.ingest.derived.inputs import pins_in
 from lading.run import run
 from lading.snapshots.history import Wanted
+from lading.snapshots.opening import build_meta
 from lading.snapshots.stores.by_url import store_of
-from lading.upkeep.clean.apply import clean
+from lading.upkeep.clean.apply import CleanReport, clean_tables
 from lading.upkeep.clean.survey import Rules
 from lading.upkeep.merge import merge_table
 from lading.upkeep.rollback import release_hold, roll_back
@@ -83,8 +85,7 @@ class Deriving(Tabling):
         if kind == "merge":
             return ("merged", merge_table(self.config, asked[0]).parts_removed)
         if kind == "clean":
-            for name in ("moves", "ports", *self.tables):
-                clean(self.config, name, Rules(1, GRACE), apply=True)
+            self._clean()
             return ("cleaned",)
         if kind == "rollback":
             return ("moved", roll_back(self.config, asked[0], Wanted(offset=1)).now.sequence)
@@ -113,6 +114,13 @@ class Deriving(Tabling):
         os.utime(path, ns=(at, at))
         return ("written",)
 
+    def _clean(self) -> list[CleanReport]:
+        done = clean_tables(self.config, ("moves", "ports", *self.tables), Rules(1, GRACE), apply=True)
+        for report in done:
+            if report.error is not None:
+                raise report.error
+        return done
+
     @staticmethod
     def _ran(report: Any) -> Any:
         if report.error is not None:
@@ -132,6 +140,7 @@ class Deriving(Tabling):
         """What readers see of a derived table, beside its query over what it names."""
         began = self.world.now
         try:
+            self._has_inputs(name)
             with self._open(name) as reader:
                 found = counted(self._rows(reader))
                 refs = {one["name"]: one["ref"] for one in reader.info()["inputs"]}
@@ -140,7 +149,7 @@ class Deriving(Tabling):
                 with self._open(one, ref) as reader:
                     inputs[one] = self._rows(reader)
         except (NotFound, ManifestGone):
-            return ("not there",)  # a table without rows, or an input that moved on days ago
+            return ("not there",)  # a table without rows, or one that moved on days ago
         except (LadingError, OSError) as error:
             if self._shaky(error) or self.world.now - began > GRACE.total_seconds() * 1e9 * 0.95:
                 return None
@@ -149,6 +158,22 @@ class Deriving(Tabling):
         if found != wanted:
             raise Wrong("not what is evaluated", f"{name} more: {found - wanted}; less: {wanted - found}")
         return ("equal", sum(found.values()))
+
+    def _has_inputs(self, name: str) -> None:
+        """Readers can be led back to any snapshot, so what each was made from is there as long as it is."""
+        store = store_of(self.config, name)
+        for snapshot in store.list_manifests():
+            with suppress(ManifestGone):
+                for pin in pins_in(build_meta(store, snapshot.ref).custom).values():
+                    if not self._is_there(pin.name, pin.ref) and self._is_there(name, snapshot.ref):
+                        raise Wrong("made from what is gone", f"{name} {snapshot.ref}: {pin}")
+
+    def _is_there(self, name: str, ref: str) -> bool:
+        try:
+            build_meta(store_of(self.config, name), ref)
+        except ManifestGone:
+            return False
+        return True
 
     # The end.
 
@@ -234,10 +259,9 @@ class Deriving(Tabling):
         for _ in range(2):
             self.world.sleep(3 * 24 * 3600)
             self._ran(run(self.config, allow_vanish=True))
-            for name in ("moves", *self.tables):
-                clean(self.config, name, Rules(1, GRACE), apply=True)
-                if name != "moves":
-                    self._compare(name)
+            self._clean()
+            for name in self.tables:
+                self._compare(name)
         with suppress(Conflict, NotFound):
             release_hold(self.config, "moves")
         self._ran(run(self.config, allow_vanish=True))
@@ -246,11 +270,7 @@ class Deriving(Tabling):
     def _keeps_nothing(self) -> None:
         for _ in range(3):
             self.world.sleep(10 * 24 * 3600)
-            done = [
-                clean(self.config, name, Rules(1, GRACE), apply=True)
-                for name in ("moves", "ports", *self.tables)
-            ]
-            if not any(one.deleted or one.gave_up for one in done):
+            if not any(one.deleted or one.gave_up for one in self._clean()):
                 break
         self._is_evaluated()
         for name in ("moves", "ports", *self.tables):

@@ -127,6 +127,22 @@ def _asked_last_wins(swap: Swap) -> None:
     swap(Unpacking, "limit", property(lambda self: self.asked))
 
 
+def _only_current_needs_inputs(swap: Swap) -> None:
+    import lading.ingest.derived.pinned as pinned
+    from lading.snapshots.stores.protocol import ManifestStore
+
+    class Current:
+        def __init__(self, store: ManifestStore) -> None:
+            self._store = store
+            self.manifest_path, self.load_manifest = store.manifest_path, store.load_manifest
+
+        def list_manifests(self) -> list[Any]:
+            current = self._store.load_current()
+            return [current] if current is not None else []
+
+    real = swap(pinned, "store_of", lambda config, name: Current(real(config, name)))
+
+
 OF_RUNS = (
     Mutant("entries beside the source manifest forgotten", ("tabling",), _since_forgotten),
     Mutant("an archive that went while it was unpacked not named", ("unpacking",), _gone_archive_unnamed),
@@ -141,6 +157,7 @@ OF_RUNS = (
     Mutant("slots that changed and are not found", ("deriving",), _changes_missed),
     Mutant("another snapshot of an input taken for the same", ("deriving",), _input_taken_for_the_same),
     Mutant("rows that went from an input forgotten", ("deriving",), _gone_rows_forgotten),
+    Mutant("cleaning that keeps inputs of what readers see alone", ("deriving",), _only_current_needs_inputs),
     Mutant("hints taken for the whole truth", ("watching",), _hints_are_the_truth),
     Mutant("a lease given up when an answer got lost", ("watching",), _lease_given_up, "bucket"),
     Mutant("a lease that never lapses", ("watching",), _lease_for_ever),
