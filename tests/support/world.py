@@ -9,12 +9,14 @@ import hashlib
 import os
 import time
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 from support.handmade import shard_bytes
 from support.servers import S3Server
@@ -135,7 +137,8 @@ class World:
         (self.root / path).unlink()
 
     def commit(self, run: InFlight) -> Commit:
-        source = Source(run.number, f"{run.run_id}.csv", "h", "s", 1, 1, 3, False, self.now.isoformat())
+        rows = sum(part.rows for part in run.parts)
+        source = Source(run.number, f"{run.run_id}.csv", "h", "s", 1, 1, rows, False, self.now.isoformat())
         schema = self.schema.serialize().to_pybytes()
         changed = schema != run.table.state.meta.schema
         done = run.table.commit(
@@ -146,13 +149,22 @@ class World:
                 "recipe",
                 add=tuple(run.parts),
                 remove=run.replaces,
-                sources=(source,),
+                sources=(*self._left(run), source),
                 schema=schema if changed else None,
                 order_by="id" if changed else None,
             )
         )
         self.live = (self.live - set(run.replaces)) | {part.path for part in run.parts}
         return done
+
+    def _left(self, run: InFlight) -> list[Source]:
+        """The sources of the members that it replaces, with the rows that others hold of them."""
+        went = Counter[int]()
+        for member in run.table.state.candidates(None):
+            if member.path in run.replaces:
+                went.update(dict(member.sources))
+        known = [source for source, _ in run.table.state.sources().values() if source.id in went]
+        return [msgspec.structs.replace(one, rows=one.rows - went[one.id]) for one in known]
 
     def write_shard(self, run: InFlight, db_id: int, attempt: int, prefix: str = "shards") -> ShardMeta:
         """One attempt's file, and how a manifest would name it."""

@@ -18,7 +18,8 @@ from support.world import BucketWorld, World
 import lading
 from lading.errors import Conflict, ManifestParseError, StorageError
 from lading.ingest.record import write_table_manifest
-from lading.model import SnapshotRef
+from lading.layout.table import NOBODY
+from lading.model import Commit, SnapshotRef
 from lading.snapshots.history import Wanted
 from lading.snapshots.stores.files import LocalStore
 from lading.upkeep.clean.apply import clean
@@ -197,6 +198,33 @@ def test_a_broken_part_is_named(world: World, how: str) -> None:
     table.close()
     named = [one for one in wrong(world) if one.file == member.path]
     assert named and all("lading" in one.remedy for one in named)
+
+
+def committed(world: World, **what: Any) -> None:
+    table = world.table()
+    table.commit(Commit(uuid.uuid4().hex, "by-hand", world.now.isoformat(), "recipe", **what))
+    table.close()
+
+
+def test_rows_that_the_log_counts_otherwise_are_told(world: World) -> None:
+    table = world.table()
+    first, second = sorted((one for one, _ in table.state.sources().values()), key=lambda one: one.id)
+    table.close()
+    committed(world, sources=(msgspec.structs.replace(first, rows=3),))
+    [told] = wrong(world)
+    assert told.message == f"{first.key} has 5 rows in the parts, not 3"
+    assert told.file == first.key and told.remedy == "lading run t --full"
+    committed(world, sources=(first,), gone=(second.id,))
+    [told] = wrong(world)
+    assert told.message == "2 rows in the parts are of no source that the log knows"
+
+
+def test_rows_that_no_single_file_gave_are_counted_by_no_source(world: World) -> None:
+    run = world.begin(parts=0)
+    run.number = NOBODY
+    committed(world, add=(world.write_part(run, 4),))
+    run.table.close()
+    assert [one.about for one in wrong(world)] == ["manifest"], "manifest.json is behind, and that is all"
 
 
 def test_sources_of_a_lost_part_are_asked_to_be_read_again(world: World) -> None:

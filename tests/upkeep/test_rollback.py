@@ -243,7 +243,8 @@ def test_a_diff_names_sources_parts_and_columns(world: World) -> None:
     new = open_members(world.store, second.ref, str(world.root))
     told = diff(old, new)
     assert (told.rows_before, told.rows_after) == (5, 2)
-    assert [(one.kind, one.rows_before, one.rows_after) for one in told.sources] == [("added", 0, 3)]
+    moved = [(one.kind, one.rows_before, one.rows_after) for one in told.sources]
+    assert moved == [("replaced", 5, 0), ("added", 0, 2)]
     assert (told.parts.added, told.parts.removed, told.parts.kept) == (1, 1, 0)
     assert told.columns == () and not told.recipe_changed
     assert diff(new, new).same and not told.same

@@ -19,6 +19,7 @@ from lading import ids
 from lading.layout.beside import BESIDE, lock_of, temporary_of
 
 SOURCE = "_source"  # the column that says which file a row came from
+NOBODY = 0  # its value in rows that no single file gave: those of a `per: table` transform, say
 
 LOG = "manifest.log"  # in a bucket: objects below LOG_FOLDER
 LOG_LOCK = "manifest.lock"

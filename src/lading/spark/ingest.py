@@ -23,7 +23,7 @@ from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 
 from lading import ids
 from lading.errors import LadingError, TransformError
-from lading.layout.table import SOURCE
+from lading.layout.table import NOBODY, SOURCE
 from lading.model import Check, IngestJob
 from lading.parts.buckets import bucket_width
 from lading.parts.field_ids import numbered
@@ -150,9 +150,9 @@ class _Notes:
 
 
 def _with_source(frame: DataFrame) -> DataFrame:
-    """Data columns first, `_source` last; rows that no file gave have the source 0."""
+    """Data columns first, `_source` last."""
     names = frame.schema.names
-    nobody = F.lit(0).cast("bigint")
+    nobody = F.lit(NOBODY).cast("bigint")
     source = F.coalesce(F.col(SOURCE), nobody) if SOURCE in names else nobody
     return frame.select(*(F.col(quoted(name)) for name in names if name != SOURCE), source.alias(SOURCE))
 

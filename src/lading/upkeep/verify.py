@@ -7,6 +7,7 @@ only work that is waiting.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
@@ -19,7 +20,7 @@ from lading.ingest.look import look
 from lading.ingest.record import SMALL
 from lading.ingest.table_run import TableRun
 from lading.layout.project import source_manifest
-from lading.layout.table import SHARD, TABLE_MANIFEST
+from lading.layout.table import NOBODY, SHARD, TABLE_MANIFEST
 from lading.log.table import Table
 from lading.log.table_manifest import load_manifest
 from lading.log.table_manifest_text import TableManifest
@@ -84,6 +85,7 @@ def verify(config: Config, name: str, *, watch: Watch) -> tuple[Verified, TableR
         live = table.state.candidates(None)
         watch.phase(name, "verify members")
         _members(table, live, found)
+        _rows_of_sources(table, live, found)
         _table_manifest(table, found)
         watch.phase(name, "verify snapshot")
         _snapshot(config, table, {member.path for member in live}, found)
@@ -160,6 +162,22 @@ def _members(table: Table, live: list[Member], found: Verified) -> None:
             f"restore the file, or: lading repair {found.table}, then lading run {found.table}",
             member.path,
         )
+
+
+def _rows_of_sources(table: Table, live: list[Member], found: Verified) -> None:
+    """The rows that count in the parts are those that the log says its sources have."""
+    held = Counter[int]()
+    for member in live:
+        held.update({source: rows for source, rows in member.sources if source not in member.minus})
+    remedy = f"lading run {found.table} --full"
+    for source, _ in table.state.sources_by_key():
+        if (rows := held.pop(source.id, 0)) != source.rows:
+            told = f"{source.key} has {count_words(rows, 'row')} in the parts, not {source.rows:,}"
+            found.wrong("member", told, remedy, source.key)
+    del held[NOBODY]  # no source counts these
+    if astray := sum(held.values()):
+        told = f"{count_words(astray, 'row')} in the parts are of no source that the log knows"
+        found.wrong("member", told, remedy)
 
 
 def _broken(where: Place, table_id: str, member: Member) -> str | None:

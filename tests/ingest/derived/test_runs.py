@@ -64,6 +64,12 @@ BY_DAY = """\
     bucket_size: 10
 """
 
+STRAY = """\
+  stray:
+    from: {{voyages: {{by: bucket}}}}
+    sql: "{sql}"
+"""
+
 
 class Asked:
     """Counts what is evaluated, and how many rows are read for it."""
@@ -730,3 +736,14 @@ def test_a_part_that_somebody_put_there_by_hand_evaluates_everything(shop):
     )
     plan = look(config, "tonnage", watch=Watch()).plan
     assert plan.replaces_all and "belong to no file" in plan.again.why
+
+
+def test_a_row_in_a_slot_of_no_input_is_refused_also_when_all_is_evaluated(shop):
+    shop.configure(STRAY.format(sql="select day, tonnes from voyages"))
+    shop.done()
+    before = shop.rows("stray")
+    astray = "select case when tonnes > 10 then 1000 else day end as day, tonnes from voyages"
+    shop.configure(STRAY.format(sql=astray))
+    error = shop.run().error
+    assert "gave rows of others" in error.message and "slots: 1" not in error.hint
+    assert before == shop.rows("stray") == [(1, 10), (2, 1), (11, 20), (12, 7), (21, 5)]

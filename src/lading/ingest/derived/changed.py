@@ -19,6 +19,7 @@ import pyarrow as pa
 from lading.ingest.derived.inputs import OpenInput
 from lading.ingest.derived.signed import Side, Signed, signed_rows
 from lading.ingest.derived.slots import Cut
+from lading.layout.table import NOBODY
 from lading.model import Member, Source
 from lading.state.members import MemberStore
 
@@ -27,8 +28,6 @@ LARGE = 32 << 20  # bytes of parts of which the columns that rows are cut by are
 FEW = 8  # slots that are evaluated sooner than large parts are read to see whether fewer would do
 _SHARE = 8  # of all slots, one in so many is, where the log knows them and no part was opened yet
 MOST_OF_A_LOOK = 256 << 20  # bytes of parts that `lading plan` and `lading status` read
-
-_NOBODY = 0  # the source of rows that a `per: table` transform makes of several files
 
 # (slot, source) -> rows that went and rows that came
 Moves = dict[tuple[int, int], tuple[int, int]]
@@ -73,7 +72,7 @@ def changed_slots(
         return Changed(None, why=f"rows of {new.name} that belong to no file may have changed")
     if not before and not after:
         return Changed()
-    sides = (side_of(old, before.keys() | {_NOBODY}, -1), side_of(new, after.keys() | {_NOBODY}, 1))
+    sides = (side_of(old, before.keys() | {NOBODY}, -1), side_of(new, after.keys() | {NOBODY}, 1))
     rows = sum(side.rows for side in sides)
     if not rows:
         return Changed()

@@ -32,6 +32,7 @@ from lading.parts.pick import picked
 from lading.parts.rows import WantedRows, read_part
 from lading.parts.task import MEMORY, TaskSpec
 from lading.sources.fingerprint import source_id
+from lading.words import count_words
 from lading.zones.vector import ZoneVector
 
 if TYPE_CHECKING:
@@ -281,17 +282,19 @@ def _for_spark(job: IngestJob, rows: pa.Schema) -> Mapping[int, Check]:
 
 
 def _refuse_astray(run: TableRun, job: IngestJob, found: Ingested, wanted: Mapping[int, str]) -> None:
-    """A row in a slot that isn't being evaluated would stay when its inputs change: the query is not cut."""
+    """A row in a slot that isn't being evaluated, or that no input has rows in, would stay when its inputs
+    change: the query is not cut."""
     held = {source for member in found.members for source, _ in member.sources}
     held |= found.tally.rows.keys() | found.unkeyed.keys()
     astray = held - wanted.keys()
-    if run.plan.replaces_all or not astray:
+    if not astray:
         return
+    assert run.cfg.derived is not None
+    whole = "remove `by`" if run.cfg.derived.by_bucket else "remove `by`, or set slots: 1"
     raise TransformError(
-        f"evaluated for {len(wanted):,} of its slots, the query of {job.table} gave rows of others: it is "
-        "not cut by its `by` columns",
-        hint="select the `by` columns unchanged; or evaluate it as a whole: remove `by`, or set slots: 1; "
-        "nothing was committed",
+        f"evaluated for {count_words(len(wanted), 'slot')}, the query of {job.table} gave rows of others: it "
+        "is not cut by its `by` columns",
+        hint=f"select the `by` columns unchanged; or evaluate it as a whole: {whole}; nothing was committed",
         table=job.table,
     )
 

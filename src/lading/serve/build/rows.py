@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from lading.errors import PartError
-from lading.layout.table import SOURCE
+from lading.layout.table import NOBODY, SOURCE
 from lading.model import Member, Place, Source
 from lading.parts.live import columns_to_read, of_sources, without_sources
 from lading.parts.open import open_parquet, row_batches, shown_path
@@ -129,9 +129,6 @@ def _counting(rows: pa.RecordBatch, part: PartRows) -> pa.RecordBatch:
     return rows if part.only is None else of_sources(rows, part.only)
 
 
-_NO_SOURCE = 0  # rows that no single file gave (per: table): nobody can tell which of them are new
-
-
 @dataclass(frozen=True, slots=True)
 class Changes:
     """Rows to look at for their keys."""
@@ -144,7 +141,7 @@ class Changes:
 def changed_sources(old: Iterable[Source], new: Iterable[Source]) -> frozenset[int]:
     """Sources whose rows may differ: read anew, retracted, or new."""
     before, after = {_reading(source) for source in old}, {_reading(source) for source in new}
-    return frozenset({reading[0] for reading in before ^ after} | {_NO_SOURCE})
+    return frozenset({reading[0] for reading in before ^ after} | {NOBODY})
 
 
 def changed_rows(old: Iterable[Member], new: Iterable[Member], sources: frozenset[int]) -> Changes:
