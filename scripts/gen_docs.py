@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-import typing
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
@@ -40,7 +39,9 @@ def page() -> str:
 def _section(name: str, function: Callable[..., Any]) -> str:
     text, _, example = inspect.cleandoc(function.__doc__ or "").partition("\b\nExample:\n")
     parameters = list(parameters_of(function).values())
-    usage = " ".join([name, *(_usage(kind, said) for kind, said in parameters)])
+    defaults = [inspect.signature(function).parameters[one].default for one in parameters_of(function)]
+    words = (_usage(*one, default) for one, default in zip(parameters, defaults, strict=True))
+    usage = " ".join([name, *words])
     lines = [f"## {name}", "", f"`{usage}`", "", text.strip(), ""]
     if parameters:
         lines += ["| | |", "|---|---|"]
@@ -51,11 +52,11 @@ def _section(name: str, function: Callable[..., Any]) -> str:
     return "\n".join(lines)
 
 
-def _usage(annotation: Any, said: Parameter) -> str:
+def _usage(annotation: Any, said: Parameter, default: Any) -> str:
     if isinstance(said, Option):
         return f"[{_spelled(annotation, said)}]"
     word = f"{said.metavar}{'…' if kind_of(annotation)[1] else ''}"
-    return f"[{word}]" if type(None) in typing.get_args(annotation) else word
+    return word if default is inspect.Parameter.empty else f"[{word}]"
 
 
 def _spelled(annotation: Any, said: Parameter) -> str:

@@ -103,7 +103,8 @@ def test_history_diff_and_reading_an_older_snapshot(cli, project):
     ]
     newest, oldest = run_ids(cli)
     assert cli("diff", "ships", oldest, newest, "--json").json == told
-    assert "rows: 14 -> 17 (+3)" in cli("diff", "ships", "~1", "current").out
+    assert "rows: 14 -> 17 (+3)" in cli("diff", "ships").out
+    assert "rows: 17 -> 14 (-3)" in cli("diff", "ships", "current", "~1").out
     for options in (["--offset", "1"], ["--ref", oldest], ["--as-of", "2100-01-01", "--limit", "100"]):
         found = cli("scan", "ships", "--format", "jsonl", *options)
         assert len(found.out.splitlines()) == (17 if "--as-of" in options else 14)

@@ -17,15 +17,18 @@ Before = Annotated[str, Argument(metavar="A", help=_HELP)]
 After = Annotated[str, Argument(metavar="B", help="The later snapshot, in the same form.")]
 
 
-def diff(ctx: Context, table: Table, before: Before, after: After, json: Json = False) -> None:
-    """Show what changed between two snapshots.
+def diff(
+    ctx: Context, table: Table, before: Before = "~1", after: After = "current", json: Json = False
+) -> None:
+    """Show what changed between two snapshots: the current one and the one before it, if you name none.
 
     Shows rows added, removed and replaced by source file, and changes in parts and columns: when each column
     came, went or changed type, and because of which file if the run noted it. Reads no data.
 
     \b
     Example:
-      lading diff voyages ~1 current
+      lading diff voyages
+      lading diff voyages ~3 current
       lading diff voyages 20240301-063000-1f2e3d4c 20240302-063000-5b6a7988 --json
     """
     from lading.cli.terminal.screen import print_json

@@ -15,7 +15,7 @@ File = Annotated[
     str, Argument(metavar="FILE", help="A path, or a key from `lading plan`; a table, if a SLOT follows.")
 ]
 Slot = Annotated[
-    str | None, Argument(metavar="[SLOT]", help="A slot of a table made of tables: slot=00017, or 17.")
+    str | None, Argument(metavar="SLOT", help="A slot of a table made of tables: slot=00017, or 17.")
 ]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from lading.cli.terminal.command import Context, Exit, Option
-from lading.cli.terminal.invocation import Json, Tables, config_of
+from lading.cli.terminal.invocation import Json, Tables, config_of, sources_word
 from lading.config.project import Config
 from lading.words import count_words, verdict_words
 
@@ -93,19 +93,20 @@ def run_and_report(
         result = report.as_json()
         print_json({**result, "error": errors[0].as_json()} if errors else result)
     else:
-        _show(report)
+        _show(report, config)
     if errors:
         raise Exit(max(error.exit_code for error in errors))
 
 
-def _show(report: RunReport) -> None:
+def _show(report: RunReport, config: Config) -> None:
     from lading.cli.terminal.failures import print_error
     from lading.cli.terminal.screen import say, show_table
 
     worked = [table for table in report.tables if table.error is None]
     if worked:
+        sources = sources_word(config, (table.table for table in worked))
         show_table(
-            ("table", "files", "rows added", "rows removed", "rows", "snapshot", "seconds"),
+            ("table", sources, "rows added", "rows removed", "rows", "snapshot", "seconds"),
             (
                 (
                     table.table,

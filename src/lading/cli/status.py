@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lading.cli.terminal.command import Context
-from lading.cli.terminal.invocation import Json, Tables, config_of
+from lading.cli.terminal.invocation import Json, Tables, config_of, sources_word
 from lading.words import count_words, verdict_words
 
 if TYPE_CHECKING:
+    from lading.config.project import Config
     from lading.upkeep.status import TableStatus
 
 
@@ -30,13 +31,13 @@ def status(ctx: Context, tables: Tables = None, json: Json = False) -> None:
     if json:
         print_json({"tables": [one.as_json() for one in found]})
     else:
-        _show(found)
+        _show(found, config)
 
 
-def _show(found: list[TableStatus]) -> None:
+def _show(found: list[TableStatus], config: Config) -> None:
     from lading.cli.terminal.screen import show_table
 
-    numbers = ("files", "rows", "parts", "buckets")
+    numbers = (sources_word(config, (one.table for one in found)), "rows", "parts", "buckets")
     show_table(
         ("table", *numbers, "readers see", "last run", "pending", "note"),
         (

@@ -110,7 +110,7 @@ def _sources(config: Config, name: str, found: Verified, watch: Watch) -> TableR
     except LadingError as error:
         found.failed("source", error)
         return None
-    found.count("sources", len(seen.found))
+    found.count("sources" if seen.derived is None else "slots", len(seen.found))
     verdicts = {word: n for word, n in seen.plan.verdicts.items() if n and word != "unchanged"}
     if verdicts:
         told = ", ".join(f"{n:,} {word}" for word, n in verdicts.items())

@@ -569,6 +569,23 @@ def test_a_table_that_cant_be_cleaned_keeps_no_other_from_it(shop, capsys):
     assert tables["voyages"]["deleted"] and tables["tonnage"]["deleted"] and not tables["voyages"]["error"]
 
 
+@pytest.mark.parametrize(
+    ("command", "tables", "told"),
+    [
+        ("status", [], "files, slots"),
+        ("status", ["voyages", "ports"], "files "),
+        ("status", ["tonnage"], "slots "),
+        ("run", [], "files, slots"),
+        ("verify", ["tonnage"], "256 slots,"),
+        ("verify", ["voyages"], "2 sources,"),
+    ],
+)
+def test_what_rows_come_from_is_called_by_its_name(shop, capsys, command, tables, told):
+    shop.done()
+    assert invoke(["-C", str(shop.folder), command, *tables]) == 0
+    assert told in capsys.readouterr().out
+
+
 def test_without_the_snapshot_that_it_was_made_from_everything_is_evaluated(shop):
     shop.done()
     [pin] = [one for one in look(shop.config, "tonnage", watch=Watch()).derived.pins if one.name == "voyages"]

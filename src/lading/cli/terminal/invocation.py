@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -55,6 +55,12 @@ def source_word(config: Config, name: str) -> str:
     """What a table's rows come from: files, or slots of one made of tables."""
     table = config.tables.get(name)
     return "slot" if table is not None and table.derived is not None else "file"
+
+
+def sources_word(config: Config, names: Iterable[str]) -> str:
+    """The head of a column that counts what the rows of several tables come from."""
+    words = {source_word(config, name) for name in names}
+    return "files, slots" if len(words) > 1 else f"{words.pop()}s" if words else "files"
 
 
 def open_published(
