@@ -65,6 +65,11 @@ def test_there_are_256_slots_unless_told_otherwise_and_one_where_nothing_is_cut(
         ("tonnage: {path: x, format: csv, Q}", "tables.tonnage.sql: needs `from`"),
         ("tonnage: {from: {voyages: {}}, sql: drop table x}", "tables.tonnage.sql: is no query"),
         ("tonnage: {from: {voyages: {}}, sql: from voyages insert into x select *}", "is no query"),
+        ("tonnage: {from: {voyages: {}}, sql: \"select date'today' d from voyages\"}", "uses date 'today'"),
+        (
+            "tonnage: {from: {voyages: {}}, sql: \"select 1 from voyages where at > timestamp 'now '\"}",
+            "uses timestamp 'now ', so each evaluation would differ",
+        ),
         ("tonnage: {from: {voyages: {}}, sql: 'select * from csv.`/x`'}", "reads files by csv.`…`"),
     ],
 )  # fmt: skip
@@ -83,6 +88,7 @@ def test_what_is_wrong_is_said_with_line_and_key(text, complaint):
         "-- drop\n select 1",
         "table voyages",
         "/* drop */ SELECT 'drop'",
+        "-- date 'today'\n select date '2024-01-01', 'today' as day, `date` 'today' from voyages",
     ],
 )
 def test_whatever_only_reads_is_a_query(sql):

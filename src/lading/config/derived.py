@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from lading.config.section import Section
+from lading.config.sql import moment_in, with_quoted
 
 SLOTS = 256
 MOST_SLOTS = 65_536
@@ -29,7 +30,6 @@ QUERY_KEYS = ("sql", "slots")  # what only a table made of tables has, besides `
 _QUERIES = ("select", "with", "from", "table", "values")
 _WRITES = re.compile(r"\binsert\s+(?:into|overwrite)\b", re.IGNORECASE)
 _FILES = re.compile(r"\b(csv|json|parquet|orc|text|avro|xml|binaryfile)\s*\.\s*`", re.IGNORECASE)
-_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -124,14 +124,17 @@ def _by(section: Section) -> tuple[tuple[str, ...], bool]:
 def _query_problem(text: str) -> str | None:
     """Why this is no query. Whether Spark understands it shows when it is asked; by then it must do nothing
     but read, and only what is named in `from`."""
-    plain = _QUOTED.sub(lambda match: " " if match[0].startswith(("--", "/*")) else "''", text)
+    plain = with_quoted(text, lambda _: "''")
     first = re.match(r"[\s(]*(\w*)", plain)
     if not plain.strip():
         return "is empty; write a query"
     if first is None or first[1].lower() not in _QUERIES or _WRITES.search(plain):
         return "is no query; begin with select or with"
     files = _FILES.search(text)
-    return f"reads files by {files[1]}.`…`; make them a table, and name it in `from`" if files else None
+    if files is not None:
+        return f"reads files by {files[1]}.`…`; make them a table, and name it in `from`"
+    moment = moment_in(with_quoted(text, str))
+    return f"uses {moment}, so each evaluation would differ; compute it from columns" if moment else None
 
 
 def _path_problem(text: str) -> str | None:

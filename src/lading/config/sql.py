@@ -10,6 +10,7 @@ of it.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -37,6 +38,7 @@ _BEHIND_A_COLUMN = frozenset(
     ["is", "not", "in", "between", "like", "ilike", "rlike", "regexp", "and", "or", "div", "as"]
 )
 
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _TOKENS = re.compile(
     r"""
       (?P<raw>[rR](?:'[^']*'|"[^"]*"))
@@ -130,11 +132,27 @@ def _differs(what: str) -> str:
     return f"uses {what}, which gives different results each time; use only columns of the row"
 
 
+def with_quoted(text: str, change: Callable[[str], str]) -> str:
+    """The text without its comments, and with what stands in quotes or backticks changed."""
+    return _QUOTED.sub(lambda one: " " if one[0].startswith(("--", "/*")) else change(one[0]), text)
+
+
+def moment_in(text: str) -> str | None:
+    """The first literal that is the time at which it is read, such as date 'today'; None if there is none."""
+    found = (_moment(before, token) for before, token in pairwise(_tokens(text)))
+    return next(filter(None, found), None)
+
+
 def _moment_in(before: _Token, token: _Token) -> str | None:
+    moment = _moment(before, token)
+    return _differs(moment) if moment is not None else None
+
+
+def _moment(before: _Token, token: _Token) -> str | None:
     if token.kind not in ("text", "raw") or before.word not in _MOMENT_TYPES:
         return None
     said = token.text[1:-1] if token.kind == "text" else token.text[2:-1]
-    return _differs(f"{before.word} '{said}'") if is_moment(said) else None
+    return f"{before.word} '{said}'" if is_moment(said) else None
 
 
 def _tokens(text: str) -> list[_Token]:

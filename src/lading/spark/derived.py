@@ -19,25 +19,27 @@ import numpy as np
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from lading.errors import ConfigError, LadingError, TransformError
 from lading.layout.table import SOURCE
 from lading.model import Check, IngestJob
 from lading.parts.buckets import bucket_width
 from lading.spark.arrow_types import arrow_schema
-from lading.spark.cuts import Broken, check_cut, refuse_others, refuse_unordered, used_columns
+from lading.spark.cuts import check_cut
 from lading.spark.datasource import spark_schema
 from lading.spark.determinism import nondeterministic, plans_of
 from lading.spark.failures import Py4JError, raise_interrupt, said_first
 from lading.spark.ingest import Batches, Output, explained, spread_rows, written_by_tasks
 from lading.spark.job_settings import held_settings, ingest_settings, reported
+from lading.spark.plan_tree import Broken, plain_names, plain_texts, with_names
+from lading.spark.query_plans import refuse_others, refuse_unordered, used_columns
 from lading.spark.session import quiet_pandas
 from lading.spark.sql_checks import spark_bits
 from lading.spark.transform import made_of
 from lading.spark.workers import imports_are_no_garbage
 
 _ALL_FIELDS = {"spark.sql.debug.maxToStringFields": "100000"}  # of plans, which are read here
-_ODD = re.compile(r"[\[\](),#`\s]")  # what a name may hold that makes a plan hard to read: then it isn't
 _SHUFFLE = "spark.sql.shuffle.partitions"
 _PER_SHUFFLE = 8 << 20  # bytes of input a task behind a shuffle
 _MOST_SHUFFLED = 512 << 20  # beyond which Spark's own number is as good
@@ -153,9 +155,8 @@ def _evaluated(
     """The query's rows, and the columns of them by which they are put into slots."""
     with _views(spark, question.given, {}) as frames:
         rows = _asked(spark, job, question, frames)
-        by = _slot_columns(rows, question)
         analysed, optimised = plans_of(rows)
-        _refuse_uncut(analysed, rows, question, by, job)
+        by = cut_by(spark, rows, analysed, question, job)
         used = {one.name: one.schema.names for one in question.given}
         if question.sql is None:  # a transform is called once
             yield rows, by
@@ -257,37 +258,64 @@ def _refuse(rows: DataFrame, question: Question, job: IngestJob) -> None:
         )
 
 
-def _slot_columns(rows: DataFrame, question: Question) -> tuple[str, ...]:
-    """The columns of the result that an input is cut by; a row of it is in the slot that they say."""
-    if not question.is_cut:
-        return ()
+def cut_by(
+    spark: SparkSession, rows: DataFrame, analysed: str, question: Question, job: IngestJob
+) -> tuple[str, ...]:
+    """The columns of the result by which its rows are put into slots. An error for a query that can be seen
+    not to be cut by them, or whose rows would depend on more than its inputs."""
+    words = plain_names([*rows.columns, *(name for one in question.given for name in one.schema.names)])
+    as_a_whole = ""
+    refused: list[Broken] = []
+    try:
+        refuse_others(analysed)
+        plan = with_names(_plain_plan(spark, question, analysed), words)
+        refuse_unordered(plan)
+        if not question.is_cut:
+            return ()
+        as_a_whole = "; or evaluate it as a whole: remove `by`, or set slots: 1"
+        for slot in _slot_columns(rows, question):
+            try:
+                check_cut(plan, {one.name: one.by for one in question.given}, rows.columns, slot, words)
+                return slot
+            except Broken as broken:
+                refused.append(broken)
+        raise refused[0]
+    except Broken as broken:
+        raise _wrong(question, job, broken.why, broken.remedy + as_a_whole) from broken
+
+
+def _plain_plan(spark: SparkSession, question: Question, analysed: str) -> str:
+    """A plan that puts together the same rows, without texts of the query that would be taken for parts of
+    it. Where Spark needs these very texts, the plan as it is."""
+    plain = question.sql and plain_texts(question.sql)
+    if not plain or plain == question.sql:
+        return analysed
+    try:
+        return plans_of(spark.sql(plain))[0]
+    except (PySparkException, Py4JError) as error:
+        raise_interrupt(error)
+        return analysed
+
+
+def _slot_columns(rows: DataFrame, question: Question) -> list[tuple[str, ...]]:
+    """The columns of the result that an input is cut by; a row of it is in the slot that they say. There is a
+    choice where inputs are cut by columns of different names."""
     there = {field.name: field.dataType for field in rows.schema}
-    for one in question.given:
-        kinds = spark_schema(pa.schema([one.schema.field(name) for name in one.by]))
-        if one.by and all(there.get(kind.name) == kind.dataType for kind in kinds):
-            return one.by
-    cut = next(one for one in question.given if one.by)
+    cut = [one for one in question.given if one.by]
+    found = [one.by for one in cut if all(there.get(kind.name) == kind.dataType for kind in _kinds(one))]
+    if found:
+        return list(dict.fromkeys(found))
+    first = cut[0]
     raise ConfigError(
-        f"{question.key}: the result has no column{'s' if len(cut.by) > 1 else ''} {', '.join(cut.by)} "
-        f"unchanged from {cut.name}, so nobody could tell which slot a row is in",
-        hint=f"select {', '.join(cut.by)}; or evaluate it as a whole: remove `by`, or set slots: 1",
+        f"{question.key}: the result has no column{'s' if len(first.by) > 1 else ''} {', '.join(first.by)} "
+        f"unchanged from {first.name}, so nobody could tell which slot a row is in",
+        hint=f"select {', '.join(first.by)}; or evaluate it as a whole: remove `by`, or set slots: 1",
     )
 
 
-def _refuse_uncut(
-    analysed: str, rows: DataFrame, question: Question, by: tuple[str, ...], job: IngestJob
-) -> None:
-    as_a_whole = ""
-    try:
-        refuse_others(analysed)
-        refuse_unordered(analysed)
-        as_a_whole = "; or evaluate it as a whole: remove `by`, or set slots: 1"
-        names = [*rows.columns, *(name for one in question.given for name in one.schema.names)]
-        if question.is_cut and not any(map(_ODD.search, names)):
-            places = [rows.columns.index(name) for name in by]
-            check_cut(analysed, {one.name: one.by for one in question.given}, places)
-    except Broken as broken:
-        raise _wrong(question, job, broken.why, broken.remedy + as_a_whole) from broken
+def _kinds(given: Given) -> StructType:
+    """The columns that it is cut by, as Spark types them."""
+    return spark_schema(pa.schema([given.schema.field(name) for name in given.by]))
 
 
 def _wrong(question: Question, job: IngestJob, why: str, remedy: str) -> LadingError:
