@@ -12,16 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 from support.machines import SEED, SOAK
+from support.queries import columns_cut_by
 
 from lading.errors import LadingError
-from lading.formats.arrow_types import arrow_type
-from lading.model import IngestJob, Place
-from lading.spark.derived import Given, Question, cut_by
-from lading.spark.determinism import nondeterministic, plans_of
+from lading.spark.determinism import nondeterministic
 
 TABLES = {
     "voyages": [("port", "string"), ("month", "int"), ("tonnes", "bigint"), ("flag", "string")],
@@ -307,20 +304,8 @@ class Asked:
             return None
         if len(set(rows.columns)) < len(rows.columns) or nondeterministic(rows):
             return None
-        given = tuple(
-            Given(
-                name,
-                pa.schema([(column, arrow_type(dtype)) for column, dtype in columns]),
-                1,
-                lambda number, wanted: iter(()),
-                self.by[name],
-            )
-            for name, columns in TABLES.items()
-        )
-        question = Question(given, self.sql, "sql", lambda columns, batch: None, is_cut=True)  # type: ignore[arg-type, return-value]
-        job = IngestJob("made", Place("/nowhere"), "", "", "", (), frozenset(), 0)
         try:
-            return cut_by(self.spark, rows, plans_of(rows)[0], question, job) == ("port",)
+            return columns_cut_by(self.spark, rows, self.sql, TABLES, self.by) == ("port",)
         except LadingError:
             return False
 

@@ -3,66 +3,48 @@ are Spark's own, of frames without rows."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import pyarrow as pa
 import pytest
+from pyspark.sql import DataFrame
+from support.queries import columns_cut_by
 
 from lading.errors import LadingError
-from lading.formats.arrow_types import arrow_type
-from lading.model import IngestJob, Place
-from lading.spark.derived import Given, Question, cut_by
 from lading.spark.determinism import plans_of
 from lading.spark.plan_tree import tree_of
 from lading.spark.query_plans import used_columns
 
-COLUMNS = {
-    "voyages": ["port", "month", "tonnes", "flag"],
-    "ports": ["port", "country"],
-    "flags": ["flag", "name"],
-    "calls": ["harbour", "ship (IMO)", "order id"],
+TABLES = {
+    "voyages": [("port", "string"), ("month", "int"), ("tonnes", "bigint"), ("flag", "string")],
+    "ports": [("port", "string"), ("country", "string")],
+    "flags": [("flag", "string"), ("name", "string")],
+    "calls": [("harbour", "string"), ("ship (IMO)", "string"), ("order id", "string")],
 }
+COLUMNS = {table: [name for name, _ in columns] for table, columns in TABLES.items()}
 BY = {
     "voyages": ("port",),
     "ports": ("port",),
     "flags": (),
     "calls": ("harbour",),
 }
-TYPES = {"month": "int", "tonnes": "bigint"}
-JOB = IngestJob("made", Place("/nowhere"), "", "", "", (), frozenset(), 0)
 
 
 @pytest.fixture(scope="module")
 def inputs(spark):
     """Views as spark/derived.py makes them."""
-    for name, columns in COLUMNS.items():
-        ddl = ", ".join(f"c{at} {TYPES.get(column, 'string')}" for at, column in enumerate(columns))
+    for name, columns in TABLES.items():
+        ddl = ", ".join(f"c{at} {dtype}" for at, (_, dtype) in enumerate(columns))
         frame = spark.range(0, 1, 1, 1).mapInArrow(lambda batches: iter(()), ddl)
-        frame.toDF(*columns).createOrReplaceTempView(name)
+        frame.toDF(*COLUMNS[name]).createOrReplaceTempView(name)
     yield spark
-    for name in COLUMNS:
+    for name in TABLES:
         spark.catalog.dropTempView(name)
 
 
 def check(spark, sql: str, by: dict[str, tuple[str, ...]] = BY) -> tuple[str, ...]:
-    return check_rows(spark, spark.sql(sql), by, sql)
+    return columns_cut_by(spark, spark.sql(sql), sql, TABLES, by)
 
 
-def check_rows(
-    spark, rows: Any, by: dict[str, tuple[str, ...]] = BY, sql: str | None = None
-) -> tuple[str, ...]:
-    given = tuple(
-        Given(
-            name,
-            pa.schema([(column, arrow_type(TYPES.get(column, "string"))) for column in columns]),
-            1,
-            lambda number, wanted: iter(()),
-            by[name],
-        )
-        for name, columns in COLUMNS.items()
-    )
-    question = Question(given, sql, "tables.made.sql", lambda columns, batch: None, is_cut=True)
-    return cut_by(spark, rows, plans_of(rows)[0], question, JOB)
+def check_rows(spark, rows: DataFrame) -> tuple[str, ...]:
+    return columns_cut_by(spark, rows, None, TABLES, BY)
 
 
 @pytest.mark.parametrize(
