@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from lading.config.file import load as load_config
 from lading.errors import ConfigError, NotReady
 from lading.ingest import commit
 from lading.ingest.derived import changed, count, evaluate
+from lading.ingest.derived.inputs import OpenInput
 from lading.ingest.derived.lineage import files_in, last_change
 from lading.ingest.look import look
 from lading.ingest.quarantine import list_aside
@@ -739,6 +742,71 @@ def test_a_table_that_followed_an_input_without_a_change_belongs_to_both_of_its_
     found = lading.open_all(warehouse, ["tonnage", "by_day", "voyages"])
     assert [one.snapshot.sequence for one in found.values()] == [1, 1, 1]
     assert lading.open_all(warehouse, ["tonnage", "voyages"])["voyages"].snapshot.sequence == 2
+
+
+def _made_anew(shop: Shop, name: str) -> None:
+    """Somebody removes a table, and runs it alone."""
+    shutil.rmtree(shop.folder / "warehouse" / name)
+    shop.config.source_manifest(name).unlink()
+    shop.done(name)
+
+
+def test_a_table_does_not_belong_to_one_that_was_made_anew_since(shop):
+    shop.configure(TONNAGE)
+    shop.done()
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,2\nsa,12,7\n")
+    _made_anew(shop, "voyages")
+    warehouse = shop.folder / "warehouse"
+    with pytest.raises(NotReady, match="the snapshot of voyages that tonnage was made from is not kept"):
+        lading.open_all(warehouse, ["voyages", "tonnage"])
+    assert lading.open_all(warehouse, ["tonnage"])["tonnage"].snapshot.sequence == 1
+    shop.done()
+    assert [one.snapshot.sequence for one in lading.open_all(warehouse, ["voyages", "tonnage"]).values()] == [
+        1,
+        2,
+    ]
+
+
+def _made_of_ports_elsewhere(tmp_path: Path) -> tuple[Shop, Shop]:
+    """A table made of voyages, and of a `ports` of another project; here is one of that name, too."""
+    there, here = Shop(tmp_path / "there"), Shop(tmp_path / "here")
+    there.done("ports")
+    here.configure(TONNAGE.replace("ports: {by: port}", "ports: {path: ../there/warehouse/ports, by: port}"))
+    here.done()
+    return there, here
+
+
+def _pins(shop: Shop, name: str) -> dict[str, dict[str, Any]]:
+    """What the log of a table says."""
+    with closing(LogTable.open(shop.config.place(name))) as table:
+        return {one["name"]: one for one in json.loads(table.state.meta.inputs)}
+
+
+def test_an_input_by_path_is_no_table_of_that_name_in_this_warehouse(tmp_path, asked):
+    there, here = _made_of_ports_elsewhere(tmp_path)
+    assert {name: one.get("by_path") for name, one in _pins(here, "tonnage").items()} == {
+        "voyages": None,
+        "ports": True,
+    }
+    there.put("p.csv", "port,country\nhh,xx\nro,nl\nsi,sg\nsa,br\n")
+    there.done("ports")
+    found = lading.open_all(here.folder / "warehouse", ["ports", "tonnage"])
+    assert [one.snapshot.sequence for one in found.values()] == [1, 1]
+
+
+def test_a_log_that_does_not_say_so_of_an_input_by_path_says_it_after_the_next_run(
+    tmp_path, asked, monkeypatch
+):
+    pin = OpenInput.pin
+    with monkeypatch.context() as before:
+        before.setattr(OpenInput, "pin", lambda *told: msgspec.structs.replace(pin(*told), by_path=False))
+        _, here = _made_of_ports_elsewhere(tmp_path)
+    assert "by_path" not in _pins(here, "tonnage")["ports"]
+    evaluated = len(asked.rows)
+    assert not here.done()["tonnage"].published and len(asked.rows) == evaluated
+    assert _pins(here, "tonnage")["ports"]["by_path"]
+    found = lading.open_all(here.folder / "warehouse", ["ports", "tonnage"])
+    assert [one.snapshot.sequence for one in found.values()] == [1, 1]
 
 
 def test_a_part_that_somebody_put_there_by_hand_evaluates_everything(shop):
