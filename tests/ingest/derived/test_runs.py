@@ -443,6 +443,31 @@ def test_columns_that_can_t_be_cut_by_are_refused_with_line_and_key(shop, by, co
         assert complaint in error.message and before
 
 
+def test_columns_that_follow_the_files_stop_their_table_alone_and_a_plain_run_gets_out(shop):
+    lines = (shop.folder / "lading.yaml").read_text().splitlines()
+    text = "\n".join(one.replace("format: csv", "format: csv, drift: evolve") for one in lines)
+    (shop.folder / "lading.yaml").write_text(text + "\n" + BY_DAY)
+    shop.put("p.csv", "port,country\n1,de\n2,nl\n")
+    for _ in range(2):  # the second time the schema files are there, and don't fit each other
+        report = {one.table: one.error for one in shop.run().tables}
+        assert isinstance(report["tonnage"], ConfigError)
+        assert "tables.tonnage.from.ports.by: bigint here, but string in voyages" in str(report["tonnage"])
+        assert {name for name, error in report.items() if error is None} == {"voyages", "ports", "by_day"}
+    shop.put("p.csv", "port,country\nhh,de\nro,nl\n")
+    shop.done()
+    assert shop.rows("tonnage") == [("hh", "de", 11), ("ro", "nl", 20)]
+
+
+def test_columns_of_strict_tables_that_do_not_fit_stop_all_before_anything_runs(shop):
+    shop.configure(TONNAGE, BY_DAY)
+    shop.put("p.csv", "port,country\n1,de\n2,nl\n")
+    shop.run()
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,2\nsa,12,7\n")
+    with pytest.raises(ConfigError, match="bigint here, but string in voyages"):
+        shop.run()
+    assert shop.rows("by_day")[1] == (2, 1)
+
+
 def test_rows_that_fail_a_check_are_set_aside_with_their_slot(tmp_path, asked):
     checks = "    on_bad: quarantine\n    checks: [{range: {column: tonnes, max: 15}}]\n"
     shop = Shop(tmp_path / "project", TONNAGE + checks)

@@ -194,6 +194,6 @@ def check_buckets(cfg: TableConfig, inputs: Sequence[OpenInput]) -> None:
 def _wrong(cfg: TableConfig, one: Input, text: str) -> ConfigError:
     return ConfigError(
         f"{CONFIG}:{one.line}: tables.{cfg.name}.from.{one.name}.by: {text}",
-        hint=f"fix the line in {CONFIG}; nothing was run",
+        hint=f"fix the line in {CONFIG}; {cfg.name} was not run",
         table=cfg.name,
     )
