@@ -1,16 +1,13 @@
 """Sampled slots of a table made of tables, compared with what its whole query gives for them.
 
 The query is evaluated as a whole over the snapshots that the table names, so a query that is not cut by its
-slots shows. Rows have to be equal, except that floats may differ as sums of the same numbers do when they are
-added in another order: by no more than one part in 10^9, see the guide.
+slots shows.
 """
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,13 +22,11 @@ from lading.log.table import Table
 from lading.model import Source, StartSpark
 from lading.parts.rows import WantedRows, read_part
 from lading.read.scan import table_schema
+from lading.upkeep.same_rows import Row, plain_rows, same_rows
 from lading.upkeep.verify import Verified
 
 SAMPLE = 8
-TOLERANCE = 1e-9
 _ROWS = 200_000  # of the sampled slots: they are compared in memory
-
-Row = tuple[Any, ...]
 
 
 def verify_slots(seen: TableRun, table: Table, found: Verified, session: StartSpark) -> None:
@@ -103,33 +98,8 @@ def _held(table: Table, sample: Sequence[Source]) -> dict[int, list[Row]]:
 
 
 def _by_source(table: pa.Table) -> dict[int, list[Row]]:
-    names = [name for name in table.schema.names if name != SOURCE]
     found: dict[int, list[Row]] = {}
-    for row in table.to_pylist():
-        found.setdefault(row[SOURCE], []).append(tuple(row[name] for name in names))
+    rows = plain_rows(table.drop_columns([SOURCE]))
+    for source, row in zip(table[SOURCE].to_pylist(), rows, strict=True):
+        found.setdefault(source, []).append(row)
     return found
-
-
-def same_rows(one: Sequence[Row], other: Sequence[Row]) -> bool:
-    """Whether both are the same rows, in whatever order; floats as the order of additions allows."""
-    if len(one) != len(other):
-        return False
-    mine, theirs = (sorted(rows, key=_coarse) for rows in (one, other))
-    return all(
-        _same(a, b) for row, row2 in zip(mine, theirs, strict=True) for a, b in zip(row, row2, strict=True)
-    )
-
-
-def _coarse(row: Row) -> str:
-    """A key to sort by that two floats share which differ in their last digits."""
-    return repr([f"{value:.6e}" if isinstance(value, float) else value for value in row])
-
-
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, float) and isinstance(other, float):
-        return one == other or (one != one and other != other) or math.isclose(one, other, rel_tol=TOLERANCE)
-    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-        return len(one) == len(other) and all(map(_same, one, other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
-    return bool(one == other)
