@@ -92,3 +92,17 @@ def test_times_that_python_has_not_are_compared(shop):
     shop.run()
     found = shop.deep()
     assert found.whole and compared(found) == 8
+
+
+def test_a_query_that_was_changed_and_not_run_since_is_no_defect(shop):
+    shop.configure(SUM)
+    shop.put("v1.csv", [(port, 1) for port in PORTS])
+    shop.run()
+    shop.configure(SUM.replace("sum", "max"), "slots: 16")
+    found = shop.deep()
+    assert found.whole and not compared(found)
+    assert any(
+        "slots, the query changed: no slot is compared before a run" in one for one in said(found, "note")
+    )
+    shop.run()
+    assert compared(shop.deep()) == 8

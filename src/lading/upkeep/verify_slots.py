@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from lading.errors import LadingError, ManifestGone
 from lading.ingest.derived.evaluate import asked, whole_rows
 from lading.ingest.derived.inputs import opened, pins_of
+from lading.ingest.derived.recipe import what_changed
 from lading.ingest.prepare import ingest_job, prepare
 from lading.ingest.table_run import TableRun
 from lading.layout.table import SOURCE
@@ -31,8 +32,13 @@ _ROWS = 200_000  # of the sampled slots: they are compared in memory
 
 def verify_slots(seen: TableRun, table: Table, found: Verified, session: StartSpark) -> None:
     """Adds to what `verify` found."""
+    assert seen.derived is not None
+    if seen.recipe != table.state.meta.recipe:
+        changed = what_changed(table.state.meta.facts, seen.derived.facts)
+        found.note("source", f"{changed}: no slot is compared before a run", f"lading run {seen.name}")
+        return
     sample = _sample(table)
-    if not sample or seen.derived is None:
+    if not sample:
         return
     seen.watch.phase(found.table, "evaluate again")
     try:
