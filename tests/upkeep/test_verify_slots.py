@@ -106,3 +106,40 @@ def test_a_query_that_was_changed_and_not_run_since_is_no_defect(shop):
     )
     shop.run()
     assert compared(shop.deep()) == 8
+
+
+def test_slots_that_are_too_large_leave_their_place_to_others(shop, monkeypatch):
+    shop.configure(ROWS)
+    shop.put("v1.csv", [(port, number) for port in PORTS for number in range(9 if port > "p1" else 1)])
+    shop.run()
+    monkeypatch.setattr(verify_slots, "_ROWS", 8)
+    found = shop.deep()
+    assert found.whole and compared(found) == 8 and not said(found, "note")
+
+
+def test_that_no_slot_is_small_enough_is_said(shop, monkeypatch):
+    shop.configure(ROWS, "slots: 1")
+    shop.put("v1.csv", [(port, 1) for port in PORTS])
+    shop.run()
+    monkeypatch.setattr(verify_slots, "_ROWS", 8)
+    found = shop.deep()
+    assert found.whole and not compared(found)
+    assert said(found, "note") == ["no slot that has rows is compared: each has more than 8"]
+
+
+def test_slots_with_rows_set_aside_are_compared(shop):
+    shop.configure(ROWS, "on_bad: quarantine", "slots: 4", "checks: [{range: {column: tonnes, max: 2}}]")
+    shop.put("v1.csv", [(port, number) for port in PORTS for number in range(4)])
+    shop.run()
+    found = shop.deep()
+    assert found.whole and compared(found) == 4
+    shop.configure(
+        UNCUT.replace("select port,", "select port, tonnes as own,"),
+        "on_bad: quarantine",
+        "slots: 4",
+        "checks: [{range: {column: own, max: 2}}]",
+    )
+    shop.run()
+    shop.put("v2.csv", [("p0", 1), ("p0", 9)])
+    shop.run()
+    assert any("the whole query gives others" in one for one in said(shop.deep(), "error"))

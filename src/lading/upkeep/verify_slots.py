@@ -32,12 +32,17 @@ _ROWS = 200_000  # of the sampled slots: they are compared in memory
 
 def verify_slots(seen: TableRun, table: Table, found: Verified, session: StartSpark) -> None:
     """Adds to what `verify` found."""
-    assert seen.derived is not None
+    sources = [source for source, _ in table.state.sources_by_key()]
+    if not sources or seen.derived is None:
+        return
     if seen.recipe != table.state.meta.recipe:
         changed = what_changed(table.state.meta.facts, seen.derived.facts)
         found.note("source", f"{changed}: no slot is compared before a run", f"lading run {seen.name}")
         return
-    sample = _sample(table)
+    sample = _sample(sources, table.state.sequence)
+    if not any(map(_given, sample)) and any(map(_given, sources)):
+        told = f"no slot that has rows is compared: each has more than {_ROWS:,}"
+        found.note("source", told, "to have some compared, make them smaller: `by`, `slots`")
     if not sample:
         return
     seen.watch.phase(found.table, "evaluate again")
@@ -55,25 +60,31 @@ def verify_slots(seen: TableRun, table: Table, found: Verified, session: StartSp
     found.count("slots evaluated again", len(sample))
     for source in sample:
         mine, theirs = held.get(source.id, []), fresh.get(source.id, [])
-        if not same_rows(mine, theirs):
+        if not same_rows(mine, theirs, aside=source.rejected):
+            aside = f" and {source.rejected:,} set aside" if source.rejected else ""
             found.wrong(
                 "source",
-                f"{source.key} has {len(mine):,} rows; the whole query gives others ({len(theirs):,})",
+                f"{source.key} has {len(mine):,} rows{aside}; the whole query gives others ({len(theirs):,})",
                 "the query is not cut by its `by` columns: cut it otherwise, or set slots: 1; then: "
                 f"lading run {seen.name} --full",
                 source.key,
             )
 
 
-def _sample(table: Table) -> list[Source]:
+def _given(source: Source) -> int:
+    """How many rows the query gives of a slot: those that its checks set aside, too."""
+    return source.rows + source.rejected
+
+
+def _sample(sources: Sequence[Source], seed: int) -> list[Source]:
     """Slots with rows first: one without any says less."""
-    chance = random.Random(table.state.sequence)
-    sources = [source for source, _ in table.state.sources().values() if source.rejected == 0]
-    chance.shuffle(sources)
+    shuffled = random.Random(seed).sample(sources, len(sources))
     chosen: list[Source] = []
-    for source in sorted(sources, key=lambda one: one.rows == 0)[:SAMPLE]:
-        if sum(one.rows for one in chosen) + source.rows <= _ROWS:
+    left = _ROWS
+    for source in sorted(shuffled, key=lambda one: _given(one) == 0):
+        if len(chosen) < SAMPLE and _given(source) <= left:
             chosen.append(source)
+            left -= _given(source)
     return chosen
 
 
