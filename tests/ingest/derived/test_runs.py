@@ -34,7 +34,7 @@ from lading.plan import plan_tables
 from lading.run import RunReport, run
 from lading.snapshots.history import Wanted
 from lading.snapshots.stores.by_url import store_of
-from lading.upkeep.clean import apply
+from lading.upkeep.clean import apply, pinned
 from lading.upkeep.clean.apply import clean, clean_tables
 from lading.upkeep.clean.survey import Rules
 from lading.upkeep.merge import merge_table
@@ -540,6 +540,59 @@ def test_cleaning_keeps_what_each_snapshot_was_made_from_that_readers_can_be_led
             rows = voyages.to_arrow().read_all().to_pylist()
         tonnes = sum(row["tonnes"] for row in rows if row["port"] == "hh")
         assert ("hh", "de", tonnes) in shop.rows("tonnage")
+
+
+OF_PORTS = "  tonnage: {from: {ports: {by: port}}, sql: 'select port, country from ports'}\n"
+OF_FILES = '  tonnage: {root: data, path: "p*.csv", format: csv}\n'
+
+
+@pytest.mark.parametrize("then", ["", OF_PORTS, OF_FILES], ids=["dropped", "of another", "of files"])
+def test_cleaning_keeps_what_a_snapshot_was_made_from_that_its_table_is_no_longer_made_of(shop, then):
+    shop.configure(TONNAGE)
+    for number in range(3):
+        shop.put("v2.csv", f"port,day,tonnes\nhh,2,{number}\nsa,12,7\n")
+        shop.done()
+    shop.configure(then)
+    for number in range(3):
+        shop.put("v2.csv", f"port,day,tonnes\nhh,2,{number + 10}\nsa,12,7\n")
+        shop.done()
+    rules = Rules(keep_runs=1, grace=timedelta(0))
+    clean_tables(shop.config, ["voyages", "ports"], rules, apply=True)
+    assert len(store_of(shop.config, "voyages").list_manifests()) == 4
+    for one in store_of(shop.config, "tonnage").list_manifests():
+        made_from = _inputs_of(shop, "tonnage", one.ref)
+        if "voyages" in made_from:
+            with lading.open(shop.folder / "warehouse" / "voyages", ref=made_from["voyages"]) as reader:
+                assert reader.to_arrow().read_all().num_rows
+
+
+@pytest.mark.parametrize("then", ["", OF_PORTS], ids=["dropped", "of another"])
+def test_a_damaged_log_of_a_table_that_is_made_of_it_no_more_keeps_no_table_from_being_cleaned(shop, then):
+    shop.configure(TONNAGE)
+    shop.done()
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,5\nsa,12,7\n")
+    shop.done()
+    shop.configure(then)
+    (shop.folder / "warehouse" / "tonnage" / "manifest.log").write_bytes(b"nonsense" * 100)
+    for number in range(6, 8):
+        shop.put("v2.csv", f"port,day,tonnes\nhh,2,{number}\nsa,12,7\n")
+        shop.done("voyages")
+    [voyages] = clean_tables(shop.config, ["voyages"], Rules(keep_runs=1, grace=timedelta(0)), apply=True)
+    assert voyages.error is None and voyages.manifests
+    assert len(store_of(shop.config, "voyages").list_manifests()) == 3
+
+
+def test_cleaning_reads_each_manifest_of_tables_made_of_tables_once_for_all(shop, monkeypatch):
+    for number in range(3):
+        shop.put("v2.csv", f"port,day,tonnes\nhh,2,{number}\nsa,12,7\n")
+        shop.done()
+    asked: list[str] = []
+    real = pinned.build_meta
+    monkeypatch.setattr(
+        pinned, "build_meta", lambda store, ref: asked.append(f"{store} {ref}") or real(store, ref)
+    )
+    clean_tables(shop.config, list(shop.config.tables), Rules())
+    assert len(asked) == len(set(asked)) == 2 * 3 + 2  # and what readers see of the tables of files
 
 
 def test_what_only_an_old_snapshot_was_made_from_goes_with_it_and_is_shown_before(shop):
