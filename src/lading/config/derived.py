@@ -87,8 +87,11 @@ def derived_of(section: Section) -> Derived | None:
         if key in section.lines:
             section.complain(key, f"and `from` exclude each other: a table made of tables has no {key}")
     inputs = tuple(_inputs(section))
-    if ("sql" in section.lines) == ("transform" in section.lines):
+    queries = [key for key in ("sql", "transform") if key in section.lines]
+    if not queries:
         section.complain("from", "needs one of `sql` and `transform`, which say what is made of the inputs")
+    elif len(queries) == 2:
+        section.complain("from", "takes `sql` or `transform`, not both")
     sql = section.checked("sql", _query_problem)
     _refuse_mixed(section, inputs)
     query = section.lines.get("sql") or section.lines.get("transform") or section.lines["from"]

@@ -740,6 +740,27 @@ def test_the_command_line_speaks_of_slots(shop, capsys):
     assert "intact" in said("verify", "tonnage")
 
 
+@pytest.mark.parametrize(
+    ("asked_of", "told"),
+    [
+        ("tonnage", ["tonnage is a table", "lading explain tonnage slot=00017"]),
+        ("top", ["top is a table", "lading explain top slot=00000"]),
+        (
+            "by_day",
+            ["by_day is a table", "lading explain by_day slot=000000", "`lading sources by_day` lists"],
+        ),
+        ("voyages", ["voyages is a table", "lading plan voyages"]),
+        ("vojages", ["there is no file vojages"]),
+    ],
+)
+def test_explain_says_how_to_ask_about_a_table(shop, capsys, asked_of, told):
+    shop.configure(TONNAGE, TOP, BY_DAY)
+    shop.done()
+    assert invoke(["-C", str(shop.folder), "explain", asked_of]) != 0
+    said = capsys.readouterr().err
+    assert all(one in said for one in told), said
+
+
 def test_what_was_never_evaluated_is_not_behind_and_has_no_files(shop, capsys):
     """The inputs of tonnage are there, itself is not."""
     shop.done("voyages")
