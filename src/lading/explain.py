@@ -14,7 +14,7 @@ from lading.errors import NotFound
 from lading.ingest.look import look
 from lading.ingest.plan import TablePlan
 from lading.layout.project import made_folder
-from lading.layout.table import slot_of
+from lading.layout.table import slot_key, slot_of
 from lading.plan import plan_tables
 from lading.sources.archives.extractions import relative_path
 from lading.sources.glob import compile_glob
@@ -76,6 +76,8 @@ def explain_file(config: Config, file: str, watch: Watch = SILENT) -> list[Answe
     known = [answer for answer in answers if answer.verdict is not None]
     if known or any(there.values()):
         return known or answers
+    if file in config.tables:
+        raise NotFound(f"{file} is a table", hint=_how_to_ask(config.table(file)), table=file)
     if any(os.path.lexists(base / file) for base in (Path(), config.project)):
         return [Answer(None, file, None, "it is not in any table's root")]
     raise NotFound(
@@ -83,6 +85,16 @@ def explain_file(config: Config, file: str, watch: Watch = SILENT) -> list[Answe
         hint="give a path, or a key from `lading plan --json`",
         file=file,
     )
+
+
+def _how_to_ask(table: TableConfig) -> str:
+    """Whoever names a table and nothing of it."""
+    if table.derived is None:
+        return f"lading plan {table.name}: it lists the table's files and what becomes of them"
+    slot = (
+        slot_key(0, of_bucket=True) if table.derived.by_bucket else slot_key(min(17, table.derived.slots - 1))
+    )
+    return f"name a slot of it: lading explain {table.name} {slot}; `lading sources {table.name}` lists them"
 
 
 def explain_key(config: Config, plan: TablePlan, key: str) -> Answer:

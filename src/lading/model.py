@@ -178,7 +178,7 @@ class Looked(msgspec.Struct, frozen=True, array_like=True, gc=False):
     evidence: bytes
 
 
-class Pin(msgspec.Struct, frozen=True):
+class Pin(msgspec.Struct, frozen=True, omit_defaults=True):
     """The snapshot of an input that a table made of tables was made from."""
 
     name: str  # as the query calls it
@@ -187,6 +187,7 @@ class Pin(msgspec.Struct, frozen=True):
     ref: str  # its manifest
     run_id: str
     schema: str  # a hash of its columns
+    by_path: bool = False  # whether it is a table elsewhere; one of this warehouse may have its name
 
 
 class Commit(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

@@ -53,7 +53,8 @@ def test_there_are_256_slots_unless_told_otherwise_and_one_where_nothing_is_cut(
         ("a: {from: {b: {}}, Q}\n  b: {from: {c: {}}, Q}\n  c: {from: {a: {}}, Q}",
          ":4: tables.a.from.b: is made of itself: a → b → c → a"),
         ("tonnage: {from: {voyages: {}}}", "needs one of `sql` and `transform`"),
-        ("tonnage: {from: {voyages: {}}, Q, transform: a.py:f}", "needs one of `sql` and `transform`"),
+        ("tonnage: {from: {voyages: {}}, Q, transform: a.py:f}",
+         ":4: tables.tonnage.from: takes `sql` or `transform`, not both"),
         ("tonnage: {from: {}, Q}", "names no table"),
         ("tonnage: {from: {voyages: {bye: port}}, Q}", "voyages.bye: unknown key; did you mean 'by'?"),
         ("tonnage: {from: {voyages: {by: [port, port]}}, Q}", "names a column twice"),
@@ -77,6 +78,61 @@ def test_what_is_wrong_is_said_with_line_and_key(text, complaint):
     with pytest.raises(ConfigError) as raised:
         parse(Path("/project"), f"{FILES}  {text}\n".replace("Q", "sql: select 1"))
     assert complaint in raised.value.message
+
+
+@pytest.mark.parametrize("given", ["read_options: {skip: 1}", "spec: specs/a.yaml", "format: csv", "path: x"])
+def test_of_a_key_that_only_files_have_nothing_else_is_said(given):
+    key = given.partition(":")[0]
+    with pytest.raises(ConfigError) as raised:
+        derived_of(f"  tonnage: {{from: {{voyages: {{}}}}, sql: select 1, {given}}}\n")
+    problem = f"and `from` exclude each other: a table made of tables has no {key}"
+    assert raised.value.message == f"lading.yaml:4: tables.tonnage.{key}: {problem}"
+
+
+@pytest.mark.parametrize(
+    ("warehouse", "path"),
+    [
+        ("", "warehouse/tonnage"),
+        ("", "/project/warehouse/ports/"),
+        ("", "./x/../warehouse//ports"),
+        ("warehouse: ../w\n", "/w/ports"),
+        ("warehouse: s3://b/w/\n", "s3://b/w/ports/"),
+        ("warehouse: s3://b/w\n", "S3://b/./w//ports"),
+    ],
+)
+def test_a_table_of_the_project_is_not_named_by_its_path(warehouse, path):
+    text = f"{warehouse}{FILES}  tonnage:\n    from:\n      it: {{path: {path}}}\n    sql: select 1\n"
+    with pytest.raises(ConfigError) as raised:
+        parse(Path("/project"), text)
+    name = path.rstrip("/").rpartition("/")[2]
+    line = text[: text.index("it:")].count("\n") + 1
+    problem = f"is {name}, a table of this project: name it without `path`"
+    assert raised.value.message == f"lading.yaml:{line}: tables.tonnage.from.it.path: {problem}"
+
+
+def test_a_link_to_a_table_of_the_project_is_its_path(tmp_path):
+    (tmp_path / "warehouse" / "ports").mkdir(parents=True)
+    (tmp_path / "elsewhere").symlink_to("warehouse")
+    text = f"{FILES}  tonnage: {{from: {{it: {{path: elsewhere/ports}}}}, sql: select 1}}\n"
+    with pytest.raises(ConfigError, match="is ports, a table of this project"):
+        parse(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("warehouse", "path"),
+    [
+        ("", "../w/ports"),
+        ("", "warehouse/none"),
+        ("", "warehouse/ports/x"),
+        ("", "s3://b/warehouse/ports"),
+        ("warehouse: s3://b/w\n", "s3://c/w/ports"),
+        ("warehouse: s3://b/w\n", "w/ports"),
+    ],
+)
+def test_a_table_elsewhere_may_be_an_input(warehouse, path):
+    text = f"{warehouse}{FILES}  tonnage: {{from: {{it: {{path: {path}}}}}, sql: select 1}}\n"
+    [one] = parse(Path("/project"), text).tables["tonnage"].derived.inputs
+    assert one.path == path
 
 
 @pytest.mark.parametrize(

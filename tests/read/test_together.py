@@ -117,6 +117,11 @@ def test_a_set_whose_input_is_no_longer_kept_is_none():
     assert "one and two were made from different snapshots of raw" in str(raised.value)
 
 
+def test_one_table_alone_is_as_readers_see_it_though_its_input_is_no_longer_kept():
+    tables = Tables(raw=[Snapshot("r2")], one=[made_of("o1", raw="r1")])
+    assert tables.open("one") == tables.open("one", "one") == {"one": "o1"}
+
+
 def test_many_snapshots_that_never_fit_end_in_an_answer():
     tables = Tables(
         raw=[Snapshot(f"r{number}") for number in range(400)],

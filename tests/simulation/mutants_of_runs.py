@@ -128,13 +128,14 @@ def _asked_last_wins(swap: Swap) -> None:
 
 
 def _only_current_needs_inputs(swap: Swap) -> None:
-    import lading.ingest.derived.pinned as pinned
+    import lading.upkeep.clean.pinned as pinned
     from lading.snapshots.stores.protocol import ManifestStore
 
     class Current:
         def __init__(self, store: ManifestStore) -> None:
             self._store = store
             self.manifest_path, self.load_manifest = store.manifest_path, store.load_manifest
+            self.load_current = store.load_current
 
         def list_manifests(self) -> list[Any]:
             current = self._store.load_current()

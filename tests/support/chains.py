@@ -11,12 +11,13 @@ import json
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 from support.machines import Killed
 
 import lading
@@ -239,6 +240,21 @@ def by_duckdb(
     tick: Any,
 ) -> tuple[Output, list[bytes]]:
     """In place of `evaluate.through_spark`."""
+    rows = answered(question)
+    whole = rows.schema
+    width = bucket_width(whole.remove(len(whole) - 1), job.order_by, job.bucket_size, table=job.table)
+    out = Output(whole.serialize().to_pybytes(), width, bits=False)
+    return out, [write(iter(rows.combine_chunks().to_batches()), out)]
+
+
+def whole_by_duckdb(session: Any, job: Any, question: Any, sources: Collection[int]) -> pa.Table:
+    """In place of `evaluate.whole_rows`."""
+    rows = answered(question)
+    return rows.filter(pc.is_in(rows["_source"], pa.array(sources, pa.int64())))
+
+
+def answered(question: Any) -> pa.Table:
+    """What the question's query gives, with the `_source` of each row."""
     inputs = {}
     for one in question.given:
         batches = [rows for number in range(one.tasks) for rows in one.read(number, one.schema.names)]
@@ -247,14 +263,12 @@ def by_duckdb(
     schema = pa.schema([pa.field(field.name, _plain(field.type)) for field in result.schema])
     result = result.cast(schema)
     whole = schema.append(pa.field("_source", pa.int64()))
-    width = bucket_width(schema, job.order_by, job.bucket_size, table=job.table)
     by = next((g.by for g in question.given if g.by and set(g.by) <= set(schema.names)), ())
     batches = []
     for rows in result.combine_chunks().to_batches():
         source = pa.array(question.sources(by, rows), pa.int64())
         batches.append(pa.RecordBatch.from_arrays([*rows.columns, source], names=whole.names))
-    out = Output(whole.serialize().to_pybytes(), width, bits=False)
-    return out, [write(iter(batches), out)]
+    return pa.Table.from_batches(batches, whole)
 
 
 def _plain(dtype: pa.DataType) -> pa.DataType:

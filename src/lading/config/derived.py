@@ -7,13 +7,18 @@ that is made of itself are errors of lading.yaml.
 from __future__ import annotations
 
 import difflib
+import os
+import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from lading.config.section import Section
 from lading.config.sql import moment_in, with_quoted
+from lading.config.stores import scheme_of
+from lading.model import Place
 
 SLOTS = 256
 MOST_SLOTS = 65_536
@@ -82,8 +87,11 @@ def derived_of(section: Section) -> Derived | None:
         if key in section.lines:
             section.complain(key, f"and `from` exclude each other: a table made of tables has no {key}")
     inputs = tuple(_inputs(section))
-    if ("sql" in section.lines) == ("transform" in section.lines):
+    queries = [key for key in ("sql", "transform") if key in section.lines]
+    if not queries:
         section.complain("from", "needs one of `sql` and `transform`, which say what is made of the inputs")
+    elif len(queries) == 2:
+        section.complain("from", "takes `sql` or `transform`, not both")
     sql = section.checked("sql", _query_problem)
     _refuse_mixed(section, inputs)
     query = section.lines.get("sql") or section.lines.get("transform") or section.lines["from"]
@@ -172,8 +180,11 @@ def _refuse_mixed(section: Section, inputs: Sequence[Input]) -> None:
             )
 
 
-def check_graph(tables: Mapping[str, Derived | None], section: Section) -> None:
+def check_graph(
+    tables: Mapping[str, Derived | None], section: Section, project: Path, warehouse: Place
+) -> None:
     """Complains about inputs that aren't there, and about tables that are made of themselves."""
+    _refuse_own_paths(tables, section, project, warehouse)
     for name, derived in tables.items():
         if derived is None:
             continue
@@ -188,6 +199,28 @@ def check_graph(tables: Mapping[str, Derived | None], section: Section) -> None:
         if cycle is not None and min(cycle) == name:  # each is told once
             given = section.section(name, None).section("from", None)
             given.complain(cycle[1], f"is made of itself: {' → '.join(cycle)}")
+
+
+def _refuse_own_paths(
+    tables: Mapping[str, Derived | None], section: Section, project: Path, warehouse: Place
+) -> None:
+    """A table of the project that is named by its path would be missed in the order, and in a cycle."""
+    made = [(name, derived) for name, derived in tables.items() if derived is not None]
+    by_path = [(name, one.name, one.path) for name, of in made for one in of.inputs if one.path is not None]
+    lying = {_lies_at(project, warehouse.below(name).url): name for name in tables if by_path}
+    for name, input_name, path in by_path:
+        own = lying.get(_lies_at(project, path))
+        if own is not None:
+            at = section.section(name, None).section("from", None).section(input_name, None)
+            at.complain("path", f"is {own}, a table of this project: name it without `path`")
+
+
+def _lies_at(project: Path, path: str) -> str:
+    """A folder or URL, in one spelling."""
+    if not scheme_of(path):
+        return os.path.realpath(project / path)
+    scheme, _, rest = path.partition("://")
+    return f"{scheme.lower()}://{posixpath.normpath(rest)}"
 
 
 def _cycle(name: str, tables: Mapping[str, Derived | None]) -> list[str] | None:

@@ -22,6 +22,7 @@ from lading.config.table import TABLE_KEYS, table_config
 from lading.config.yaml import Problem, read_lines
 from lading.errors import ConfigError
 from lading.layout.project import CACHE, CONFIG
+from lading.model import Place
 
 PROJECT_KEYS = (
     "warehouse", "store", "s3", "postgres", "archives", "checks", "clean", "spark", "metrics", "openlineage",
@@ -83,11 +84,12 @@ def _config_error(file: Path, problems: list[Problem]) -> ConfigError:
 
 def _config(project: Path, file: Path, section: Section) -> Config:
     spark = section.section("spark", SPARK_KEYS)
-    tables = _tables(project, section)
     s3 = s3_options(section)
+    place = warehouse(project, section, s3, project / CACHE)
+    tables = _tables(project, section, place)
     return Config(
         project=project,
-        warehouse=warehouse(project, section, s3, project / CACHE),
+        warehouse=place,
         cache=project / CACHE,
         spark=SparkConfig(
             master=spark.text("master") or "local[*]",
@@ -106,7 +108,7 @@ def _config(project: Path, file: Path, section: Section) -> Config:
     )
 
 
-def _tables(project: Path, section: Section) -> dict[str, TableConfig]:
+def _tables(project: Path, section: Section, place: Place) -> dict[str, TableConfig]:
     tables = section.section("tables", None)
     defaults = checks_of(section)
     if not tables.lines:
@@ -116,7 +118,7 @@ def _tables(project: Path, section: Section) -> dict[str, TableConfig]:
         if problem := name_problem(name):
             tables.complain(name, problem)
         found[name] = table_config(project, name, tables.section(name, TABLE_KEYS), defaults)
-    check_graph({name: table.derived for name, table in found.items()}, tables)
+    check_graph({name: table.derived for name, table in found.items()}, tables, project, place)
     return found
 
 

@@ -92,7 +92,7 @@ def _chosen(back: Mapping[str, int], names: Sequence[str], tables: Tables) -> di
     found: dict[str, Snapshot] = {}
     top_of: dict[str, str] = {}  # by table: through which top it was found
     maker: dict[str, str] = {}
-    waiting = list(back)
+    waiting = list(back) if len(set(names)) > 1 else []  # one alone fits, whatever it was made from
     for name in back:
         snapshot = tables.seen(name, back[name])
         assert snapshot is not None
@@ -182,13 +182,9 @@ class Warehouse:
         return Snapshot(ref, tuple(pin for pin in pins if self._is_here(pin)))
 
     def _is_here(self, pin: Pin) -> bool:
-        """Whether it is of a table of this warehouse: others stand by themselves."""
-        place = self._place(pin.name)
-        if not Table.exists(place):
-            return False
-        table = Table.open(place)
-        table.close()
-        return table.table_id == pin.table_id
+        """Whether it is of a table of this warehouse: others stand by themselves. Of one that was made
+        anew since, the snapshot is not kept: what was made from it fits nothing beside it."""
+        return not pin.by_path and Table.exists(self._place(pin.name))
 
     def same(self, name: str, one: str, other: str) -> bool:
         """Whether no row came or went between two snapshots."""
@@ -198,7 +194,7 @@ class Warehouse:
         except LadingError:
             return False  # one is no longer kept
         try:
-            return not diff(old, new).sources
+            return old.meta.table_id == new.meta.table_id and not diff(old, new).sources
         finally:
             old.close()
             new.close()

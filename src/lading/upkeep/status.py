@@ -99,7 +99,7 @@ def status(config: Config, names: Sequence[str] = (), *, files: bool = True) -> 
     known: dict[str, TableStatus] = {}
     for name in order:
         known[name] = _status(config, name, files, known)
-    dropped = [] if names else [_status(config, name, files, known) for name in _dropped(config)]
+    dropped = [] if names else [_status(config, name, files, known) for name in dropped_tables(config)]
     return [known[name] for name in wanted] + dropped
 
 
@@ -246,6 +246,7 @@ def _seen(config: Config, name: str) -> _Seen:
     )
 
 
-def _dropped(config: Config) -> list[str]:
+def dropped_tables(config: Config) -> list[str]:
+    """Those that lading.yaml no longer has, and that still lie in the warehouse."""
     names = [name for name in storage_of(config.warehouse).folders() if name not in config.tables]
     return [name for name in names if Table.exists(config.place(name))]

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -33,13 +32,12 @@ from lading.parts.rows import WantedRows, read_part
 from lading.read.scan import table_schema
 from lading.sources.archives.scratch import scratch
 from lading.sources.fingerprint import source_id
+from lading.upkeep.same_rows import Row, plain_rows
 from lading.upkeep.verify import Verified
 from lading.upkeep.verify_slots import verify_slots
 
 SAMPLE = 3
 _ROWS = 200_000  # of one sampled source: its rows are compared in memory
-
-Row = tuple[Any, ...]
 
 
 def verify_deep(seen: TableRun, found: Verified, session: StartSpark) -> None:
@@ -191,32 +189,16 @@ def _rows(root: Place, members: Iterable[Member], source: int, table: Table) -> 
         if any(held == source for held, _ in member.sources) and source not in member.minus:
             for batch in read_part(root, member, WantedRows(schema, schema.names)):
                 at = schema.get_field_index(SOURCE)
-                rows.update(row for row in _plain(batch) if row[at] == source)
+                rows.update(row for row in _countable(batch) if row[at] == source)
     return rows
 
 
-def _plain(batch: pa.RecordBatch) -> list[Row]:
-    """Rows that can be compared and counted: nested values and NaN as text, times as numbers, since Python
-    has neither a year 0 nor a year 10000."""
-    columns = [column.cast(_without_times(column.type)).to_pylist() for column in batch.columns]
+def _countable(batch: pa.RecordBatch) -> list[Row]:
+    """Rows that can be counted: nested values and NaN as text."""
     return [
         tuple(repr(value) if isinstance(value, (list, dict)) or value != value else value for value in row)
-        for row in zip(*columns, strict=True)
+        for row in plain_rows(batch)
     ]
-
-
-def _without_times(dtype: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(dtype):
-        return pa.int64()
-    if pa.types.is_date32(dtype):
-        return pa.int32()
-    if pa.types.is_struct(dtype):
-        return pa.struct([field.with_type(_without_times(field.type)) for field in dtype])
-    if pa.types.is_list(dtype):
-        return pa.list_(dtype.value_field.with_type(_without_times(dtype.value_type)))
-    if pa.types.is_map(dtype):
-        return pa.map_(_without_times(dtype.key_type), _without_times(dtype.item_type))
-    return dtype
 
 
 def _report(file: FoundFile, held: Counter[Row], fresh: Counter[Row], found: Verified) -> None:

@@ -1,16 +1,13 @@
 """Sampled slots of a table made of tables, compared with what its whole query gives for them.
 
 The query is evaluated as a whole over the snapshots that the table names, so a query that is not cut by its
-slots shows. Rows have to be equal, except that floats may differ as sums of the same numbers do when they are
-added in another order: by no more than one part in 10^9, see the guide.
+slots shows.
 """
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +15,7 @@ import pyarrow.compute as pc
 from lading.errors import LadingError, ManifestGone
 from lading.ingest.derived.evaluate import asked, whole_rows
 from lading.ingest.derived.inputs import opened, pins_of
+from lading.ingest.derived.recipe import what_changed
 from lading.ingest.prepare import ingest_job, prepare
 from lading.ingest.table_run import TableRun
 from lading.layout.table import SOURCE
@@ -25,19 +23,27 @@ from lading.log.table import Table
 from lading.model import Source, StartSpark
 from lading.parts.rows import WantedRows, read_part
 from lading.read.scan import table_schema
+from lading.upkeep.same_rows import Row, plain_rows, same_rows
 from lading.upkeep.verify import Verified
 
 SAMPLE = 8
-TOLERANCE = 1e-9
 _ROWS = 200_000  # of the sampled slots: they are compared in memory
-
-Row = tuple[Any, ...]
 
 
 def verify_slots(seen: TableRun, table: Table, found: Verified, session: StartSpark) -> None:
     """Adds to what `verify` found."""
-    sample = _sample(table)
-    if not sample or seen.derived is None:
+    sources = [source for source, _ in table.state.sources_by_key()]
+    if not sources or seen.derived is None:
+        return
+    if seen.recipe != table.state.meta.recipe:
+        changed = what_changed(table.state.meta.facts, seen.derived.facts)
+        found.note("source", f"{changed}: no slot is compared before a run", f"lading run {seen.name}")
+        return
+    sample = _sample(sources, table.state.sequence)
+    if not any(map(_given, sample)) and any(map(_given, sources)):
+        told = f"no slot that has rows is compared: each has more than {_ROWS:,}"
+        found.note("source", told, "to have some compared, make them smaller: `by`, `slots`")
+    if not sample:
         return
     seen.watch.phase(found.table, "evaluate again")
     try:
@@ -54,25 +60,31 @@ def verify_slots(seen: TableRun, table: Table, found: Verified, session: StartSp
     found.count("slots evaluated again", len(sample))
     for source in sample:
         mine, theirs = held.get(source.id, []), fresh.get(source.id, [])
-        if not same_rows(mine, theirs):
+        if not same_rows(mine, theirs, aside=source.rejected):
+            aside = f" and {source.rejected:,} set aside" if source.rejected else ""
             found.wrong(
                 "source",
-                f"{source.key} has {len(mine):,} rows; the whole query gives others ({len(theirs):,})",
+                f"{source.key} has {len(mine):,} rows{aside}; the whole query gives others ({len(theirs):,})",
                 "the query is not cut by its `by` columns: cut it otherwise, or set slots: 1; then: "
                 f"lading run {seen.name} --full",
                 source.key,
             )
 
 
-def _sample(table: Table) -> list[Source]:
+def _given(source: Source) -> int:
+    """How many rows the query gives of a slot: those that its checks set aside, too."""
+    return source.rows + source.rejected
+
+
+def _sample(sources: Sequence[Source], seed: int) -> list[Source]:
     """Slots with rows first: one without any says less."""
-    chance = random.Random(table.state.sequence)
-    sources = [source for source, _ in table.state.sources().values() if source.rejected == 0]
-    chance.shuffle(sources)
+    shuffled = random.Random(seed).sample(sources, len(sources))
     chosen: list[Source] = []
-    for source in sorted(sources, key=lambda one: one.rows == 0)[:SAMPLE]:
-        if sum(one.rows for one in chosen) + source.rows <= _ROWS:
+    left = _ROWS
+    for source in sorted(shuffled, key=lambda one: _given(one) == 0):
+        if len(chosen) < SAMPLE and _given(source) <= left:
             chosen.append(source)
+            left -= _given(source)
     return chosen
 
 
@@ -103,33 +115,8 @@ def _held(table: Table, sample: Sequence[Source]) -> dict[int, list[Row]]:
 
 
 def _by_source(table: pa.Table) -> dict[int, list[Row]]:
-    names = [name for name in table.schema.names if name != SOURCE]
     found: dict[int, list[Row]] = {}
-    for row in table.to_pylist():
-        found.setdefault(row[SOURCE], []).append(tuple(row[name] for name in names))
+    rows = plain_rows(table.drop_columns([SOURCE]))
+    for source, row in zip(table[SOURCE].to_pylist(), rows, strict=True):
+        found.setdefault(source, []).append(row)
     return found
-
-
-def same_rows(one: Sequence[Row], other: Sequence[Row]) -> bool:
-    """Whether both are the same rows, in whatever order; floats as the order of additions allows."""
-    if len(one) != len(other):
-        return False
-    mine, theirs = (sorted(rows, key=_coarse) for rows in (one, other))
-    return all(
-        _same(a, b) for row, row2 in zip(mine, theirs, strict=True) for a, b in zip(row, row2, strict=True)
-    )
-
-
-def _coarse(row: Row) -> str:
-    """A key to sort by that two floats share which differ in their last digits."""
-    return repr([f"{value:.6e}" if isinstance(value, float) else value for value in row])
-
-
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, float) and isinstance(other, float):
-        return one == other or (one != one and other != other) or math.isclose(one, other, rel_tol=TOLERANCE)
-    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-        return len(one) == len(other) and all(map(_same, one, other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
-    return bool(one == other)

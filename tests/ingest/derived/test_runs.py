@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from lading.config.file import load as load_config
 from lading.errors import ConfigError, NotReady
 from lading.ingest import commit
 from lading.ingest.derived import changed, count, evaluate
+from lading.ingest.derived.inputs import OpenInput
 from lading.ingest.derived.lineage import files_in, last_change
 from lading.ingest.look import look
 from lading.ingest.quarantine import list_aside
@@ -31,7 +34,7 @@ from lading.plan import plan_tables
 from lading.run import RunReport, run
 from lading.snapshots.history import Wanted
 from lading.snapshots.stores.by_url import store_of
-from lading.upkeep.clean import apply
+from lading.upkeep.clean import apply, pinned
 from lading.upkeep.clean.apply import clean, clean_tables
 from lading.upkeep.clean.survey import Rules
 from lading.upkeep.merge import merge_table
@@ -440,6 +443,31 @@ def test_columns_that_can_t_be_cut_by_are_refused_with_line_and_key(shop, by, co
         assert complaint in error.message and before
 
 
+def test_columns_that_follow_the_files_stop_their_table_alone_and_a_plain_run_gets_out(shop):
+    lines = (shop.folder / "lading.yaml").read_text().splitlines()
+    text = "\n".join(one.replace("format: csv", "format: csv, drift: evolve") for one in lines)
+    (shop.folder / "lading.yaml").write_text(text + "\n" + BY_DAY)
+    shop.put("p.csv", "port,country\n1,de\n2,nl\n")
+    for _ in range(2):  # the second time the schema files are there, and don't fit each other
+        report = {one.table: one.error for one in shop.run().tables}
+        assert isinstance(report["tonnage"], ConfigError)
+        assert "tables.tonnage.from.ports.by: bigint here, but string in voyages" in str(report["tonnage"])
+        assert {name for name, error in report.items() if error is None} == {"voyages", "ports", "by_day"}
+    shop.put("p.csv", "port,country\nhh,de\nro,nl\n")
+    shop.done()
+    assert shop.rows("tonnage") == [("hh", "de", 11), ("ro", "nl", 20)]
+
+
+def test_columns_of_strict_tables_that_do_not_fit_stop_all_before_anything_runs(shop):
+    shop.configure(TONNAGE, BY_DAY)
+    shop.put("p.csv", "port,country\n1,de\n2,nl\n")
+    shop.run()
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,2\nsa,12,7\n")
+    with pytest.raises(ConfigError, match="bigint here, but string in voyages"):
+        shop.run()
+    assert shop.rows("by_day")[1] == (2, 1)
+
+
 def test_rows_that_fail_a_check_are_set_aside_with_their_slot(tmp_path, asked):
     checks = "    on_bad: quarantine\n    checks: [{range: {column: tonnes, max: 15}}]\n"
     shop = Shop(tmp_path / "project", TONNAGE + checks)
@@ -512,6 +540,59 @@ def test_cleaning_keeps_what_each_snapshot_was_made_from_that_readers_can_be_led
             rows = voyages.to_arrow().read_all().to_pylist()
         tonnes = sum(row["tonnes"] for row in rows if row["port"] == "hh")
         assert ("hh", "de", tonnes) in shop.rows("tonnage")
+
+
+OF_PORTS = "  tonnage: {from: {ports: {by: port}}, sql: 'select port, country from ports'}\n"
+OF_FILES = '  tonnage: {root: data, path: "p*.csv", format: csv}\n'
+
+
+@pytest.mark.parametrize("then", ["", OF_PORTS, OF_FILES], ids=["dropped", "of another", "of files"])
+def test_cleaning_keeps_what_a_snapshot_was_made_from_that_its_table_is_no_longer_made_of(shop, then):
+    shop.configure(TONNAGE)
+    for number in range(3):
+        shop.put("v2.csv", f"port,day,tonnes\nhh,2,{number}\nsa,12,7\n")
+        shop.done()
+    shop.configure(then)
+    for number in range(3):
+        shop.put("v2.csv", f"port,day,tonnes\nhh,2,{number + 10}\nsa,12,7\n")
+        shop.done()
+    rules = Rules(keep_runs=1, grace=timedelta(0))
+    clean_tables(shop.config, ["voyages", "ports"], rules, apply=True)
+    assert len(store_of(shop.config, "voyages").list_manifests()) == 4
+    for one in store_of(shop.config, "tonnage").list_manifests():
+        made_from = _inputs_of(shop, "tonnage", one.ref)
+        if "voyages" in made_from:
+            with lading.open(shop.folder / "warehouse" / "voyages", ref=made_from["voyages"]) as reader:
+                assert reader.to_arrow().read_all().num_rows
+
+
+@pytest.mark.parametrize("then", ["", OF_PORTS], ids=["dropped", "of another"])
+def test_a_damaged_log_of_a_table_that_is_made_of_it_no_more_keeps_no_table_from_being_cleaned(shop, then):
+    shop.configure(TONNAGE)
+    shop.done()
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,5\nsa,12,7\n")
+    shop.done()
+    shop.configure(then)
+    (shop.folder / "warehouse" / "tonnage" / "manifest.log").write_bytes(b"nonsense" * 100)
+    for number in range(6, 8):
+        shop.put("v2.csv", f"port,day,tonnes\nhh,2,{number}\nsa,12,7\n")
+        shop.done("voyages")
+    [voyages] = clean_tables(shop.config, ["voyages"], Rules(keep_runs=1, grace=timedelta(0)), apply=True)
+    assert voyages.error is None and voyages.manifests
+    assert len(store_of(shop.config, "voyages").list_manifests()) == 3
+
+
+def test_cleaning_reads_each_manifest_of_tables_made_of_tables_once_for_all(shop, monkeypatch):
+    for number in range(3):
+        shop.put("v2.csv", f"port,day,tonnes\nhh,2,{number}\nsa,12,7\n")
+        shop.done()
+    asked: list[str] = []
+    real = pinned.build_meta
+    monkeypatch.setattr(
+        pinned, "build_meta", lambda store, ref: asked.append(f"{store} {ref}") or real(store, ref)
+    )
+    clean_tables(shop.config, list(shop.config.tables), Rules())
+    assert len(asked) == len(set(asked)) == 2 * 3 + 2  # and what readers see of the tables of files
 
 
 def test_what_only_an_old_snapshot_was_made_from_goes_with_it_and_is_shown_before(shop):
@@ -659,6 +740,27 @@ def test_the_command_line_speaks_of_slots(shop, capsys):
     assert "intact" in said("verify", "tonnage")
 
 
+@pytest.mark.parametrize(
+    ("asked_of", "told"),
+    [
+        ("tonnage", ["tonnage is a table", "lading explain tonnage slot=00017"]),
+        ("top", ["top is a table", "lading explain top slot=00000"]),
+        (
+            "by_day",
+            ["by_day is a table", "lading explain by_day slot=000000", "`lading sources by_day` lists"],
+        ),
+        ("voyages", ["voyages is a table", "lading plan voyages"]),
+        ("vojages", ["there is no file vojages"]),
+    ],
+)
+def test_explain_says_how_to_ask_about_a_table(shop, capsys, asked_of, told):
+    shop.configure(TONNAGE, TOP, BY_DAY)
+    shop.done()
+    assert invoke(["-C", str(shop.folder), "explain", asked_of]) != 0
+    said = capsys.readouterr().err
+    assert all(one in said for one in told), said
+
+
 def test_what_was_never_evaluated_is_not_behind_and_has_no_files(shop, capsys):
     """The inputs of tonnage are there, itself is not."""
     shop.done("voyages")
@@ -739,6 +841,71 @@ def test_a_table_that_followed_an_input_without_a_change_belongs_to_both_of_its_
     found = lading.open_all(warehouse, ["tonnage", "by_day", "voyages"])
     assert [one.snapshot.sequence for one in found.values()] == [1, 1, 1]
     assert lading.open_all(warehouse, ["tonnage", "voyages"])["voyages"].snapshot.sequence == 2
+
+
+def _made_anew(shop: Shop, name: str) -> None:
+    """Somebody removes a table, and runs it alone."""
+    shutil.rmtree(shop.folder / "warehouse" / name)
+    shop.config.source_manifest(name).unlink()
+    shop.done(name)
+
+
+def test_a_table_does_not_belong_to_one_that_was_made_anew_since(shop):
+    shop.configure(TONNAGE)
+    shop.done()
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,2\nsa,12,7\n")
+    _made_anew(shop, "voyages")
+    warehouse = shop.folder / "warehouse"
+    with pytest.raises(NotReady, match="the snapshot of voyages that tonnage was made from is not kept"):
+        lading.open_all(warehouse, ["voyages", "tonnage"])
+    assert lading.open_all(warehouse, ["tonnage"])["tonnage"].snapshot.sequence == 1
+    shop.done()
+    assert [one.snapshot.sequence for one in lading.open_all(warehouse, ["voyages", "tonnage"]).values()] == [
+        1,
+        2,
+    ]
+
+
+def _made_of_ports_elsewhere(tmp_path: Path) -> tuple[Shop, Shop]:
+    """A table made of voyages, and of a `ports` of another project; here is one of that name, too."""
+    there, here = Shop(tmp_path / "there"), Shop(tmp_path / "here")
+    there.done("ports")
+    here.configure(TONNAGE.replace("ports: {by: port}", "ports: {path: ../there/warehouse/ports, by: port}"))
+    here.done()
+    return there, here
+
+
+def _pins(shop: Shop, name: str) -> dict[str, dict[str, Any]]:
+    """What the log of a table says."""
+    with closing(LogTable.open(shop.config.place(name))) as table:
+        return {one["name"]: one for one in json.loads(table.state.meta.inputs)}
+
+
+def test_an_input_by_path_is_no_table_of_that_name_in_this_warehouse(tmp_path, asked):
+    there, here = _made_of_ports_elsewhere(tmp_path)
+    assert {name: one.get("by_path") for name, one in _pins(here, "tonnage").items()} == {
+        "voyages": None,
+        "ports": True,
+    }
+    there.put("p.csv", "port,country\nhh,xx\nro,nl\nsi,sg\nsa,br\n")
+    there.done("ports")
+    found = lading.open_all(here.folder / "warehouse", ["ports", "tonnage"])
+    assert [one.snapshot.sequence for one in found.values()] == [1, 1]
+
+
+def test_a_log_that_does_not_say_so_of_an_input_by_path_says_it_after_the_next_run(
+    tmp_path, asked, monkeypatch
+):
+    pin = OpenInput.pin
+    with monkeypatch.context() as before:
+        before.setattr(OpenInput, "pin", lambda *told: msgspec.structs.replace(pin(*told), by_path=False))
+        _, here = _made_of_ports_elsewhere(tmp_path)
+    assert "by_path" not in _pins(here, "tonnage")["ports"]
+    evaluated = len(asked.rows)
+    assert not here.done()["tonnage"].published and len(asked.rows) == evaluated
+    assert _pins(here, "tonnage")["ports"]["by_path"]
+    found = lading.open_all(here.folder / "warehouse", ["ports", "tonnage"])
+    assert [one.snapshot.sequence for one in found.values()] == [1, 1]
 
 
 def test_a_part_that_somebody_put_there_by_hand_evaluates_everything(shop):

@@ -8,7 +8,7 @@ from lading.config.derived import Input
 from lading.config.project import Config, TableConfig
 from lading.formats.arrow_types import arrow_schema
 from lading.ingest.derived.inputs import check_columns, place_and_store
-from lading.ingest.schema import pinned_columns
+from lading.ingest.schema import follows, pinned_columns
 from lading.layout.table import SOURCE
 from lading.snapshots.opening import build_meta_and_schema
 
@@ -23,13 +23,14 @@ def check_known_columns(config: Config, table: TableConfig) -> None:
 
 
 def _schema(config: Config, one: Input) -> pa.Schema | None:
-    """The columns that it will have: of a table whose files are read as they are, its schema file says so."""
+    """The columns that it will have: of a table whose files are read as they are, its schema file says so,
+    unless it follows the files and is settled by the run itself."""
     own = config.tables[one.name] if one.path is None else None
-    if own is not None and own.derived is None and own.transform is None:
+    if own is not None and own.derived is None and own.transform is None and not follows(own):
         columns = pinned_columns(config, own)
         return None if columns is None else arrow_schema(columns)
     if own is not None:
-        return None  # its code says so, and that may have changed since it was last run
+        return None  # its files or its code say so, and these may have changed since it was last run
     _, store = place_and_store(config, one)
     current = store.load_current()
     _, schema = (None, None) if current is None else build_meta_and_schema(store, current.ref)

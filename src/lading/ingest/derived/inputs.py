@@ -75,7 +75,8 @@ class OpenInput:
     def pin(self, run_id: str) -> Pin:
         meta = self.members.meta
         told = hashlib.sha256(meta.schema).hexdigest()[:16]
-        return Pin(self.name, meta.table_id, meta.sequence, self.ref, run_id, told)
+        by_path = self.input.path is not None
+        return Pin(self.name, meta.table_id, meta.sequence, self.ref, run_id, told, by_path)
 
     def width(self) -> int | None:
         """Of its buckets, in ticks; None when all rows are in one."""
@@ -193,6 +194,6 @@ def check_buckets(cfg: TableConfig, inputs: Sequence[OpenInput]) -> None:
 def _wrong(cfg: TableConfig, one: Input, text: str) -> ConfigError:
     return ConfigError(
         f"{CONFIG}:{one.line}: tables.{cfg.name}.from.{one.name}.by: {text}",
-        hint=f"fix the line in {CONFIG}; nothing was run",
+        hint=f"fix the line in {CONFIG}; {cfg.name} was not run",
         table=cfg.name,
     )

@@ -83,9 +83,10 @@ def look_derived(run: TableRun, full: bool) -> TableRun:
 
 
 def _is_as_pinned(shown: Sequence[Shown], pinned: Mapping[str, Pin]) -> bool:
-    """Whether readers see what the table was made from."""
-    names = {one.input.name for one in shown}
-    return names == pinned.keys() and all(one.ref.ref == pinned[one.input.name].ref for one in shown)
+    """Whether readers see what the table was made from, given in the same way: one by `path` may have
+    the name of another table of this project."""
+    now = {one.input.name: (one.ref.ref, one.input.path is not None) for one in shown}
+    return now == {name: (pin.ref, pin.by_path) for name, pin in pinned.items()}
 
 
 def _compared(

@@ -18,7 +18,6 @@ from lading.config.project import Config
 from lading.errors import Conflict, LadingError, NotFound
 from lading.iceberg.follow import where
 from lading.iceberg.show import follow_pointer
-from lading.ingest.derived.pinned import pinned_refs
 from lading.ingest.record import write_table_manifest
 from lading.ingest.table_run import new_id, new_run_id, now_text
 from lading.layout.table import RETURNING, TABLE_MANIFEST
@@ -28,6 +27,7 @@ from lading.snapshots.runs import give_up
 from lading.snapshots.stores.by_url import beside_the_data, store_of
 from lading.storage.place import storage_of
 from lading.upkeep.clean.files import delete
+from lading.upkeep.clean.pinned import Pinned
 from lading.upkeep.clean.rules import Garbage, Kind
 from lading.upkeep.clean.survey import Around, Manifests, Rules, Survey
 
@@ -64,10 +64,11 @@ def clean_tables(
     made from, and what only a snapshot that goes had needed goes with it.
     """
     reports: dict[str, CleanReport] = {}
+    pinned = Pinned(config)
     for name in reversed(in_order(config.graph, names, only=True)):
         going = {} if apply else {one.table: one.manifests for one in reports.values()}
         try:
-            reports[name] = clean(config, name, rules, apply=apply, going=going)
+            reports[name] = clean(config, name, rules, apply=apply, going=going, pinned=pinned)
         except LadingError as error:
             reports[name] = CleanReport(name, error=error)
     return [reports[name] for name in names]
@@ -80,9 +81,10 @@ def clean(
     *,
     apply: bool = False,
     going: Mapping[str, Container[str]] | None = None,
+    pinned: Pinned | None = None,
 ) -> CleanReport:
     """What may go from one table; with `apply` it goes. `going`: manifests of other tables that would have
-    gone before."""
+    gone before. `pinned` is shared by tables that are cleaned together."""
     where = config.place(name)
     if not Table.exists(where):
         return CleanReport(name)
@@ -95,7 +97,7 @@ def clean(
             beside_the_data(config, name),
             rules,
             follow=_follow(config, name, rules),
-            pinned=pinned_refs(config, name, going or {}),
+            pinned=(pinned or Pinned(config)).refs(name, table.table_id, going or {}),
         )
         survey = Survey(around)
         report = CleanReport(name, tuple(survey.garbage()))
