@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lading.config.project import Config
-from lading.errors import ManifestParseError
+from lading.errors import ManifestGone, ManifestParseError, PublishCurrentError
 from lading.log.table import Table
 from lading.model import SnapshotRef
 from lading.serve.changed import serve_spec, told_spec
@@ -31,6 +31,23 @@ def left_where_it_was_put(
         f"change. To show what lading published last: lading publish {table.state.meta.table} "
         f"--run {mine[0].run_id}"
     )
+
+
+def refuse_another_table(store: ManifestStore, table: Table, current: SnapshotRef) -> None:
+    """PublishCurrentError if readers see a snapshot of a table that isn't this one: how far that one had got
+    says nothing of whether this one's rows are shown."""
+    try:
+        other = build_meta(store, current.ref).custom.get("table_id", table.table_id)
+    except (ManifestParseError, ManifestGone):
+        return  # damaged: what is published next takes its place
+    if other != table.table_id:
+        name = table.state.meta.table
+        raise PublishCurrentError(
+            f"readers of {name} see a snapshot of another table of that name",
+            hint=f"if {name} was removed and made anew: lading repair {name}; if another project publishes "
+            "to this store too: give one of them another `store`",
+            table=name,
+        )
 
 
 def moved_by_others(config: Config, name: str, table: Table, current: SnapshotRef) -> str | None:

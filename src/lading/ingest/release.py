@@ -19,7 +19,7 @@ from lading.checks.table import as_object, check_nothing, check_table, told_resu
 from lading.config.project import Config, TableConfig
 from lading.errors import GateFailed, ManifestParseError, NotFound
 from lading.iceberg.show import NOT_SHOWN, follow_pointer, show_state, waits_to_be_settled
-from lading.ingest.behind import holds, left_where_it_was_put
+from lading.ingest.behind import holds, left_where_it_was_put, refuse_another_table
 from lading.ingest.settle import settle_parts
 from lading.log.table import Table
 from lading.model import CheckResult, SnapshotRef, StartSpark
@@ -92,6 +92,8 @@ def _release(
     current = store.load_current()
     if state.meta.data_sequence == 0:
         return release_of_nothing(cfg)
+    if config.store is not None and current is not None:
+        refuse_another_table(store, table, current)
     spec = serve_spec(cfg.serve, state)
     seen = current is not None and current.sequence >= state.meta.data_sequence
     if (
