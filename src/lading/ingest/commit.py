@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from lading.errors import CommitUnknown, Conflict, LadingError, PartError, SourceError, TransformError
+from lading.ingest.derived.inputs import told as told_inputs
 from lading.ingest.plan import parts_to_change
 from lading.ingest.prepare import Prepared
 from lading.ingest.read import FilesRead
@@ -93,10 +94,11 @@ def _facts_change(run: TableRun, facts: bytes) -> bytes | None:
 
 
 def _inputs_change(run: TableRun) -> bytes | None:
-    """The snapshots that a table made of tables is at now, where the log names others."""
-    if run.derived is None or run.derived.inputs == run.table.state.meta.inputs:
-        return None
-    return run.derived.inputs
+    """What the table is made from by now, if the log says otherwise: a table of files that was made of tables
+    once is made from none."""
+    said = run.table.state.meta.inputs
+    now = run.derived.inputs if run.derived is not None else said and told_inputs(())
+    return None if now == said else now
 
 
 def _evidence(run: TableRun, read: FilesRead | None, moved: set[int]) -> tuple[Looked, ...]:

@@ -566,6 +566,18 @@ def test_cleaning_keeps_what_a_snapshot_was_made_from_that_its_table_is_no_longe
                 assert reader.to_arrow().read_all().num_rows
 
 
+def test_a_table_of_files_that_was_made_of_tables_names_no_inputs(shop):
+    shop.configure(TONNAGE)
+    shop.done()
+    assert _inputs_of(shop, "tonnage")
+    shop.configure(OF_FILES)
+    shop.done()
+    assert not _inputs_of(shop, "tonnage")
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,5\n")
+    shop.done()
+    assert lading.open_all(shop.folder / "warehouse", ["voyages", "tonnage"])
+
+
 @pytest.mark.parametrize("then", ["", OF_PORTS], ids=["dropped", "of another"])
 def test_a_damaged_log_of_a_table_that_is_made_of_it_no_more_keeps_no_table_from_being_cleaned(shop, then):
     shop.configure(TONNAGE)

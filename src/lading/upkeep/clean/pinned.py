@@ -3,7 +3,7 @@ told which rows came and went since, and what a snapshot holds be checked."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -35,7 +35,7 @@ class Pinned:
         pins = [pin for other in others for pin in self._pins_shown(other, going.get(other, ()))]
         for other, table in self.config.tables.items():
             if table.derived is not None and name in table.derived.tables:
-                pins += _pins_in_log(self.config, other)
+                pins += pins_of(_inputs_in_log(self.config, other)).values()
         return frozenset(pin.ref for pin in pins if pin.table_id == table_id)
 
     @cached_property
@@ -50,9 +50,9 @@ class Pinned:
         return self._made[name]
 
     def _was_made(self, name: str) -> bool:
-        """A log goes on naming what it followed; where it was made anew, what readers see still does."""
+        """A log that ever named inputs says so for good; where it was made anew, what readers see does."""
         try:
-            if _pins_in_log(self.config, name):
+            if _inputs_in_log(self.config, name):
                 return True
             store = store_of(self.config, name)
             current = store.load_current()
@@ -75,9 +75,9 @@ class Pinned:
         return self._told[name, ref]
 
 
-def _pins_in_log(config: Config, name: str) -> Iterable[Pin]:
+def _inputs_in_log(config: Config, name: str) -> bytes:
     place = config.place(name)
     if not Table.exists(place):
-        return ()
+        return b""
     with closing(Table.open(place)) as log:
-        return pins_of(log.state.meta.inputs).values()
+        return log.state.meta.inputs
