@@ -25,7 +25,7 @@ from lading.log.table import Table
 from lading.run import RunReport, run
 from lading.sources import entries as entries_module
 from lading.sources import manifest as manifest_module
-from lading.sources.manifest import forget_file, forget_table, load
+from lading.sources.manifest import forget_files, forget_table, load
 from lading.sources.since import since_of
 from lading.upkeep.clean.apply import clean
 from lading.upkeep.clean.survey import Rules
@@ -254,7 +254,7 @@ def test_a_missing_file_asks_for_everything_whatever_lies_beside_it(large: Large
 def test_reset_asks_for_a_file_that_was_read_since(large: Large) -> None:
     large.put("f3.csv", 33)
     large.run()
-    assert forget_file(large.path, "f3.csv") == ["f3.csv"]
+    assert forget_files(large.path, ["f3.csv"]) == ["f3.csv"]
     assert large.verdicts == {"f3.csv": "reread"}
     large.run()
     assert large.verdicts == {} and large.shown() == large.logged()
