@@ -173,6 +173,19 @@ def test_it_is_written_when_much_has_changed(large: Large, monkeypatch: pytest.M
     assert large.shown() == large.logged()
 
 
+def test_it_is_written_when_the_same_files_have_changed_again_and_again(
+    large: Large, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes_module, "_LEAST_BYTES", 4_000)
+    longest = 0
+    for number in range(25):
+        large.put("f1.csv", number, OLD + number + 1)
+        large.run()
+        longest = max(longest, large.since.stat().st_size if large.since.exists() else 0)
+    assert 4_000 < longest < 6_000, "each look decodes all of it"
+    assert large.shown() == large.logged() and isinstance(large.look().plan.files, AllUnchanged)
+
+
 def test_one_that_was_written_with_what_came_since_is_the_one_written_at_once(large: Large) -> None:
     large.put("f3.csv", 33)
     large.run()

@@ -53,7 +53,8 @@ def load(path: Path) -> SourceManifest | None:
     """Read it; None when there is none, which means that somebody asks for the table to be read again."""
     try:
         with open(path, "rb") as file:
-            large = os.fstat(file.fileno()).st_size > IN_MEMORY
+            size = os.fstat(file.fileno()).st_size
+            large = size > IN_MEMORY
             seen = seen_of(path) if large else None
             manifest = _of_large(path, file) if large else None
             file.seek(0)
@@ -66,7 +67,7 @@ def load(path: Path) -> SourceManifest | None:
         ) from error
     if manifest is None:
         manifest = _of_bytes(path, data)
-    manifest.seen = seen
+    manifest.seen, manifest.bytes = seen, size
     if manifest.table_id is not None:
         manifest.lay_over(load_since(path, manifest.base))
     return manifest
