@@ -17,6 +17,7 @@ from support.shown import Shown, lines
 
 from lading.cli.main import invoke
 from lading.errors import Conflict, GateFailed
+from lading.iceberg import follow as following
 from lading.iceberg import metadata
 from lading.iceberg.follow import follow, is_followed
 from lading.log.file import LogFile
@@ -169,6 +170,47 @@ def test_publishers_at_once_leave_the_hint_at_what_the_pointer_says(shown: Shown
     assert_all_see_the_same(shown.table)
     versions = {int(path.name[1:].partition(".")[0]) for path in shown.metadata.glob("v*.metadata.json")}
     assert versions == set(range(1, max(versions) + 1)), "none twice, none left out"
+
+
+@pytest.mark.acceptance("I11")
+@pytest.mark.parametrize("step", ["hint", "newest", "load_current", "composed", "put_new"])
+def test_one_who_is_slow_and_dies_never_leaves_an_older_snapshot_as_the_newest_version(
+    shown: Shown, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Some engines take up the newest version, whatever the hint says."""
+    with monkeypatch.context() as patch:
+        patch.setattr("lading.ingest.release.follow_pointer", lambda *asked: None)
+        shown.put("b", lines(range(5)))
+        shown.run()  # the metadata has yet to follow
+    store, place = store_of(shown.config, "t"), shown.config.place("t")
+    owner = {"load_current": type(store), "put_new": FolderStorage}.get(step, following._Following)
+    real, put_new = getattr(owner, step), FolderStorage.put_new
+    other: list[str] = []
+
+    def late(*asked: Any, **more: Any) -> Any:
+        if not other:
+            other.append("is publishing")
+            shown.put("b", lines(range(9)))
+            shown.run()
+            other.append("is done")
+        return real(*asked, **more)
+
+    def put_and_die(self: FolderStorage, name: str, data: bytes, **more: Any) -> None:
+        (late if step == "put_new" else put_new)(self, name, data, **more)
+        if name.startswith("metadata/v") and other[-1:] != ["is publishing"]:
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, step, late)
+        patch.setattr(FolderStorage, "put_new", put_and_die)
+        with suppress(Killed):
+            follow(store, place, keep=10)
+    assert other
+    newest = max(shown.metadata.glob("v*.metadata.json"), key=lambda path: int(path.name[1:].split(".")[0]))
+    told = metadata.twins_in(newest.read_bytes(), None)
+    current = store.load_current()
+    assert told is not None and current is not None
+    assert [one.ref for one in told[0] if one.number == told[1]] == [current.ref]
 
 
 def test_a_hint_that_lags_is_mended_by_a_run_with_nothing_to_do(shown: Shown) -> None:

@@ -4,9 +4,10 @@ Both come after the pointer has moved, never before: some engines take up the ne
 there, whatever the hint says. So an Iceberg reader sees a whole snapshot that lading's readers see, or saw a
 moment ago. Whoever moves the pointer calls `follow`; so does every run, and mends what a kill left behind.
 
-Any number may do so at once. A version is created only if it isn't there, the hint moves by compare-and-swap
-and was read before the pointer, and everybody looks again after they wrote: the last one to write the hint
-has seen where the pointer is.
+Any number may do so at once. A version is created only if it isn't there, the hint moves by compare-and-swap,
+and both were read before the pointer: if that has moved on since, whoever moved it has taken the next version
+already, or finds ours and puts another one behind it. Everybody looks again after they wrote the hint: the
+last one to do so has seen where the pointer is.
 """
 
 from __future__ import annotations
@@ -55,10 +56,10 @@ def follow(
     following = _Following(store, place, keep)
     for _ in range(_ATTEMPTS):
         hint, etag = following.hint()
+        version, twins, shown = following.newest(hint)
         current = store.load_current()
         if current is None:
             return None
-        version, twins, shown = following.newest(hint)
         if anew or not _is_shown(twins, shown, current) or (tidy and following.lists_gone(twins, current)):
             version += 1
             try:
