@@ -390,7 +390,8 @@ def test_unchanged_pages_keep_their_manifests(shown: Shown, monkeypatch: pytest.
 def test_parts_that_cannot_be_settled_keep_nobody_from_publishing(
     shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Iceberg readers see nothing then, rather than another snapshot than everybody else."""
+    """Iceberg readers who go by the hint see nothing then, rather than another snapshot than everybody
+    else."""
 
     def taken(*args: object, **more: object) -> None:
         raise Conflict("someone else was quicker")

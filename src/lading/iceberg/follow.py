@@ -65,7 +65,7 @@ def follow(
             try:
                 data = following.composed(current, twins or (), hint, anew=anew)
             except NotShown:
-                stop_following(place)  # or they would take another snapshot for what readers see
+                stop_following(place)  # or it would lead to another snapshot than what readers see
                 raise
             if data is None:
                 stop_following(place)
@@ -90,7 +90,8 @@ def follow(
 
 
 def stop_following(place: Place) -> None:
-    """For a table that is no longer shown: without the hint nobody takes an old snapshot for today's."""
+    """For a table that is no longer shown, or can't be. Whoever goes by the hint finds nothing then. Whoever
+    lists the versions, or has the path of one, sees the last that was shown, until cleaning takes it away."""
     storage_of(place).delete(VERSION_HINT)
 
 

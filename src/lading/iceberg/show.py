@@ -103,5 +103,5 @@ def _note(table: str, error: LadingError | OSError) -> str:
     hint = f" ({error.hint})" if isinstance(error, LadingError) and error.hint else ""
     return (
         f"Iceberg readers of {table} don't see this snapshot: {told}{hint}. lading's own readers do, and the "
-        "next run tries again"
+        "next run tries again. Until then, some Iceberg readers see an older one"
     )
