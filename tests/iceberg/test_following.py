@@ -11,14 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.iceberg import assert_all_see_the_same, by_duckdb, by_lading, metadata_of, seen
+from support.iceberg import (
+    assert_all_see_the_same,
+    assert_tags_read_as_they_did,
+    by_duckdb,
+    by_lading,
+    metadata_of,
+    seen,
+)
 from support.machines import Killed
 from support.shown import Shown, lines
 
 from lading.cli.main import invoke
 from lading.errors import Conflict, GateFailed
 from lading.iceberg import follow as following
-from lading.iceberg import metadata
+from lading.iceberg import metadata, snapshot
 from lading.iceberg.follow import follow, is_followed
 from lading.log.file import LogFile
 from lading.model import Place
@@ -252,6 +259,57 @@ def test_damage_is_found_by_verify_and_mended(shown: Shown) -> None:
             assert verify(shown.config, "t", watch=Watch())[0].whole, path
             assert seen(by_duckdb(shown.table)) == wanted
     assert_all_see_the_same(shown.table)
+
+
+@pytest.mark.acceptance("I12")
+@pytest.mark.parametrize("can_be_made", [True, False], ids=["made again", "left out"])
+def test_damage_to_the_files_of_a_tag_is_found_by_verify_and_mended(shown: Shown, can_be_made: bool) -> None:
+    shown.put("b", lines(range(5, 20)))
+    shown.run()  # with a minus
+    own = live_files(shown)
+    shown.run(full=True)
+    of_tags = [path for path in own if path not in live_files(shown)]
+    assert {path.name.rpartition("-")[2] for path in of_tags} >= {"data.avro", "positions.parquet"}
+    tags = assert_tags_read_as_they_did(shown.table)
+    for path in of_tags:
+        if not path.exists():
+            continue  # of a tag that was left out
+        damage(path, gone=False)
+        told = verify(shown.config, "t", watch=Watch())[0]
+        assert [one.file for one in told.findings] == [f"metadata/{path.name}"], told.findings
+        if not can_be_made:
+            for ref in tagged(shown)[:-1]:
+                shutil.rmtree((shown.table / ref).parent)
+        shown.rewritten()
+        assert verify(shown.config, "t", watch=Watch())[0].whole, path
+        if can_be_made:
+            assert assert_tags_read_as_they_did(shown.table) == tags
+        else:
+            assert tagged(shown) == tagged(shown)[-1:]
+            break
+    assert_all_see_the_same(shown.table)
+
+
+def test_a_publish_reads_no_file_of_older_tags(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        shown.put("b", lines(range(number + 3)))
+        shown.run(full=True)
+    read: list[str] = []
+    real = snapshot.whole
+    monkeypatch.setattr(
+        "lading.iceberg.snapshot.whole", lambda place, name: (read.append(name), real(place, name))[1]
+    )
+    before = [f"metadata/{path.name}" for path in live_files(shown)]
+    read.clear()
+    shown.put("b", lines(range(9)))
+    shown.run()
+    assert read and set(read) <= set(before)
+
+
+def tagged(shown: Shown) -> list[str]:
+    told = metadata.twins_in(Path(metadata_of(shown.table)).read_bytes(), None)
+    assert told is not None
+    return [one.ref for one in told[0]]
 
 
 def damage(path: Path, *, gone: bool) -> None:

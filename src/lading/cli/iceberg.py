@@ -11,7 +11,9 @@ from lading.errors import NotFound
 Rewrite = Annotated[
     bool,
     Option(
-        "--rewrite", help="Write all Iceberg files of what readers see again: after damage, or after a move."
+        "--rewrite",
+        help="Write all Iceberg files of what readers see again, and damaged ones of kept snapshots: after "
+        "damage, or after a move.",
     ),
 ]
 

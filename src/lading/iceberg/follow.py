@@ -13,14 +13,15 @@ last one to do so has seen where the pointer is.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 from lading import clock
-from lading.errors import Conflict, ManifestGone, ManifestParseError, NotShown
+from lading.errors import Conflict, LadingError, ManifestGone, ManifestParseError, NotShown
 from lading.iceberg.metadata import Shelf, Twin, metadata_file, twin, twins_in
 from lading.iceberg.pages import pages_of
 from lading.iceberg.settled import count_unsettled
-from lading.iceberg.snapshot import Record, Shown, location_of, record_in, write_snapshot
+from lading.iceberg.snapshot import Record, Shown, damaged, location_of, record_in, write_snapshot
 from lading.layout.table import METADATA, VERSION_HINT, version_of, version_path
 from lading.model import Place, SnapshotRef
 from lading.parts.field_ids import of_log
@@ -52,7 +53,8 @@ def follow(
 ) -> At | None:
     """Make Iceberg's metadata say what the pointer says, and no more than the newest `keep` snapshots; where
     readers are pointed at then. None if lading has nothing to show. With `tidy` snapshots that are gone are
-    left out at once, with `anew` all files of what readers see are written again."""
+    left out at once; with `anew` all files of what readers see are written again, and damaged ones of other
+    snapshots."""
     following = _Following(store, place, keep)
     for _ in range(_ATTEMPTS):
         hint, etag = following.hint()
@@ -188,6 +190,10 @@ class _Following:
         finally:
             connection.close()
         twins = [one for one in known if one.ref in self._kept()] if known else self._others(current)
+        if anew:
+            twins = [
+                one for old in twins if old.ref != current.ref and (one := self._mended(old)) is not None
+            ]
         return metadata_file(
             Shelf(
                 state.table_id,
@@ -218,6 +224,19 @@ class _Following:
             if schema and record is not None and self._is_there(record) and not gate_failures(meta.custom):
                 found.append(self._told(ref, meta, schema, record))
         return found
+
+    def _mended(self, one: Twin) -> Twin | None:
+        """A snapshot that was shown before, and is whole or written again; None for one that can't be: it
+        leads nowhere, so it is no tag."""
+        if not any(damaged(self.place, [one.list_in(location_of(self.place))])):
+            return one
+        try:
+            with closing(open_manifest(self.store, one.ref)) as connection:
+                members = members_in(connection, self.place)
+                meta = load_build_meta(connection)
+                return None if members is None else self._twin(one.ref, meta, members, anew=True)
+        except (LadingError, OSError):
+            return None
 
     def _twin(self, ref: str, meta: BuildMeta, members: MemberStore, *, anew: bool) -> Twin:
         record = record_in(meta.custom)

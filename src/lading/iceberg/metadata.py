@@ -47,6 +47,10 @@ class Twin:
     def number(self) -> int:
         return int(self.snapshot["snapshot-id"])
 
+    def list_in(self, location: str) -> str:
+        """Where its list of manifests lies, seen from the table at `location`."""
+        return str(self.snapshot["manifest-list"]).removeprefix(f"{location}/")
+
     @property
     def at(self) -> int:
         """In milliseconds."""
