@@ -25,7 +25,7 @@ from support.shown import Shown, lines
 from lading.cli.main import invoke
 from lading.errors import Conflict, GateFailed
 from lading.iceberg import follow as following
-from lading.iceberg import metadata, snapshot
+from lading.iceberg import metadata, settled, snapshot
 from lading.iceberg.follow import follow, is_followed
 from lading.log.file import LogFile
 from lading.model import Place
@@ -465,6 +465,35 @@ def test_parts_that_cannot_be_settled_keep_nobody_from_publishing(
     quiet = shown.hint
     shown.run()
     assert shown.hint == quiet
+
+
+def test_a_held_snapshot_that_cannot_be_shown_is_looked_at_once_and_says_what_ends_the_hold(
+    shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown.configure("iceberg: false\n    replace: minus")
+    for name in "bc":
+        shown.put(name, lines(range(5), a=lambda n: f"{n}.5"))  # parts of two types
+        shown.run()
+    shown.configure("replace: minus")
+    opened: list[str] = []
+    real = settled.open_parquet
+    monkeypatch.setattr(
+        "lading.iceberg.settled.open_parquet",
+        lambda root, path, size: (opened.append(path), real(root, path, size))[1],
+    )
+    note = roll_back(shown.config, "t", Wanted(offset=1)).note
+    assert opened and note is not None and "older types" in note and "lading publish t --release" in note
+    opened.clear()
+    for _ in range(2):
+        assert shown.run().notes == (note,) and not opened
+    (shown.metadata / "unsettled.json").write_text("{")
+    assert shown.run().notes == (note,) and opened, "what can't be read counts for nothing"
+    release_hold(shown.config, "t")
+    shown.run()
+    assert_all_see_the_same(shown.table)
+    opened.clear()
+    shown.run()
+    assert not opened
 
 
 def test_a_column_that_was_committed_in_another_type_and_never_shown_is_read_all_the_same(

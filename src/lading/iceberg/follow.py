@@ -185,8 +185,10 @@ class _Following:
             if members is None or not members.schema:  # nothing was ever committed
                 return None
             shown = None if anew else next((one for one in known if one.ref == current.ref), None)
-            shown = shown or self._twin(current.ref, load_build_meta(connection), members, anew=anew)
-            state = members.meta
+            meta, state = load_build_meta(connection), members.meta
+            if shown is None and record_in(meta.custom) is None:
+                self._refuse_unsettled(current, members)  # one that was shown before, wherever, was settled
+            shown = shown or self._twin(current.ref, meta, members, anew=anew)
         finally:
             connection.close()
         twins = [one for one in known if one.ref in self._kept()] if known else self._others(current)
@@ -240,8 +242,6 @@ class _Following:
 
     def _twin(self, ref: str, meta: BuildMeta, members: MemberStore, *, anew: bool) -> Twin:
         record = record_in(meta.custom)
-        if record is None:
-            self._refuse_unsettled(members)  # one that was shown before, wherever, was settled then
         if anew or record is None or not self._is_there(record):
             record = self._written(meta, members, anew=anew)
         return self._told(ref, meta, members.schema, record)
@@ -261,10 +261,12 @@ class _Following:
         )
         return write_snapshot(shown, anew=anew)
 
-    def _refuse_unsettled(self, members: MemberStore) -> None:
-        wrong = count_unsettled(self.place, members)
+    def _refuse_unsettled(self, current: SnapshotRef, members: MemberStore) -> None:
+        wrong = count_unsettled(self.place, current.ref, members)
         if wrong:
             raise NotShown(
                 f"{count_words(wrong, 'part')} of it hold columns in older types than the table's",
-                hint="the next publish writes them again",
+                hint=f"lading publish {members.meta.table} --release lets the next run write them again"
+                if current.held
+                else "the next publish writes them again",
             )

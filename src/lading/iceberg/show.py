@@ -65,7 +65,7 @@ def waits_to_be_settled(cfg: TableConfig, place: Place, store: ManifestStore, cu
         return False
     try:
         schema_of(of_log(members.schema))
-        return count_unsettled(place, members) > 0
+        return count_unsettled(place, current.ref, members) > 0
     except (LadingError, OSError):
         return False  # whoever tries to show it says why
     finally:
