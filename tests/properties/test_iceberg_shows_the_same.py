@@ -77,12 +77,17 @@ STEPS = st.lists(
 )
 
 
+def wide(numbers: range, columns: str = "id,a", values: str = "2") -> str:
+    return f"{columns}\n" + "".join(f"{number},{values}\n" for number in numbers)
+
+
 GROWS_AND_SHRINKS: list[list[Put] | Act] = [
     [Put("p", "id,a\n1,1\n")],
-    [Put("q", "id,a\n" + "".join(f"{number},2\n" for number in range(0, 160, 4)))],  # twenty buckets
-    [Put("r", "id,a,b\n" + "".join(f"{number},3,x\n" for number in range(40, 120, 4)))],
-    [Put("q", "id,a\n40,5\n"), Put("r", "id,a,b\n44,3,y\n")],
+    [Put("q", wide(range(0, 160, 4))), Put("r", wide(range(41, 121, 4)))],  # twenty buckets
+    [Put("r", wide(range(44, 46), "id,a,b", "3,x"))],  # with `replace: minus` one in many parts
+    [Put("p", "id,a\n1,1\n155,2\n")],  # which most pages keep
     Act("merge"),
+    [Put("q", None)],
 ]
 
 
