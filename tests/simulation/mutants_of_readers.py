@@ -158,7 +158,7 @@ OF_READERS = (
     Mutant("parts that nobody settles again", ("showing",), _unsettled_stays),
     Mutant("a hint that stays where it is", ("showing",), _hint_stays),
     Mutant("the hint before the pointer", ("showing",), _hint_first),
-    Mutant("the pointer read before the newest version", ("showing",), _pointer_read_first),
+    Mutant("the pointer read before the newest version", ("showing",), _pointer_read_first, None, "sticky"),
     Mutant("position deletes left out", ("showing",), _no_positions),
     Mutant("metadata that somebody follows cleaned away", ("showing",), _metadata_forgotten),
     Mutant("a column that was never shown taken for new", ("showing",), _never_shown_is_new),

@@ -221,6 +221,9 @@ def make(seed: int) -> Case:
             )
         ]
         faults = Faults(disk=0.02) if storage == "folder" else Faults(refused=0.02)
+    if chance.random() < 0.08:  # publishers at once, of whom none moves the pointer back
+        actors = [(["edit", key, 2], ["run"], ["edit", key, 3], ["run"]) for key in range(3)]
+        faults = Faults(sticky=0.97)
     setting = {
         "checkpoint": chance.choice((1000, 3)),
         "bucket_size": chance.choice((100, 1000)),
