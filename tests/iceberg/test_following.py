@@ -489,6 +489,17 @@ def test_parts_that_cannot_be_settled_keep_nobody_from_publishing(
     assert shown.hint == quiet
 
 
+def test_no_part_is_opened_of_a_table_with_a_type_that_iceberg_has_no_word_for(
+    shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lading.iceberg.types._PLAIN", {})
+    shown.put("b", lines(range(5)))
+    shown.run()
+    monkeypatch.setattr("lading.iceberg.settled.open_parquet", lambda *asked: pytest.fail("a part is opened"))
+    [note] = shown.run().notes
+    assert "which Iceberg has no type for" in note and "iceberg: false" in note
+
+
 def test_a_held_snapshot_that_cannot_be_shown_is_looked_at_once_and_says_what_ends_the_hold(
     shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,7 @@ from lading.iceberg.metadata import Shelf, Twin, metadata_file, twin, twins_in
 from lading.iceberg.pages import pages_of
 from lading.iceberg.settled import count_unsettled
 from lading.iceberg.snapshot import Record, Shown, damaged, location_of, record_in, write_snapshot
+from lading.iceberg.types import schema_of
 from lading.layout.table import METADATA, VERSION_HINT, version_of, version_path
 from lading.model import Place, SnapshotRef
 from lading.parts.field_ids import of_log
@@ -262,6 +263,7 @@ class _Following:
         return write_snapshot(shown, anew=anew)
 
     def _refuse_unsettled(self, current: SnapshotRef, members: MemberStore) -> None:
+        schema_of(of_log(members.schema))  # what Iceberg has no word for is told before any part is opened
         wrong = count_unsettled(self.place, current.ref, members)
         if wrong:
             raise NotShown(

@@ -3,8 +3,7 @@
 lading converts what it reads (parts/convert.py); a reader that goes by numbers knows a few widenings and
 nothing else. A part that needs more has to be written again before it can be shown. Which ones do, their
 footers say: they are opened only when a column changed its number, or a table is shown for the first time.
-What was found then of a whole snapshot is written down: while a rollback holds one that can't be shown, each
-run asks again.
+A whole snapshot that can't be shown is written down: while a rollback holds it, each run asks again.
 """
 
 from __future__ import annotations
@@ -57,8 +56,9 @@ def count_unsettled(root: Place, ref: str, members: MemberStore) -> int:
     schema = of_log(members.schema)
     pages = (members.members_in(page) for page in members.pages())  # never all members at once
     parts = sum(len(unsettled(root, schema, page)) for page in pages)
-    with suppress(OSError, StorageError):  # then the next run looks again
-        storage_of(root).put(UNSETTLED, msgspec.json.encode(_Looked(ref, parts)))
+    if parts:
+        with suppress(OSError, StorageError):  # then the next run looks again
+            storage_of(root).put(UNSETTLED, msgspec.json.encode(_Looked(ref, parts)))
     return parts
 
 

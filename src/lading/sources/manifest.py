@@ -143,8 +143,7 @@ def save(
 ) -> None:
     """Write it whole or not at all, files sorted by key, so that equal states are equal bytes. `entries`
     stand for `manifest.files` where those need not exist all at once; they come sorted. `told` is asked for
-    what `lading` has to say besides, when the last of them is written. What somebody edited (`as_written`)
-    stays recognizable as such."""
+    what `lading` has to say besides, when the last of them is written."""
     if entries is None:
         entries = manifest.entries()
     write_atomic(path, _pieces(manifest, entries, told))
@@ -183,8 +182,7 @@ def forget_files(path: Path, keys: Collection[str]) -> list[str]:
             raise _no_entry(path, asked, (key for key, _ in there.entries()))
 
     manifest.preprocessing = {k: told for k, told in manifest.preprocessing.items() if k not in archives}
-    manifest.as_written = False
-    save(path, manifest, staying())
+    save(path, manifest, staying(), lambda: {"files_xxh3": ""})
     return gone
 
 
@@ -255,14 +253,11 @@ def _pieces(
     for piece in encoded(iter(entries), manifest.extras()):
         seen.update(piece)
         yield piece
+    said = told()
     tail = {
         "preprocessing": manifest.preprocessing,
         "schema": manifest.schema,
-        "lading": {
-            **manifest.lading,
-            **told(),
-            "files_xxh3": seen.hexdigest() if manifest.as_written else "",
-        },
+        "lading": {**manifest.lading, **said, "files_xxh3": said.get("files_xxh3", seen.hexdigest())},
         **manifest.extra,
     }
     yield b"," + indented(tail)[len(b"{") :] + b"\n"
