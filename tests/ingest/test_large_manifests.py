@@ -25,7 +25,7 @@ from lading.log.table import Table
 from lading.run import RunReport, run
 from lading.sources import entries as entries_module
 from lading.sources import manifest as manifest_module
-from lading.sources.manifest import forget_file, forget_table, load
+from lading.sources.manifest import forget_files, forget_table, load
 from lading.sources.since import since_of
 from lading.upkeep.clean.apply import clean
 from lading.upkeep.clean.survey import Rules
@@ -173,6 +173,19 @@ def test_it_is_written_when_much_has_changed(large: Large, monkeypatch: pytest.M
     assert large.shown() == large.logged()
 
 
+def test_it_is_written_when_the_same_files_have_changed_again_and_again(
+    large: Large, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes_module, "_LEAST_BYTES", 4_000)
+    longest = 0
+    for number in range(25):
+        large.put("f1.csv", number, OLD + number + 1)
+        large.run()
+        longest = max(longest, large.since.stat().st_size if large.since.exists() else 0)
+    assert 4_000 < longest < 6_000, "each look decodes all of it"
+    assert large.shown() == large.logged() and isinstance(large.look().plan.files, AllUnchanged)
+
+
 def test_one_that_was_written_with_what_came_since_is_the_one_written_at_once(large: Large) -> None:
     large.put("f3.csv", 33)
     large.run()
@@ -254,7 +267,7 @@ def test_a_missing_file_asks_for_everything_whatever_lies_beside_it(large: Large
 def test_reset_asks_for_a_file_that_was_read_since(large: Large) -> None:
     large.put("f3.csv", 33)
     large.run()
-    assert forget_file(large.path, "f3.csv") == ["f3.csv"]
+    assert forget_files(large.path, ["f3.csv"]) == ["f3.csv"]
     assert large.verdicts == {"f3.csv": "reread"}
     large.run()
     assert large.verdicts == {} and large.shown() == large.logged()

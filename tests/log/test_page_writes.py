@@ -65,6 +65,24 @@ def publish(table: Table, store: ManifestStore, run: str) -> None:
     store.publish(snapshot_payload("t", table, run), run, sequence=table.state.sequence)
 
 
+def test_pages_that_leave_the_checkpoint_count_as_new_whoever_wrote_it(tmp_path: Path) -> None:
+    """Whoever has the replaced one open is left alone by cleaning for a while."""
+    ours = filled(Table.create(tmp_path, "t"))
+    ours.settle()
+    theirs = Table.open(tmp_path)
+    theirs.commit(commit(remove=("m7",)))
+    theirs.settle()
+    assert theirs.state.base is not None
+    replaced = theirs.state.base.page_names()
+    ours.commit(commit(remove=("m8",)))
+    for path in (tmp_path / "pages").iterdir():
+        os.utime(path, (1, 1))
+    ours.settle()
+    assert ours.state.base is not None
+    left = replaced - ours.state.base.page_names()
+    assert left and all((tmp_path / page_path(name)).stat().st_mtime > 1 for name in left)
+
+
 def seen(store: ManifestStore, root: Any) -> set[str] | None:
     """What a reader sees, every page of it read."""
     current = store.load_current()

@@ -11,6 +11,7 @@ from lading.parts.field_ids import (
     field_id,
     fields_within,
     gone_names,
+    has_parts_without_numbers,
     last_id,
     numbered,
     of_log,
@@ -51,6 +52,17 @@ def test_a_column_keeps_its_number_wherever_it_stands() -> None:
     assert [field_id(one) for one in fields_within([second.field("b")])] == [
         field_id(one) for one in fields_within([first.field("b")])
     ]
+
+
+def test_that_parts_have_no_numbers_is_never_forgotten() -> None:
+    plain = schema(a=pa.int32())
+    assert not has_parts_without_numbers(numbered(plain))
+    assert not has_parts_without_numbers(numbered(schema(a=pa.string()), told(numbered(plain))))
+    since = numbered(schema(a=pa.string()), told(plain))  # the log's, from before there were numbers
+    assert has_parts_without_numbers(of_log(told(plain))) and has_parts_without_numbers(since)
+    assert has_parts_without_numbers(numbered(schema(b=pa.string()), told(since)))
+    rebuilt = numbered(plain).remove_metadata()  # from files, which may be of any time
+    assert has_parts_without_numbers(rebuilt) and has_parts_without_numbers(numbered(plain, told(rebuilt)))
 
 
 def test_a_column_that_went_and_came_back_is_another_one() -> None:

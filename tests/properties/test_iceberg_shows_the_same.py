@@ -1,18 +1,24 @@
 """Every door shows the same rows: whatever a table went through, each Iceberg engine returns what `scan`
-returns, for every snapshot that was published, types included."""
+returns, for every snapshot that was published, types included. When it is published it is what readers see,
+and in the end a tag. In some histories its parts are spread over many manifests."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from support.iceberg import assert_all_see_the_same
+from pyiceberg.manifest import ManifestContent
+from pyiceberg.table import StaticTable
+from support.iceberg import SOAK, assert_all_see_the_same, assert_tags_read_as_they_did, metadata_of
 
 from lading.config.file import load
 from lading.run import run
@@ -71,28 +77,62 @@ STEPS = st.lists(
 )
 
 
+def wide(numbers: range, columns: str = "id,a", values: str = "2") -> str:
+    return f"{columns}\n" + "".join(f"{number},{values}\n" for number in numbers)
+
+
+GROWS_AND_SHRINKS: list[list[Put] | Act] = [
+    [Put("p", "id,a\n1,1\n")],
+    [Put("q", wide(range(0, 160, 4))), Put("r", wide(range(41, 121, 4)))],  # twenty buckets
+    [Put("r", wide(range(44, 46), "id,a,b", "3,x"))],  # with `replace: minus` one in many parts
+    [Put("p", "id,a\n1,1\n155,2\n")],  # which most pages keep
+    Act("merge"),
+    [Put("q", None)],
+]
+
+
 @pytest.mark.acceptance("I1", "I2", "I3")
 @pytest.mark.parametrize("replace", ["minus", "auto"])
 def test_every_engine_sees_what_scan_sees(replace: str) -> None:
-    examples = 300 if os.environ.get("LADING_SOAK") else 25
+    examples = 300 if SOAK else 25
 
     @settings(max_examples=examples, deadline=None)
-    @given(STEPS)
-    @example([[Put("p", "id,a\n1,1\n9,2\n"), Put("q", "id,a\n1,3\n")], [Put("q", "id,a\n1,2.5\n")]])
+    @given(STEPS, st.booleans())
+    @example([[Put("p", "id,a\n1,1\n9,2\n"), Put("q", "id,a\n1,3\n")], [Put("q", "id,a\n1,2.5\n")]], False)
     @example(
-        [[Put("p", "id,a\n1,1\n")], [Put("q", "id,b\n1,1\n")], [Put("p", "id,b\n2,x\n")], Act("rollback")]
+        [[Put("p", "id,a\n1,1\n")], [Put("q", "id,b\n1,1\n")], [Put("p", "id,b\n2,x\n")], Act("rollback")],
+        False,
     )
     @example(
-        [[Put("p", "id,a\n1,1\n"), Put("q", "id,a\n1,1\n")], [Put("q", None)], Act("merge"), Act("rollback")]
+        [[Put("p", "id,a\n1,1\n"), Put("q", "id,a\n1,1\n")], [Put("q", None)], Act("merge"), Act("rollback")],
+        False,
     )
-    def holds(history: list[list[Put] | Act]) -> None:
+    @example(GROWS_AND_SHRINKS, True)
+    def holds(history: list[list[Put] | Act], many_pages: bool) -> None:
         top = Path(tempfile.mkdtemp(prefix="lading-"))
         try:
-            follow(top, replace, history)
+            with small_pages() if many_pages else nullcontext():
+                follow(top, replace, history)
+                if history is GROWS_AND_SHRINKS:
+                    assert max(manifests(top)) >= 4 > min(manifests(top)), "pages were split and merged"
         finally:
             shutil.rmtree(top)
 
     holds()
+
+
+@contextmanager
+def small_pages() -> Iterator[None]:
+    """A manifest for every three parts or so: pages are split, and merged again."""
+    with mock.patch("lading.state.edit.PAGE", 3), mock.patch("lading.state.tables.INLINE", 0):
+        yield
+
+
+def manifests(top: Path) -> list[int]:
+    """How many of data each kept snapshot has."""
+    told = StaticTable.from_metadata(metadata_of(top / "warehouse" / "t"))
+    listed = [one.manifests(told.io) for one in told.metadata.snapshots]
+    return [sum(file.content == ManifestContent.DATA for file in one) for one in listed]
 
 
 def follow(top: Path, replace: str, history: list[list[Put] | Act]) -> None:
@@ -106,6 +146,8 @@ def follow(top: Path, replace: str, history: list[list[Put] | Act]) -> None:
         if not (act(top, step) if isinstance(step, Act) else put(top, step, number)):
             continue
         assert_all_see_the_same(table, but=but)
+        if number == len(history) - 1 or SOAK:
+            assert_tags_read_as_they_did(table)
 
 
 def put(top: Path, puts: list[Put], number: int) -> bool:

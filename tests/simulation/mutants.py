@@ -290,7 +290,7 @@ def _compact_log_first(swap: Swap) -> None:
             self.refresh()
             header = msgspec.structs.replace(self._header, log_id=ids.fresh(), base=self.state.sequence)
             self._log.replace(header)
-            self._write_checkpoint(header.log_id, len(header.to_bytes()))
+            self._write_checkpoint(header.log_id, len(header.to_bytes()), self.state.base)
             self._header, self._end = header, len(header.to_bytes())
 
     swap(Table, "compact", compact)

@@ -92,6 +92,23 @@ def _hint_first(swap: Swap) -> None:
     real = swap(release, "publish_snapshot", publish)
 
 
+def _pointer_read_first(swap: Swap) -> None:
+    """And the newest version only behind it."""
+    import lading.iceberg.show as show
+
+    class Early:
+        def __init__(self, store: Any) -> None:
+            self._store, self._early = store, [store.load_current()]
+
+        def load_current(self) -> Any:
+            return self._early.pop() if self._early else self._store.load_current()
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._store, name)
+
+    real = swap(show, "follow", lambda store, place, **more: real(Early(store), place, **more))
+
+
 def _no_positions(swap: Swap) -> None:
     import pyarrow as pa
 
@@ -141,6 +158,7 @@ OF_READERS = (
     Mutant("parts that nobody settles again", ("showing",), _unsettled_stays),
     Mutant("a hint that stays where it is", ("showing",), _hint_stays),
     Mutant("the hint before the pointer", ("showing",), _hint_first),
+    Mutant("the pointer read before the newest version", ("showing",), _pointer_read_first, None, "sticky"),
     Mutant("position deletes left out", ("showing",), _no_positions),
     Mutant("metadata that somebody follows cleaned away", ("showing",), _metadata_forgotten),
     Mutant("a column that was never shown taken for new", ("showing",), _never_shown_is_new),

@@ -7,6 +7,7 @@ leads to is deleted for the grace period; and the next run brings the hint to wh
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from collections import Counter
@@ -15,6 +16,7 @@ from typing import Any
 
 import lading
 from lading.errors import LadingError, ManifestGone, NotFound
+from lading.layout.table import version_of
 from lading.run import run
 from lading.snapshots.stores.by_url import store_of
 from lading.storage.place import storage_of
@@ -129,8 +131,24 @@ class Showing(Tabling):
     # The end.
 
     def check(self, history: list[Operation]) -> None:
+        in_process(self.world, self._never_goes_back)
         super().check(history)
         in_process(self.world, self._is_shown)
+
+    def _never_goes_back(self) -> None:
+        """Each version shows a snapshot that is no older than that of the version before, unless somebody
+        moved the pointer back: some readers take up the newest version, whatever the hint says."""
+        if any(op[0] in ("rollback", "repair") for ops in self.case.actors for op in ops):
+            return
+        storage = storage_of(self.config.place("t"))
+        versions = {version_of(one.name): one.name for one in storage.list("metadata")}
+        shown = []
+        for name in (versions[number] for number in sorted(filter(None, versions))):
+            told = json.loads(storage.get(name))
+            sequences = {one["snapshot-id"]: one["sequence-number"] for one in told["snapshots"]}
+            shown.append(sequences[told["current-snapshot-id"]])
+        if shown != sorted(shown):
+            raise Wrong("went back", f"the versions show the sequences {shown}")
 
     def _converges(self) -> None:
         super()._converges()
@@ -203,6 +221,9 @@ def make(seed: int) -> Case:
             )
         ]
         faults = Faults(disk=0.02) if storage == "folder" else Faults(refused=0.02)
+    if chance.random() < 0.08:  # publishers at once, of whom none moves the pointer back
+        actors = [(["edit", key, 2], ["run"], ["edit", key, 3], ["run"]) for key in range(3)]
+        faults = Faults(sticky=0.97)
     setting = {
         "checkpoint": chance.choice((1000, 3)),
         "bucket_size": chance.choice((100, 1000)),

@@ -94,6 +94,7 @@ def test_a_seed_is_one_history(story: str) -> None:
         "cleaning that forgets shards",
         "position deletes left out",
         "a hint that stays where it is",
+        "the pointer read before the newest version",
         "slots that changed and are not found",
         "another snapshot of an input taken for the same",
         "hints taken for the whole truth",

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lading.errors import SourceError
+from lading.errors import NotFound, SourceError
+from lading.sources import entries as entries_module
 from lading.sources import manifest as manifest_module
-from lading.sources.manifest import FileEntry, SourceManifest, load, save
+from lading.sources.manifest import FileEntry, SourceManifest, forget_files, load, save
 
 
 def _entry(**changes: Any) -> FileEntry:
@@ -281,3 +282,58 @@ def test_entries_that_come_one_by_one_keep_what_others_put_into_them(tmp_path: P
     manifest = _loaded(path)
     save(path, manifest.updated({}), [("2023/data.csv", _entry())])
     assert json.loads(path.read_text())["files"]["2023/data.csv"]["note"] == "mine"
+
+
+def test_entries_are_forgotten_in_one_pass_that_holds_few_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "sales.json"
+    files = {f"{number:05d}.csv": _entry(size=number) for number in range(2_500)}
+    files["02400.csv"].archive = files["02401.csv"].archive = "a.zip"
+    manifest = _manifest(files)
+    manifest.preprocessing = {"a.zip": {"action": "unzip"}, "b.zip": {"action": "unzip"}}
+    save(path, manifest)
+    decoded: list[int] = []
+    real = entries_module._decoded
+    monkeypatch.setattr(manifest_module, "IN_MEMORY", 0)
+    monkeypatch.setattr(entries_module, "_CHUNK", 1 << 16)
+    monkeypatch.setattr(
+        entries_module, "_decoded", lambda raw, extras: (decoded.append(len(raw)), real(raw, extras))[1]
+    )
+    monkeypatch.setattr(SourceManifest, "files", property(lambda self: pytest.fail("all are held")))
+    assert forget_files(path, ["00003.csv", "a.zip", "is not there"]) == [
+        "00003.csv",
+        "02400.csv",
+        "02401.csv",
+    ]
+    monkeypatch.undo()
+    assert max(decoded) <= 2 << 16 and sum(decoded) <= 2 * path.stat().st_size * 1.1
+    loaded = _loaded(path)
+    assert not loaded.as_written, "the log is asked what is missing"
+    assert files.keys() - loaded.files.keys() == {"00003.csv", "02400.csv", "02401.csv"}
+    assert loaded.preprocessing.keys() == {"b.zip"}
+
+
+def test_what_is_not_there_cannot_be_forgotten_and_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "sales.json"
+    save(path, _manifest({f"{number:05d}.csv": _entry() for number in range(1_200)}))
+    before = path.read_bytes()
+    with pytest.raises(NotFound, match=r"has no entry '01100\.cvs'") as caught:
+        forget_files(path, ["01100.cvs"])
+    assert "did you mean 01100.csv" in caught.value.hint
+    with pytest.raises(NotFound, match="has no entry"):
+        forget_files(tmp_path / "none.json", ["a.csv"])
+    assert path.read_bytes() == before and [one.name for one in tmp_path.iterdir()] == ["sales.json"]
+
+
+def test_what_others_put_into_entries_outlives_a_reset(tmp_path: Path) -> None:
+    path = tmp_path / "sales.json"
+    tree = json.loads(json.dumps(FAIRWAY))
+    [key] = tree["files"]
+    tree["files"][key]["note"] = "mine"
+    tree["files"]["another.csv"] = tree["files"][key]
+    tree["mine"] = {"a": 1}
+    path.write_text(json.dumps(tree))
+    assert forget_files(path, ["another.csv"]) == ["another.csv"]
+    told = json.loads(path.read_text())
+    assert (told["mine"], list(told["files"]), told["files"][key]["note"]) == ({"a": 1}, [key], "mine")

@@ -53,10 +53,10 @@ def by_pyiceberg(table: Path | str) -> pa.Table:
     return StaticTable.from_metadata(metadata_of(table)).scan().to_arrow()
 
 
-def by_polars(table: Path | str) -> pa.Table:
+def by_polars(table: Path | str, **which: Any) -> pa.Table:
     import polars
 
-    return polars.scan_iceberg(metadata_of(table)).collect().to_arrow()
+    return polars.scan_iceberg(metadata_of(table), **which).collect().to_arrow()
 
 
 ENGINES: dict[str, Callable[[Path | str], pa.Table]] = {
@@ -155,3 +155,23 @@ def assert_all_see_the_same(table: Path | str, *, but: tuple[str, ...] = ()) -> 
     for name, engine in (ENGINES | MORE_ENGINES if SOAK else ENGINES).items():
         if name not in but:
             assert seen(engine(table)) == wanted, name
+
+
+def assert_tags_read_as_they_did(table: Path | str) -> int:
+    """Each engine sees of every tag what lading's readers see of that snapshot; how many tags there are."""
+    from pyiceberg.table import StaticTable
+
+    shown = StaticTable.from_metadata(metadata_of(table))
+    with connected() as connection:
+        for one in shown.metadata.snapshots:
+            assert one.summary is not None
+            wanted = seen(by_lading(table, ref=one.summary["lading.manifest"]))
+            found = connection.execute(
+                f"SELECT * FROM iceberg_scan('{table}', snapshot_from_id => {one.snapshot_id})"
+            )
+            assert seen(found.to_arrow_table()) == wanted, f"duckdb: {one.summary}"
+            assert seen(shown.scan(snapshot_id=one.snapshot_id).to_arrow()) == wanted, (
+                f"pyiceberg: {one.summary}"
+            )
+            assert seen(by_polars(table, snapshot_id=one.snapshot_id)) == wanted, f"polars: {one.summary}"
+    return len(shown.metadata.snapshots)

@@ -11,7 +11,9 @@ from lading.errors import NotFound
 Rewrite = Annotated[
     bool,
     Option(
-        "--rewrite", help="Write all Iceberg files of what readers see again: after damage, or after a move."
+        "--rewrite",
+        help="Write all Iceberg files of what readers see again, and damaged ones of kept snapshots: after "
+        "damage, or after a move.",
     ),
 ]
 
@@ -27,8 +29,8 @@ def iceberg(ctx: Context, table: Table, rewrite: Rewrite = False, json: Json = F
       lading iceberg voyages
       lading iceberg voyages --rewrite
     """
-    from lading.cli.terminal.screen import print_json, say
-    from lading.iceberg.engines import lines
+    from lading.cli.terminal.screen import note, print_json, say
+    from lading.iceberg.engines import lines, unreadable
     from lading.iceberg.follow import follow, where
     from lading.iceberg.snapshot import location_of
     from lading.snapshots.stores.by_url import store_of
@@ -43,7 +45,9 @@ def iceberg(ctx: Context, table: Table, rewrite: Rewrite = False, json: Json = F
         raise NotFound(f"{table} has no Iceberg metadata", hint=hint, table=table)
     location = location_of(place).removeprefix("file://")
     metadata = f"{location}/{at.path}"
-    found = lines(table, location, metadata)
+    found, why = lines(table, location, metadata), unreadable(location)
+    if why is not None:
+        note(why)
     if json:
         engines = {one.engine: one.code for one in found}
         print_json({"table": table, "location": location, "metadata": metadata, "engines": engines})

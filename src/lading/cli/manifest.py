@@ -97,10 +97,10 @@ def manifest_reset(ctx: Context, table: Table, file: File = None, json: Json = F
     """
     config = config_of(ctx, [table])
     from lading.cli.terminal.screen import print_json, say
-    from lading.sources.manifest import forget_file, forget_table
+    from lading.sources.manifest import forget_files, forget_table
 
     path = config.source_manifest(table)
-    keys = forget_table(path) if file is None else forget_file(path, file)
+    keys = forget_table(path) if file is None else forget_files(path, [file])
     if json:
         print_json({"table": table, "forgotten": keys})
     elif file is None and not keys:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from lading.iceberg.follow import where
 from lading.iceberg.manifests import paths_in, read_list
 from lading.iceberg.metadata import Twin, twins_in
-from lading.iceberg.snapshot import location_of, record_in, whole
-from lading.layout.table import VERSION_HINT, parse_iceberg
+from lading.iceberg.snapshot import damaged, is_of_deletes, location_of, record_in, whole
+from lading.layout.table import VERSION_HINT
 from lading.model import Place, SnapshotRef
 from lading.snapshots.opening import build_meta
 from lading.snapshots.stores.protocol import ManifestStore
@@ -27,7 +27,8 @@ class Problem:
 
 
 def problems(store: ManifestStore, place: Place, current: SnapshotRef) -> Iterator[Problem]:
-    """All that keeps Iceberg readers from seeing the snapshot `current`, unless none was ever shown."""
+    """All that keeps Iceberg readers from seeing the snapshot `current`, or another that is a tag, unless
+    none was ever shown."""
     at = where(place)
     if at is None:
         if record_in(build_meta(store, current.ref).custom) is not None:
@@ -46,23 +47,8 @@ def problems(store: ManifestStore, place: Place, current: SnapshotRef) -> Iterat
     if main is None or main.ref != current.ref:
         yield Problem(at.path, "shows another snapshot than readers see", waits=True)
         return
-    name = str(main.snapshot["manifest-list"]).removeprefix(f"{location}/")
-    yield from (Problem(file, "is missing or damaged") for file in _damaged(place, name))
-
-
-def _damaged(place: Place, name: str) -> Iterator[str]:
-    """Of a list of manifests and all files that it leads to, those that aren't what their names say."""
-    location, data = location_of(place), whole(place, name)
-    listed = None if data is None else read_list(data)
-    if listed is None:
-        yield name
-    for path in (one.path.removeprefix(f"{location}/") for one in listed or ()):
-        manifest = whole(place, path)
-        if manifest is None:
-            yield path
-        elif _is_of_deletes(path):
-            files = (file.removeprefix(f"{location}/") for file in paths_in(manifest) or ())
-            yield from (file for file in files if whole(place, file) is None)
+    lists = (one.list_in(location) for one in twins)
+    yield from (Problem(file, "is missing or damaged") for file in damaged(place, lists))
 
 
 def needed(place: Place, lists: Sequence[str]) -> set[str] | None:
@@ -79,7 +65,7 @@ def needed(place: Place, lists: Sequence[str]) -> set[str] | None:
             return None
         paths = [one.path.removeprefix(f"{location}/") for one in listed]
         found.update(paths)
-        for path in filter(_is_of_deletes, paths):
+        for path in filter(is_of_deletes, paths):
             manifest = whole(place, path)
             files = None if manifest is None else paths_in(manifest)
             if files is None:
@@ -88,20 +74,14 @@ def needed(place: Place, lists: Sequence[str]) -> set[str] | None:
     return found
 
 
-def _is_of_deletes(path: str) -> bool:
-    told = parse_iceberg(path)
-    return told is not None and told.is_of_deletes
-
-
 def shown_lists(place: Place, refs: Collection[str]) -> list[str]:
     """The lists of manifests that the metadata of today names for these snapshots, and for what it shows."""
     at = where(place)
     found = None if at is None else _twins(place, at.path)
     if found is None:
         return []
-    location = location_of(place)
     twins = [one for one in found[0] if one.ref in refs or one.number == found[1]]
-    return [str(one.snapshot["manifest-list"]).removeprefix(f"{location}/") for one in twins]
+    return [one.list_in(location_of(place)) for one in twins]
 
 
 def _twins(place: Place, path: str, *, anywhere: bool = False) -> tuple[Sequence[Twin], int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from lading.layout.table import METADATA
@@ -18,21 +19,25 @@ def lines(table: str, location: str, metadata: str) -> list[Line]:
     take the location find it by themselves, and the next one too."""
     in_bucket = "://" in location
     file = metadata.rpartition("/")[2]
-    clickhouse = f"icebergS3('{location}/')" if in_bucket else f"icebergLocal('{location}/')"
+    clickhouse = "icebergS3" if in_bucket else "icebergLocal"
+    whole = location if in_bucket else f"file://{location}"
     return [
-        Line("DuckDB", f"SELECT * FROM iceberg_scan('{location}');"),
-        Line("polars", f'polars.scan_iceberg("{metadata}")'),
-        Line("pyiceberg", f'pyiceberg.table.StaticTable.from_metadata("{metadata}").scan().to_arrow()'),
-        Line("Spark, Sail", f'spark.read.format("iceberg").load("{location}")'),
+        Line("DuckDB", f"SELECT * FROM iceberg_scan({_in_sql(location)});"),
+        Line("polars", f"polars.scan_iceberg({_in_python(metadata)})"),
+        Line(
+            "pyiceberg",
+            f"pyiceberg.table.StaticTable.from_metadata({_in_python(metadata)}).scan().to_arrow()",
+        ),
+        Line("Spark, Sail", f'spark.read.format("iceberg").load({_in_python(location)})'),
         Line(
             "daft",
-            f'daft.read_iceberg(pyiceberg.table.StaticTable.from_metadata("{metadata}"))',
+            f"daft.read_iceberg(pyiceberg.table.StaticTable.from_metadata({_in_python(metadata)}))",
         ),
-        Line("ClickHouse, chDB", f"SELECT * FROM {clickhouse}"),
+        Line("ClickHouse, chDB", f"SELECT * FROM {clickhouse}({_in_sql(f'{location}/')})"),
         Line(
             "Trino",
             f"CALL iceberg.system.register_table(schema_name => 'default', table_name => '{table}', "
-            f"table_location => '{location if in_bucket else f'file://{location}'}', "
+            f"table_location => {_in_sql(whole)}, "
             f"metadata_file_name => '{file}')",
         ),
         Line(
@@ -41,3 +46,21 @@ def lines(table: str, location: str, metadata: str) -> list[Line]:
             f"METADATA_FILE_PATH = '{METADATA}/{file}'",
         ),
     ]
+
+
+def unreadable(location: str) -> str | None:
+    """Why some engines can't read a table that lies there, whatever lading writes; None if all can."""
+    if not any(mark in location for mark in "#?"):
+        return None
+    return (
+        "pyiceberg, and polars and daft, which use it, take the rest of a path behind # or ? for something "
+        "else and find no file: they can't read this table until the warehouse lies elsewhere"
+    )
+
+
+def _in_sql(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _in_python(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

@@ -4,22 +4,25 @@ Both come after the pointer has moved, never before: some engines take up the ne
 there, whatever the hint says. So an Iceberg reader sees a whole snapshot that lading's readers see, or saw a
 moment ago. Whoever moves the pointer calls `follow`; so does every run, and mends what a kill left behind.
 
-Any number may do so at once. A version is created only if it isn't there, the hint moves by compare-and-swap
-and was read before the pointer, and everybody looks again after they wrote: the last one to write the hint
-has seen where the pointer is.
+Any number may do so at once. A version is created only if it isn't there, the hint moves by compare-and-swap,
+and both were read before the pointer: if that has moved on since, whoever moved it has taken the next version
+already, or finds ours and puts another one behind it. Everybody looks again after they wrote the hint: the
+last one to do so has seen where the pointer is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 from lading import clock
-from lading.errors import Conflict, ManifestGone, ManifestParseError, NotShown
+from lading.errors import Conflict, LadingError, ManifestGone, ManifestParseError, NotShown
 from lading.iceberg.metadata import Shelf, Twin, metadata_file, twin, twins_in
 from lading.iceberg.pages import pages_of
 from lading.iceberg.settled import count_unsettled
-from lading.iceberg.snapshot import Record, Shown, location_of, record_in, write_snapshot
+from lading.iceberg.snapshot import Record, Shown, damaged, location_of, record_in, write_snapshot
+from lading.iceberg.types import schema_of
 from lading.layout.table import METADATA, VERSION_HINT, version_of, version_path
 from lading.model import Place, SnapshotRef
 from lading.parts.field_ids import of_log
@@ -51,20 +54,21 @@ def follow(
 ) -> At | None:
     """Make Iceberg's metadata say what the pointer says, and no more than the newest `keep` snapshots; where
     readers are pointed at then. None if lading has nothing to show. With `tidy` snapshots that are gone are
-    left out at once, with `anew` all files of what readers see are written again."""
+    left out at once; with `anew` all files of what readers see are written again, and damaged ones of other
+    snapshots."""
     following = _Following(store, place, keep)
     for _ in range(_ATTEMPTS):
         hint, etag = following.hint()
+        version, twins, shown = following.newest(hint)
         current = store.load_current()
         if current is None:
             return None
-        version, twins, shown = following.newest(hint)
         if anew or not _is_shown(twins, shown, current) or (tidy and following.lists_gone(twins, current)):
             version += 1
             try:
                 data = following.composed(current, twins or (), hint, anew=anew)
             except NotShown:
-                stop_following(place)  # or they would take another snapshot for what readers see
+                stop_following(place)  # or it would lead to another snapshot than what readers see
                 raise
             if data is None:
                 stop_following(place)
@@ -89,7 +93,8 @@ def follow(
 
 
 def stop_following(place: Place) -> None:
-    """For a table that is no longer shown: without the hint nobody takes an old snapshot for today's."""
+    """For a table that is no longer shown, or can't be. Whoever goes by the hint finds nothing then. Whoever
+    lists the versions, or has the path of one, sees the last that was shown, until cleaning takes it away."""
     storage_of(place).delete(VERSION_HINT)
 
 
@@ -181,11 +186,17 @@ class _Following:
             if members is None or not members.schema:  # nothing was ever committed
                 return None
             shown = None if anew else next((one for one in known if one.ref == current.ref), None)
-            shown = shown or self._twin(current.ref, load_build_meta(connection), members, anew=anew)
-            state = members.meta
+            meta, state = load_build_meta(connection), members.meta
+            if shown is None and record_in(meta.custom) is None:
+                self._refuse_unsettled(current, members)  # one that was shown before, wherever, was settled
+            shown = shown or self._twin(current.ref, meta, members, anew=anew)
         finally:
             connection.close()
         twins = [one for one in known if one.ref in self._kept()] if known else self._others(current)
+        if anew:
+            twins = [
+                one for old in twins if old.ref != current.ref and (one := self._mended(old)) is not None
+            ]
         return metadata_file(
             Shelf(
                 state.table_id,
@@ -217,10 +228,21 @@ class _Following:
                 found.append(self._told(ref, meta, schema, record))
         return found
 
+    def _mended(self, one: Twin) -> Twin | None:
+        """A snapshot that was shown before, and is whole or written again; None for one that can't be: it
+        leads nowhere, so it is no tag."""
+        if not any(damaged(self.place, [one.list_in(location_of(self.place))])):
+            return one
+        try:
+            with closing(open_manifest(self.store, one.ref)) as connection:
+                members = members_in(connection, self.place)
+                meta = load_build_meta(connection)
+                return None if members is None else self._twin(one.ref, meta, members, anew=True)
+        except (LadingError, OSError):
+            return None
+
     def _twin(self, ref: str, meta: BuildMeta, members: MemberStore, *, anew: bool) -> Twin:
         record = record_in(meta.custom)
-        if record is None:
-            self._refuse_unsettled(members)  # one that was shown before, wherever, was settled then
         if anew or record is None or not self._is_there(record):
             record = self._written(meta, members, anew=anew)
         return self._told(ref, meta, members.schema, record)
@@ -240,10 +262,13 @@ class _Following:
         )
         return write_snapshot(shown, anew=anew)
 
-    def _refuse_unsettled(self, members: MemberStore) -> None:
-        wrong = count_unsettled(self.place, members)
+    def _refuse_unsettled(self, current: SnapshotRef, members: MemberStore) -> None:
+        schema_of(of_log(members.schema))  # what Iceberg has no word for is told before any part is opened
+        wrong = count_unsettled(self.place, current.ref, members)
         if wrong:
             raise NotShown(
                 f"{count_words(wrong, 'part')} of it hold columns in older types than the table's",
-                hint="the next publish writes them again",
+                hint=f"lading publish {members.meta.table} --release lets the next run write them again"
+                if current.held
+                else "the next publish writes them again",
             )

@@ -17,7 +17,7 @@ import pyarrow as pa
 import xxhash
 
 from lading.iceberg.types import name_mapping, schema_of, sort_order
-from lading.parts.field_ids import gone_names, last_id
+from lading.parts.field_ids import field_id, gone_names, has_parts_without_numbers, last_id
 from lading.snapshots.manifest import BuildMeta
 
 MAIN = "main"
@@ -46,6 +46,10 @@ class Twin:
     @property
     def number(self) -> int:
         return int(self.snapshot["snapshot-id"])
+
+    def list_in(self, location: str) -> str:
+        """Where its list of manifests lies, seen from the table at `location`."""
+        return str(self.snapshot["manifest-list"]).removeprefix(f"{location}/")
 
     @property
     def at(self) -> int:
@@ -93,7 +97,7 @@ class Shelf:
 
 
 def metadata_file(shelf: Shelf) -> bytes:
-    twins = sorted(shelf.twins, key=lambda one: (one.at, one.snapshot["sequence-number"]))
+    twins = sorted(_readable(shelf), key=lambda one: (one.at, one.snapshot["sequence-number"]))
     order = sort_order(shelf.schema, shelf.order_by)
     log = [
         {"snapshot-id": one.number, "timestamp-ms": one.at} for one in twins if one.number != shelf.current
@@ -151,6 +155,21 @@ def hint_in(data: bytes) -> int:
         return int(told["properties"][_HINT]) if _sealed(told) == data else 0
     except (ValueError, KeyError, TypeError, RecursionError):
         return 0
+
+
+def _readable(shelf: Shelf) -> Sequence[Twin]:
+    """Parts without numbers are read by one mapping for all snapshots. One that has another number for a name
+    than that would read nulls there: it is left out where there may be such parts."""
+    if not has_parts_without_numbers(shelf.schema):
+        return shelf.twins
+    numbers = {field.name: field_id(field) for field in shelf.schema}
+    found = []
+    for one in sorted(shelf.twins, key=lambda one: (one.number == shelf.current, one.at), reverse=True):
+        own = {field["name"]: field["id"] for field in one.schema["fields"]}
+        if all(numbers.get(name, number) == number for name, number in own.items()):
+            numbers |= own
+            found.append(one)
+    return found
 
 
 def _refs(twins: Sequence[Twin], current: int) -> dict[str, Any]:

@@ -3,20 +3,25 @@
 lading converts what it reads (parts/convert.py); a reader that goes by numbers knows a few widenings and
 nothing else. A part that needs more has to be written again before it can be shown. Which ones do, their
 footers say: they are opened only when a column changed its number, or a table is shown for the first time.
+A whole snapshot that can't be shown is written down: while a rollback holds it, each run asks again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
+import msgspec
 import pyarrow as pa
 
-from lading.errors import PartError
+from lading.errors import PartError, StorageError
+from lading.layout.table import UNSETTLED
 from lading.model import Member, Place
 from lading.parts.field_ids import field_id, fields_within, gone_names, last_id, of_log, stays
 from lading.parts.open import open_parquet, shown_path
 from lading.state.members import MemberStore
+from lading.storage.place import storage_of
 
 _THREADS = 8
 
@@ -38,10 +43,30 @@ def renumbered(before: pa.Schema, now: pa.Schema) -> list[str]:
     ]
 
 
-def count_unsettled(root: Place, members: MemberStore) -> int:
-    """How many members of a state can't be shown as they are. Page by page: never all of them at once."""
+class _Looked(msgspec.Struct, frozen=True):
+    manifest: str
+    parts: int  # of it that can't be shown
+
+
+def count_unsettled(root: Place, ref: str, members: MemberStore) -> int:
+    """How many members of the snapshot manifest `ref` can't be shown as they are."""
+    known = _looked(root)
+    if known is not None and known.manifest == ref:
+        return known.parts
     schema = of_log(members.schema)
-    return sum(len(unsettled(root, schema, members.members_in(page))) for page in members.pages())
+    pages = (members.members_in(page) for page in members.pages())  # never all members at once
+    parts = sum(len(unsettled(root, schema, page)) for page in pages)
+    if parts:
+        with suppress(OSError, StorageError):  # then the next run looks again
+            storage_of(root).put(UNSETTLED, msgspec.json.encode(_Looked(ref, parts)))
+    return parts
+
+
+def _looked(root: Place) -> _Looked | None:
+    try:
+        return msgspec.json.decode(storage_of(root).get(UNSETTLED), type=_Looked)
+    except (FileNotFoundError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None
 
 
 def unsettled(

@@ -65,7 +65,7 @@ def waits_to_be_settled(cfg: TableConfig, place: Place, store: ManifestStore, cu
         return False
     try:
         schema_of(of_log(members.schema))
-        return count_unsettled(place, members) > 0
+        return count_unsettled(place, current.ref, members) > 0
     except (LadingError, OSError):
         return False  # whoever tries to show it says why
     finally:
@@ -100,8 +100,8 @@ def _before(store: ManifestStore, current: SnapshotRef | None) -> Record | None:
 
 def _note(table: str, error: LadingError | OSError) -> str:
     told = error.message if isinstance(error, LadingError) else str(error)
-    hint = f" ({error.hint})" if isinstance(error, LadingError) and error.hint else ""
+    hint = error.hint if isinstance(error, LadingError) and error.hint else "the next run tries again"
     return (
-        f"Iceberg readers of {table} don't see this snapshot: {told}{hint}. lading's own readers do, and the "
-        "next run tries again"
+        f"Iceberg readers of {table} don't see this snapshot: {told} ({hint}). lading's own readers do; some "
+        "Iceberg readers may see an older one"
     )

@@ -8,7 +8,7 @@ before some metadata names the list.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,16 @@ import xxhash
 
 from lading.iceberg.avro import checksum, keys_of
 from lading.iceberg.deletes import dead_rows, positions_file
-from lading.iceberg.manifests import Entries, Files, Former, Listed, manifest, manifest_list, read_list
+from lading.iceberg.manifests import (
+    Entries,
+    Files,
+    Former,
+    Listed,
+    manifest,
+    manifest_list,
+    paths_in,
+    read_list,
+)
 from lading.iceberg.pages import Page
 from lading.iceberg.types import schema_of, sort_order
 from lading.layout.table import iceberg_list, iceberg_manifest, parse_iceberg, positions_path
@@ -94,6 +103,37 @@ def whole(place: Place, name: str) -> bytes | None:
     except OSError:
         return None
     return data if told is not None and checksum(data) == told.check else None
+
+
+def damaged(place: Place, lists: Iterable[str]) -> Iterator[str]:
+    """Of these lists of manifests and all files that they lead to, those that aren't what their names say.
+    What several lead to is looked at once."""
+    location, looked = location_of(place), set[str]()
+
+    def once(paths: Iterable[str]) -> Iterator[str]:
+        for path in paths:
+            if path not in looked:
+                looked.add(path)
+                yield path
+
+    for name in lists:
+        data = whole(place, name)
+        listed = None if data is None else read_list(data)
+        if listed is None:
+            yield name
+        for path in once(one.path.removeprefix(f"{location}/") for one in listed or ()):
+            content = whole(place, path)
+            if content is None:
+                yield path
+            elif is_of_deletes(path):
+                files = once(file.removeprefix(f"{location}/") for file in paths_in(content) or ())
+                yield from (file for file in files if whole(place, file) is None)
+
+
+def is_of_deletes(path: str) -> bool:
+    """Whether it is a manifest of position deletes."""
+    told = parse_iceberg(path)
+    return told is not None and told.is_of_deletes
 
 
 @dataclass(slots=True)

@@ -25,6 +25,7 @@ from lading.sources.manifest import FileEntry, SourceManifest
 LARGE = 100_000  # entries from which on a manifest is not written for every change
 _SHARE = 20  # and it is written when more than one entry in so many changed since
 _LEAST = 1_000  # or so many, whatever its size
+_LEAST_BYTES = 4 << 20  # or what came since is so long, and more than that share of it: each look decodes it
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,8 @@ def changes_of(
         return None  # others have committed, too
     if run.compared is not None and run.compared.unplaced:
         return None
+    if there.since.bytes > max(_LEAST_BYTES, there.bytes // _SHARE):
+        return None  # the same files changed again and again
     many = len(there.since.files) + sum(map(len, _keys(run))) + len(failures)
     if many > max(_LEAST, len(run.found) // _SHARE):
         return None

@@ -41,6 +41,7 @@ MANIFEST = "manifest"  # the file in a folder of its own
 RUNS = "runs"
 METADATA = "metadata"  # what Iceberg readers go by
 VERSION_HINT = f"{METADATA}/version-hint.text"
+UNSETTLED = f"{METADATA}/unsettled.json"  # which snapshot was looked through and can't be shown
 RECORD = "run.yaml"  # the same
 SHARDS = "shards"  # unless the config names another
 SHARD_TEMPLATE = "db={db_id:05d}"  # the same
@@ -112,7 +113,7 @@ _ANYWHERE: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         ),
     ),
     ("manifest", re.compile(rf"{MANIFESTS}/{_OF_RUN}/{MANIFEST}")),
-    ("iceberg", re.compile(rf"{METADATA}/{_ICEBERG}")),
+    ("iceberg", re.compile(rf"{METADATA}/{_ICEBERG}|{re.escape(UNSETTLED)}")),
     ("hint", re.compile(re.escape(VERSION_HINT))),
     ("pointer", re.compile(POINTER)),
     ("state", re.compile(_STATE)),

@@ -30,14 +30,14 @@ from lading.storage.protocol import Named
 
 
 def write_checkpoint(
-    place: Place, meta: StateMeta, store: MemberStore, before: MemberStore | None = None
+    place: Place, meta: StateMeta, store: MemberStore, replaced: MemberStore | None = None
 ) -> MemberStore:
     """Keep a state: its pages first, then the root that names them; gives it as it lies there. Pages that
-    only the checkpoint `before` named count as new from now on, so that cleaning leaves them for a while to
-    whoever has that one open."""
+    only the checkpoint that is `replaced` named count as new from now on, so that cleaning leaves them for a
+    while to whoever has that one open."""
     saved = store.save(meta)
-    if before is not None:
-        saved.shelf.touch(before.page_names() - saved.page_names())
+    if replaced is not None:
+        saved.shelf.touch(replaced.page_names() - saved.page_names())
     con = sqlite3.connect(":memory:", isolation_level=None)
     try:
         con.execute("BEGIN")
@@ -111,13 +111,17 @@ def open_checkpoint(place: Place, copy: RootCopy | None = None) -> MemberStore |
     return store
 
 
+def is_in_place(place: Place, store: MemberStore) -> bool:
+    """Whether the file, of a checkpoint in a folder, is the one that `store` was opened from."""
+    return store.mark is not None and _signature(f"{storage_of(place).folder}/{CHECKPOINT}") == store.mark
+
+
 def copy_of(place: Place, store: MemberStore | None) -> RootCopy | None:
     """A copy of a checkpoint's root, for an overlay. None if none is worth it, or if the file was replaced
     since `store` was opened."""
     if store is not None and store.copy is None and store.mark is not None:
-        path = f"{storage_of(place).folder}/{CHECKPOINT}"
-        file = _content(path)
-        if _signature(path) == store.mark:
+        file = _content(f"{storage_of(place).folder}/{CHECKPOINT}")
+        if is_in_place(place, store):
             store.copy = RootCopy.of(store, file)
     return None if store is None else store.copy
 

@@ -13,7 +13,7 @@ import msgspec
 
 from lading import clock, ids
 from lading.errors import CommitUnknown, Conflict, GivenUp, LadingError, LogCorrupt, StorageError
-from lading.log.checkpoint import open_checkpoint, write_checkpoint
+from lading.log.checkpoint import is_in_place, open_checkpoint, write_checkpoint
 from lading.log.conflict import expired, refuse_conflicts
 from lading.log.file import LogFile, LogTail, OpenedLog, Trail
 from lading.log.objects import ObjectLog, Taken
@@ -222,7 +222,7 @@ class Table:
         with self._log.lock():
             self.refresh()
             self._sync()
-            self._write_checkpoint(self._header.log_id, self._end)
+            self._write_checkpoint(self._header.log_id, self._end, self.state.base)
 
     def settle(self) -> MemberStore:
         """The state as pages that lie where everybody finds them, so that a snapshot may name them. If there
@@ -233,25 +233,35 @@ class Table:
             return store
         with self._log.lock():
             self._sync()
-            if self._is_furthest():
-                self._write_checkpoint(self._header.log_id, self._end)
-                assert self.state.base is not None
-                return self.state.base
-            return self.state.save()
+            with self._newest_checkpoint() as newest:
+                if not self._is_further_than(newest):
+                    return self.state.save()
+                self._write_checkpoint(self._header.log_id, self._end, newest)
+            assert self.state.base is not None
+            return self.state.base
 
-    def _is_furthest(self) -> bool:
-        """Whether nobody wrote a checkpoint of a later state meanwhile, or started the log over. The caller
-        holds the lock."""
-        if isinstance(self._log, ObjectLog):
-            return True  # each has a name of its own
+    @contextmanager
+    def _newest_checkpoint(self) -> Iterator[MemberStore | None]:
+        """The one that another would take the place of: somebody else may have written it since `state` was
+        opened. In a bucket each has a name of its own. The caller holds the lock."""
+        base = self.state.base
+        if isinstance(self._log, ObjectLog) or (base is not None and is_in_place(self.place, base)):
+            yield base
+            return
         newest = open_checkpoint(self.place)
         try:
-            known = self._read_on().header
-            reached = newest.meta.sequence if newest is not None else 0
-            return known.log_id == self._header.log_id and reached <= self.state.sequence
+            yield newest
         finally:
             if newest is not None:
                 newest.close()
+
+    def _is_further_than(self, newest: MemberStore | None) -> bool:
+        """Whether that is not of a later state, and nobody started the log over."""
+        if isinstance(self._log, ObjectLog):
+            return True
+        known = self._read_on().header
+        reached = newest.meta.sequence if newest is not None else 0
+        return known.log_id == self._header.log_id and reached <= self.state.sequence
 
     def compact(self) -> None:
         """Keep the live set, drop the history: checkpoint first, then an empty log that starts behind it (in
@@ -263,7 +273,7 @@ class Table:
         with self._log.lock():
             self.refresh()
             header = msgspec.structs.replace(self._header, log_id=ids.fresh(), base=self.state.sequence)
-            self._write_checkpoint(header.log_id, len(header.to_bytes()))
+            self._write_checkpoint(header.log_id, len(header.to_bytes()), self.state.base)
             self._log.replace(header)
             self._header = header
             self._end, self._tip = len(header.to_bytes()), None
@@ -347,9 +357,9 @@ class Table:
                     hint="open the table again and retry",
                 )
 
-    def _write_checkpoint(self, log_id: str, offset: int) -> None:
+    def _write_checkpoint(self, log_id: str, offset: int, replaced: MemberStore | None) -> None:
         meta = msgspec.structs.replace(self.state.meta, log_id=log_id, log_offset=offset)
-        old, base = self.state.base, write_checkpoint(self.place, meta, self.state.settled(), self.state.base)
+        old, base = self.state.base, write_checkpoint(self.place, meta, self.state.settled(), replaced)
         self.state, self._loose = TableState(self.place, self.state.meta, base), 0
         if isinstance(self._log, LogFile):
             self._trail = Trail(log_id, self.state.sequence, offset)

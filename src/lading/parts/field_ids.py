@@ -20,6 +20,7 @@ SOURCE_ID = 1  # of `_source`, in every table
 _ID = b"PARQUET:field_id"
 _LAST = b"lading.last_field_id"
 _GONE = b"lading.gone_fields"
+_SOME_WITHOUT = b"lading.some_without_ids"
 _WHOLE = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 
 
@@ -33,7 +34,16 @@ def numbered(schema: pa.Schema, known: bytes = b"") -> pa.Schema:
     gone = {} if before is None else gone_names(before) | {name: field_id(one) for name, one in old.items()}
     gone = {name: number for name, number in gone.items() if name not in schema.names}
     more = {_GONE: json.dumps(gone).encode()} if gone else {}
+    if before is not None and has_parts_without_numbers(before):
+        more[_SOME_WITHOUT] = b"1"
     return pa.schema(fields, metadata={_LAST: str(given.last).encode(), **more})
+
+
+def has_parts_without_numbers(schema: pa.Schema) -> bool:
+    """Whether a table with this numbered schema may have, or may have had, parts from before there were
+    numbers."""
+    told = schema.metadata or {}
+    return _LAST not in told or _SOME_WITHOUT in told
 
 
 def gone_names(schema: pa.Schema) -> dict[str, int | None]:
@@ -118,7 +128,7 @@ def _complete(schema: pa.Schema) -> pa.Schema:
         return schema
     given = _Numbers(SOURCE_ID)
     fields = [given.to(field, None) for field in schema]
-    return pa.schema(fields, metadata={_LAST: str(given.last).encode()})
+    return pa.schema(fields, metadata={_LAST: str(given.last).encode(), _SOME_WITHOUT: b"1"})
 
 
 def _plain(field: pa.Field) -> pa.Field:

@@ -14,7 +14,8 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -28,7 +29,7 @@ from lading.sources.source_manifest import VERSION, SourceManifest, seen_of
 from lading.state.bounded_json import refuse_deep
 from lading.storage.folder import write_atomic
 
-__all__ = ["FileEntry", "SourceManifest", "forget_file", "forget_table", "load", "save"]
+__all__ = ["FileEntry", "SourceManifest", "forget_files", "forget_table", "load", "save"]
 
 
 class _Top(msgspec.Struct):
@@ -45,13 +46,15 @@ _encoder = msgspec.json.Encoder()
 _BEFORE_FILES = b',\n  "files": '
 _BEHIND_FILES = b',\n  "preprocessing": '
 IN_MEMORY = 32 << 20  # bytes of a file that is read whole
+_AT_ONCE = 1_000  # keys that are looked through together
 
 
 def load(path: Path) -> SourceManifest | None:
     """Read it; None when there is none, which means that somebody asks for the table to be read again."""
     try:
         with open(path, "rb") as file:
-            large = os.fstat(file.fileno()).st_size > IN_MEMORY
+            size = os.fstat(file.fileno()).st_size
+            large = size > IN_MEMORY
             seen = seen_of(path) if large else None
             manifest = _of_large(path, file) if large else None
             file.seek(0)
@@ -64,7 +67,7 @@ def load(path: Path) -> SourceManifest | None:
         ) from error
     if manifest is None:
         manifest = _of_bytes(path, data)
-    manifest.seen = seen
+    manifest.seen, manifest.bytes = seen, size
     if manifest.table_id is not None:
         manifest.lay_over(load_since(path, manifest.base))
     return manifest
@@ -156,30 +159,42 @@ def forget_table(path: Path) -> list[str]:
     return keys
 
 
-def forget_file(path: Path, key: str) -> list[str]:
-    """Remove one entry, or all entries of an archive, as a person would with an editor: the checksum no
-    longer fits, so the next run asks the log what is missing. The keys that were removed."""
+def forget_files(path: Path, keys: Collection[str]) -> list[str]:
+    """Remove these entries, and all entries of these archives, as a person would with an editor: the checksum
+    no longer fits, so the next run asks the log what is missing. The keys that were removed; NotFound if
+    there is nothing of all that was asked for."""
+    asked, gone = frozenset(keys), list[str]()
+    if not asked:
+        return []
     manifest = load(path)
-    entries = manifest.files if manifest is not None else {}
-    keys = sorted(name for name, entry in entries.items() if key in (name, entry.archive))
-    if not keys and (manifest is None or key not in manifest.preprocessing):
-        near = difflib.get_close_matches(key, entries, n=3, cutoff=0.5)
-        raise NotFound(
-            f"{path} has no entry {key!r}",
-            hint=f"did you mean {', '.join(near)}?" if near else "`lading manifest show` lists them",
-            file=key,
-        )
-    assert manifest is not None
-    if manifest.since.last is not None:
-        save(path, manifest)  # what is removed from it must not be older than what it shows
-    whole = msgspec.json.decode(path.read_bytes())
-    for name in keys:
-        del whole["files"][name]
-    whole.get("preprocessing", {}).pop(key, None)
-    if isinstance(whole.get("lading"), dict):
-        whole["lading"]["files_xxh3"] = ""
-    write_atomic(path, indented(whole) + b"\n")
-    return keys
+    if manifest is None:
+        raise _no_entry(path, asked, ())
+    archives = asked & manifest.preprocessing.keys()
+    there = manifest
+
+    def staying() -> Iterator[tuple[str, FileEntry]]:
+        for key, entry in there.entries():
+            if asked.isdisjoint((key, entry.archive)):
+                yield key, entry
+            else:
+                gone.append(key)
+        if not gone and not archives:
+            raise _no_entry(path, asked, (key for key, _ in there.entries()))
+
+    manifest.preprocessing = {k: told for k, told in manifest.preprocessing.items() if k not in archives}
+    save(path, manifest, staying(), lambda: {"files_xxh3": ""})
+    return gone
+
+
+def _no_entry(path: Path, asked: Collection[str], known: Iterable[str]) -> NotFound:
+    key, near, rest = min(asked), list[str](), iter(known)
+    while some := list(islice(rest, _AT_ONCE)):
+        near = difflib.get_close_matches(key, [*near, *some], n=3, cutoff=0.5)
+    return NotFound(
+        f"{path} has no entry {key!r}",
+        hint=f"did you mean {', '.join(near)}?" if near else "`lading manifest show` lists them",
+        file=key,
+    )
 
 
 def _split(data: bytes) -> tuple[msgspec.Raw, bytes, str]:
@@ -238,10 +253,11 @@ def _pieces(
     for piece in encoded(iter(entries), manifest.extras()):
         seen.update(piece)
         yield piece
+    said = told()
     tail = {
         "preprocessing": manifest.preprocessing,
         "schema": manifest.schema,
-        "lading": {**manifest.lading, **told(), "files_xxh3": seen.hexdigest()},
+        "lading": {**manifest.lading, **said, "files_xxh3": said.get("files_xxh3", seen.hexdigest())},
         **manifest.extra,
     }
     yield b"," + indented(tail)[len(b"{") :] + b"\n"

@@ -52,6 +52,7 @@ class Since:
         self.last: Recorded | None = None
         self.preprocessing: dict[str, Any] | None = None
         self.whole = True  # each line counts
+        self.bytes = 0  # of all lines
 
     def add(self, recorded: Recorded) -> None:
         self.files |= recorded.files
@@ -72,6 +73,7 @@ def load_since(path: Path, base: Base) -> Since:
         data = since_of(path).read_bytes()
     except FileNotFoundError:
         return found
+    found.bytes = len(data)
     for line in data.splitlines(keepends=True):
         recorded = _decoded(line)
         if recorded is None or recorded.of != base:

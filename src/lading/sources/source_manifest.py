@@ -41,6 +41,7 @@ class SourceManifest:
         self.preprocessing = preprocessing or {}
         self.schema = schema or {}
         self.lading = lading or {}
+        self.bytes = 0  # of the file that was loaded
         self.as_written = True  # `load` clears it when `files` is not byte for byte what lading wrote
         self.since = Since()  # what was recorded after it was written
         self._files: dict[str, FileEntry] | None = files

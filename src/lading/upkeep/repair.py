@@ -38,7 +38,7 @@ from lading.snapshots.runs import list_runs
 from lading.snapshots.runs import start as start_record
 from lading.snapshots.stores.by_url import store_of
 from lading.snapshots.stores.protocol import ManifestStore
-from lading.sources.manifest import forget_file
+from lading.sources.manifest import forget_files
 from lading.storage.place import storage_of
 from lading.upkeep.mend import mend, mend_checkpoint, snapshots_of
 from lading.upkeep.verify import broken_members
@@ -253,11 +253,9 @@ def _members(config: Config, name: str, table: Table, found: Repaired) -> None:
         found.left.append(f"{told} and the table is not in lading.yaml: restore from a copy")
         return
     keys = _keys_of([member for member, _ in broken], table)
-    path = config.source_manifest(name)
-    for key in keys:
-        # Or it is asked for already, or the whole file is gone, which asks for everything.
-        with suppress(LadingError):
-            forget_file(path, key)
+    # Or all of it is asked for already, or the whole file is gone, which asks for everything.
+    with suppress(LadingError):
+        forget_files(config.source_manifest(name), keys)
     found.done.append(
         f"{told} ({broken[0][0].path} {broken[0][1]}): "
         f"{count_words(len(keys), 'source file')} will be read again"
