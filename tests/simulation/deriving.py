@@ -10,7 +10,6 @@ DuckDB evaluates the queries in place of Spark, as in `tests/properties/test_der
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from contextlib import suppress
@@ -106,13 +105,8 @@ class Deriving(Tabling):
             path.unlink(missing_ok=True)
             return ("removed",)
         self.number += 1
-        beside = path.with_name(f"{key}.{self.number}.new")
         lines = "".join(",".join(map(str, row)) + "\n" for row in rows)
-        beside.write_text(f"{HEADERS[key[0]]}\n{lines}")
-        at = self.world.now - 60 * 10**9 * (self.number % 3)
-        os.replace(beside, path)
-        os.utime(path, ns=(at, at))
-        return ("written",)
+        return self.lay(path, self.number, f"{HEADERS[key[0]]}\n{lines}".encode())
 
     def _clean(self) -> list[CleanReport]:
         done = clean_tables(self.config, ("moves", "ports", *self.tables), Rules(1, GRACE), apply=True)
@@ -176,13 +170,6 @@ class Deriving(Tabling):
         return True
 
     # The end.
-
-    def _drop_torn(self) -> None:
-        for path in sorted((self.folder / "data").glob("*.csv")):
-            lines = path.read_bytes().split(b"\n")
-            whole = lines[0].decode(errors="replace") == HEADERS[path.name[0]] and not lines[-1]
-            if not whole or not all(_is_row(line, path.name[0]) for line in lines[1:-1]):
-                path.unlink()
 
     def _converges(self) -> None:
         self.world.sleep(60)
@@ -281,15 +268,6 @@ class Deriving(Tabling):
 
 def _told(report: Any) -> list[Any]:
     return [(one.table, one.sequence, one.error) for one in report.tables]
-
-
-def _is_row(line: bytes, first: str) -> bool:
-    told = line.split(b",")
-    if told[0].decode(errors="replace") not in PORTS:
-        return False
-    if first == "p":
-        return len(told) == 2 and told[1] in (b"de", b"nl")
-    return len(told) == 3 and all(one.lstrip(b"-").isdigit() for one in told[1:])
 
 
 STORIES["deriving"] = Deriving

@@ -42,10 +42,18 @@ def _sleepers_give_up(swap: Swap) -> None:
     swap(connections, "_PASSING", connections._PASSING - {"25P03"})
 
 
-def _patient_by_the_clock_alone(swap: Swap) -> None:
+def _without_patience(swap: Swap) -> None:
     import lading.snapshots.stores.postgres.connections as connections
 
     swap(connections, "_TRIES", 1)
+    swap(connections, "PATIENCE", 0.0)
+
+
+def _patient_by_the_clock(swap: Swap) -> None:
+    import lading.snapshots.stores.postgres.connections as connections
+
+    swap(connections, "_TRIES", 1)
+    swap(connections, "_waited", lambda error, took, pause: took + pause)
 
 
 def _any_error_refuses(swap: Swap) -> None:
@@ -95,7 +103,8 @@ OF_POSTGRES = (
     _mutant("a lock that each writer has to itself", _each_a_lock_of_its_own),
     _mutant("whatever isolation level the server has", _level_of_the_server),
     _mutant("a session that slept taken for a failure", _sleepers_give_up, "freeze"),
-    _mutant("patience that a sleep uses up", _patient_by_the_clock_alone, "freeze"),
+    _mutant("no patience with a server that is there", _without_patience, "serial"),
+    _mutant("patience that time alone uses up", _patient_by_the_clock, "freeze"),
     _mutant("a transaction to be done again taken for a refusal", _any_error_refuses, "serial"),
     _mutant("a move dated by a clock that went back", _dated_by_the_clock, "restart"),
     _mutant("a rollback that doesn't look for its manifest", _pointed_without_looking),

@@ -162,14 +162,6 @@ columns:
         super()._converges()
         self._serves_all()
 
-    def _drop_torn(self) -> None:
-        """Also of a file whose blocks are of two versions: its rows may be anything."""
-        super()._drop_torn()
-        for path in sorted((self.folder / "data").glob("*.csv")):
-            lines = path.read_bytes().splitlines()[1:]
-            if not all(_is_row(line) for line in lines):
-                path.unlink()
-
     def _drop_twice(self) -> None:
         """Files are taken away until no key is there twice, as somebody would whom the gate refused."""
         seen: set[int] = set()
@@ -214,12 +206,6 @@ columns:
         missing = [url for url in named if not storage.has(f"{url}/shard.db")]
         if missing:
             raise Wrong("cleaned away", f"{missing}")
-
-
-def _is_row(line: bytes) -> bool:
-    key, _, rest = line.partition(b",")
-    day, _, note = rest.partition(b",")
-    return key.isdigit() and day.isdigit() and note.count(b".") == 2 and note.replace(b".", b"").isdigit()
 
 
 def _values(rows: Iterable[tuple[int, int, str, str]]) -> Values:

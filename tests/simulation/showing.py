@@ -8,7 +8,6 @@ leads to is deleted for the grace period; and the next run brings the hint to wh
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections import Counter
 from functools import cache
@@ -57,20 +56,7 @@ class Showing(Tabling):
             ",".join((self.line(number, version, row), *[kind.format(n=row)] * more, note)) + "\n"
             for row, note in enumerate(notes)
         )
-        beside = path.with_name(f"{key}.{version}.new")
-        beside.write_text(f"{header}\n{lines}")
-        at = self.world.now - 60 * 10**9 * (version % 3)
-        os.replace(beside, path)
-        os.utime(path, ns=(at, at))
-        return ("written",)
-
-    def _drop_torn(self) -> None:
-        for path in sorted((self.folder / "data").glob("*.csv")):
-            lines = path.read_bytes().split(b"\n")
-            commas = lines[0].count(b",")
-            whole = lines[0].decode(errors="replace") in HEADERS and not lines[-1]
-            if not whole or not all(_is_row(line, commas) for line in lines[1:-1]):
-                path.unlink()
+        return self.lay(path, version, f"{header}\n{lines}".encode())
 
     def do(self, actor: Actor, op: Op, note: Operation) -> Any:
         kind, *asked = op
@@ -178,18 +164,6 @@ class Showing(Tabling):
         lists = [name for name in names if "/snap-" in name]
         if len(lists) > 1 + len(store_of(self.config, "t").list_manifests()):
             raise Wrong("kept for ever", f"{lists}")
-
-
-def _is_row(line: bytes, commas: int) -> bool:
-    note = line.rpartition(b",")[2]
-    return (
-        line.count(b",") == commas
-        and line.isascii()
-        and line.decode().isprintable()
-        and line.partition(b",")[0].isdigit()
-        and note.count(b".") == 2
-        and note.replace(b".", b"").isdigit()
-    )
 
 
 def _counted(rows: list[dict[str, Any]]) -> Counter[str]:

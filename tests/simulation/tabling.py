@@ -83,6 +83,7 @@ Ops = tuple[Op, ...]
 class Tabling:
     header = "id,note"
     schema = SCHEMA
+    sources = "*.csv"
 
     def __init__(self, world: World, case: Case, place: str) -> None:
         self.world, self.case = world, case
@@ -90,6 +91,7 @@ class Tabling:
         self.folder = Path(case.setting["folder"]) / "project"
         # What each file has been, None when it was not there; the last is what it is.
         self.versions: dict[str, list[tuple[str, ...] | None]] = {f"f{n}.csv": [None] for n in range(KEYS)}
+        self.written: set[tuple[str, bytes]] = set()  # all that any source file ever was
         self._manifest = b""  # manifest.json, as it lies in the bucket
         self._went_back: list[str] = []
         set_sizes(case.setting)
@@ -108,6 +110,7 @@ class Tabling:
         _done(run(self.config))
         if not (self.case.faults.disk and any(op[0] == "repair" for ops in self.case.actors for op in ops)):
             self._watch_manifest()
+        self._watch_power()
 
     def configure(self) -> None:
         (self.folder / "lading.yaml").write_text(self.config_text())
@@ -178,13 +181,18 @@ class Tabling:
         disk.before_rename(renamed)
         machine.before_write(put)
 
+    def _watch_power(self) -> None:
+        """Whoever edits the files looks at them when power is back."""
+        cut = self.world.power_cut
+        if cut is not None:
+            self.world.power_cut = lambda: (cut(), self._drop_torn())[0]
+
     def _manifest_only_grows(self, old: bytes, new: bytes) -> None:
         before, after = (re.search(rb'"sequence": (\d+)', one) for one in (old, new))
         if before and after and int(after[1]) < int(before[1]):
             self._went_back.append(f"that of {before[1]!r} replaced by that of {after[1]!r}")
 
     def _edit(self, number: int, rows: int) -> Any:
-        """As a careful program does: beside, and renamed. Nothing is synced: it isn't lading's file."""
         key = f"f{number}.csv"
         path = self.folder / "data" / key
         version = len(self.versions[key])
@@ -194,9 +202,14 @@ class Tabling:
             return ("removed",)
         notes = tuple(f"{number}.{version}.{row}" for row in range(rows))
         self.versions[key].append(notes)
-        beside = path.with_name(f"{key}.{version}.new")
         lines = "".join(f"{self.line(number, version, row)},{note}\n" for row, note in enumerate(notes))
-        beside.write_text(f"{self.header}\n{lines}")
+        return self.lay(path, version, f"{self.header}\n{lines}".encode())
+
+    def lay(self, path: Path, version: int, data: bytes) -> Any:
+        """As a careful program does: beside, and renamed. Nothing is synced: it isn't lading's file."""
+        self.written.add((path.name, data))
+        beside = path.with_name(f"{path.name}.{version}.new")
+        beside.write_bytes(data)
         at = self.world.now - 60 * 10**9 * (version % 3)
         os.replace(beside, path)
         os.utime(path, ns=(at, at))
@@ -324,9 +337,8 @@ class Tabling:
 
     def _drop_torn(self) -> None:
         """What a power cut tore is not lading's to mend."""
-        for path in sorted((self.folder / "data").glob("*.csv")):
-            text = path.read_bytes()
-            if not text.startswith(f"{self.header}\n".encode()) or not text.endswith(b"\n"):
+        for path in sorted((self.folder / "data").glob(self.sources)):
+            if (path.name, path.read_bytes()) not in self.written:
                 path.unlink()
 
     def _now(self) -> Counter[str]:

@@ -10,7 +10,6 @@ once.
 from __future__ import annotations
 
 import io
-import os
 import random
 import zipfile
 from collections import Counter
@@ -37,6 +36,8 @@ Member = tuple[
 
 
 class Unpacking(Tabling):
+    sources = "*.zip"
+
     def __init__(self, world: World, case: Case, place: str) -> None:
         super().__init__(world, case, place)
         self.asked = LIMITS[-1]
@@ -105,12 +106,7 @@ class Unpacking(Tabling):
                     lines = self._rows(key, number, count, bad)
                     archive.writestr(zipfile.ZipInfo(f"{name}.csv"), f"{self.header}\n{lines}")
         version = sum(map(len, self.known.values()))
-        beside = path.with_name(f"{path.name}.{version}.new")
-        beside.write_bytes(out.getvalue())
-        at = self.world.now - 60 * 10**9 * (version % 3)
-        os.replace(beside, path)
-        os.utime(path, ns=(at, at))
-        return ("written",)
+        return self.lay(path, version, out.getvalue())
 
     def _rows(self, key: str, number: int, count: int, bad: int) -> str:
         versions = self.known.setdefault(key, [])
@@ -144,16 +140,6 @@ class Unpacking(Tabling):
         return ("seen", rows)
 
     # The end.
-
-    def _drop_torn(self) -> None:
-        for path in sorted((self.folder / "data").glob("*.zip")):
-            try:
-                with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as archive:
-                    whole = archive.testzip() is None
-            except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
-                whole = False
-            if not whole:
-                path.unlink()
 
     def _lines(self) -> list[tuple[str, str]]:
         found = []

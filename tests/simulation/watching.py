@@ -22,6 +22,7 @@ from lading.errors import Conflict
 from lading.run import run
 from lading.watcher.hints import Hint, Silence
 from lading.watcher.loop import Options, Watcher
+from simulation import disk
 from simulation.case import STORIES, Actor, Case, Op, Wrong
 from simulation.faults import some_faults
 from simulation.kernel import Process, World
@@ -127,10 +128,15 @@ class Watching(Tabling):
         lines = [f"{self.line(number, version, row)},{note}\n" for row, note in enumerate(notes)]
         for text, mode in (
             (f"{self.header}\n" + "".join(lines[: rows // 2]), "w"),
-            ("".join(lines[rows // 2 :]), "a"),
+            ("".join(lines[rows // 2 :]), "r+"),
         ):
-            with open(path, mode) as file:
-                file.write(text)
+            try:
+                with open(path, mode) as file:
+                    file.seek(0, os.SEEK_END)
+                    file.write(text)
+            except FileNotFoundError:  # removed meanwhile
+                return ("removed",)
+            self.written.add((key, disk.content(str(path))))
             os.utime(path, ns=(self.world.now, self.world.now))
             self._hint(key, fresh=False)
             self.world.sleep(seconds)

@@ -172,6 +172,29 @@ def test_who_sleeps_while_it_tries_again_has_lost_no_patience(
     assert len(tries) == 3
 
 
+def test_a_wait_for_a_lock_uses_up_no_patience(
+    postgres_server: PostgresServer, database: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by the simulation (pointing 95915649995): between two serialization failures somebody else's
+    publish held the lock for half a minute."""
+    monkeypatch.setattr(postgres_connections, "PATIENCE", 0.2)
+    monkeypatch.setattr(postgres_connections, "_TRIES", 1)
+    tries: list[int] = []
+
+    def work(connection: psycopg.Connection[Any]) -> Any:
+        tries.append(1)
+        if len(tries) == 2:
+            database.execute("SELECT pg_advisory_lock(7)")
+            threading.Timer(0.5, database.execute, ["SELECT pg_advisory_unlock(7)"]).start()
+            connection.execute("SELECT pg_advisory_xact_lock(7)")
+        if len(tries) < 3:
+            connection.execute("DO $$ BEGIN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END $$")
+        return connection.execute("SELECT 1").fetchone()
+
+    assert connections_to(postgres_server.url).transaction(work) == (1,)
+    assert len(tries) == 3
+
+
 def test_a_transaction_that_the_server_wants_again_is_not_a_refused_pointer(
     store: PostgresStore, database: psycopg.Connection[Any]
 ) -> None:

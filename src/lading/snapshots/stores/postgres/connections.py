@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PATIENCE = 15.0  # seconds that a server which was there may be away: a restart
+PATIENCE = 15.0  # seconds that a server which was there is waited for: a restart
 _TRIES = 6  # at least: whoever sleeps between two of them hasn't been patient
 _LIMIT = 8  # connections at once
 _SECRETS = ("password", "sslpassword", "passfile", "oauth_client_secret")
@@ -71,10 +71,9 @@ class Connections:
         recognise what an attempt whose answer got lost has done."""
         import psycopg
 
-        deadline: float | None = None  # from the first failure on
-        pause, tries = 0.02, 0
+        waited, pause, tries = 0.0, 0.02, 0
         while True:
-            tries += 1
+            tries, began = tries + 1, clock.monotonic()
             try:
                 with self._connection() as connection, connection.transaction():
                     done = work(connection)
@@ -83,9 +82,8 @@ class Connections:
                 if not (is_passing(error) and self._was_there):
                     raise
                 self.close()  # one broken connection: the others are likely to be, too
-                now = clock.monotonic()
-                deadline = deadline or now + PATIENCE
-                if now > deadline and tries >= _TRIES:
+                waited += _waited(error, clock.monotonic() - began, pause)
+                if waited > PATIENCE and tries >= _TRIES:
                     raise
             clock.sleep(pause)
             pause = min(2 * pause, 1.0)
@@ -127,6 +125,12 @@ class Connections:
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         self._was_there = True
         return connection
+
+
+def _waited(error: psycopg.Error, took: float, pause: float) -> float:
+    """How much patience a failed try uses up. A server that answered was not away, however long the try took:
+    it may have waited for a lock, or slept."""
+    return pause if error.sqlstate else took + pause
 
 
 def is_passing(error: psycopg.Error) -> bool:
