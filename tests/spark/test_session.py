@@ -83,7 +83,8 @@ def test_a_session_that_cannot_start_says_where_to_look(tmp_path):
 
 
 def test_a_start_that_is_interrupted_leaves_no_process_behind(tmp_path):
-    """As Ctrl-C does while Spark starts: what PySpark has begun by then would stay for ever."""
+    """As Ctrl-C does while Spark starts: what PySpark has begun by then would stay for ever. Tests that were
+    started in the background ignore SIGINT, and so would what they start."""
     script = tmp_path / "bin" / "spark-submit"
     script.parent.mkdir()
     script.write_text(
@@ -92,6 +93,7 @@ def test_a_start_that_is_interrupted_leaves_no_process_behind(tmp_path):
     script.chmod(0o755)
     code = (
         "import os, signal, sys, threading, time; from pathlib import Path\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from lading.spark.session import spark_session\n"
         "pid = Path(sys.argv[1], 'pid')\n"
         "def interrupt():\n"

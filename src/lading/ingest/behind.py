@@ -8,7 +8,7 @@ from lading.config.project import Config
 from lading.errors import ManifestGone, ManifestParseError, PublishCurrentError
 from lading.log.table import Table
 from lading.model import SnapshotRef
-from lading.serve.changed import serve_spec, told_spec
+from lading.serve.changed import serve_spec, told_by, told_spec
 from lading.snapshots.history import gate_failures
 from lading.snapshots.opening import build_meta
 from lading.snapshots.stores.by_url import store_of
@@ -33,15 +33,15 @@ def left_where_it_was_put(
     )
 
 
-def refuse_another_table(store: ManifestStore, table: Table, current: SnapshotRef) -> None:
+def refuse_another_table(config: Config, store: ManifestStore, table: Table, current: SnapshotRef) -> None:
     """PublishCurrentError if readers see a snapshot of a table that isn't this one: how far that one had got
     says nothing of whether this one's rows are shown."""
+    name = table.state.meta.table
     try:
-        other = build_meta(store, current.ref).custom.get("table_id", table.table_id)
+        other = told_by(config, name, store, current).table_id
     except (ManifestParseError, ManifestGone):
         return  # damaged: what is published next takes its place
-    if other != table.table_id:
-        name = table.state.meta.table
+    if other not in (None, table.table_id):
         raise PublishCurrentError(
             f"readers of {name} see a snapshot of another table of that name",
             hint=f"if {name} was removed and made anew: lading repair {name}; if another project publishes "

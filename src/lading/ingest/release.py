@@ -93,7 +93,7 @@ def _release(
     if state.meta.data_sequence == 0:
         return release_of_nothing(cfg)
     if config.store is not None and current is not None:
-        refuse_another_table(store, table, current)
+        refuse_another_table(config, store, table, current)
     spec = serve_spec(cfg.serve, state)
     seen = current is not None and current.sequence >= state.meta.data_sequence
     if (

@@ -1,7 +1,7 @@
 """Whether readers get a table by key the way lading.yaml has it: `serve:` may change while no row does.
 
 The answer is in the manifest that the pointer names. Where that would have to be fetched, what it said is
-kept in the cache: a manifest never changes, so a run with nothing to do fetches it once and not again.
+kept in the cache: a manifest never changes, so runs fetch it once and not again.
 """
 
 from __future__ import annotations
@@ -27,11 +27,21 @@ _GONE = "`serve:` was removed: a snapshot without shards is published"
 _OTHER = "`serve:` has changed, or the columns that shards hold: all of them are built again"
 
 
-class _Told(msgspec.Struct, frozen=True):
-    """What the manifest `ref` says of how it is served: a spec, or None."""
+class Told(msgspec.Struct, frozen=True):
+    """What the manifest `ref` says of itself: which table it shows, and by which spec that is served. Either
+    may be None."""
 
     ref: str
+    table_id: str | None
     spec: str | None
+
+
+def told_by(config: Config, name: str, store: ManifestStore, current: SnapshotRef) -> Told:
+    """What the snapshot that readers see says of itself; kept for the next run if it had to be fetched."""
+    told = _told(config, name, store, current)
+    if store.manifest_path(current.ref) is None and told != _kept(config, name):
+        write_atomic(_kept_at(config, name), msgspec.json.encode(told))
+    return told
 
 
 def serve_spec(serve: Serve | None, state: TableState) -> str | None:
@@ -54,12 +64,9 @@ def served_otherwise(
     """Whether the snapshot that readers see has shards by another `serve:` than the table has now, or has
     some although the table has none."""
     try:
-        told = _told(config, name, store, current)
+        return told_by(config, name, store, current).spec != spec
     except ManifestParseError:
         return True
-    if store.manifest_path(current.ref) is None and told != _kept(config, name):
-        write_atomic(_kept_at(config, name), msgspec.json.encode(told))
-    return told.spec != spec
 
 
 def what_changed(
@@ -72,17 +79,18 @@ def what_changed(
     return _GONE if spec is None else _NEW if told is None else _OTHER
 
 
-def _told(config: Config, name: str, store: ManifestStore, current: SnapshotRef) -> _Told:
+def _told(config: Config, name: str, store: ManifestStore, current: SnapshotRef) -> Told:
     if store.manifest_path(current.ref) is None:
         kept = _kept(config, name)
         if kept is not None and kept.ref == current.ref:
             return kept
-    return _Told(current.ref, told_spec(build_meta(store, current.ref).custom))
+    custom = build_meta(store, current.ref).custom
+    return Told(current.ref, custom.get("table_id"), told_spec(custom))
 
 
-def _kept(config: Config, name: str) -> _Told | None:
+def _kept(config: Config, name: str) -> Told | None:
     try:
-        return msgspec.json.decode(_kept_at(config, name).read_bytes(), type=_Told)
+        return msgspec.json.decode(_kept_at(config, name).read_bytes(), type=Told)
     except (FileNotFoundError, msgspec.MsgspecError, RecursionError):
         return None  # not asked yet, or written by a version that had another form
 
