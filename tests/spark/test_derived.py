@@ -99,6 +99,26 @@ def test_a_query_is_evaluated_for_the_slots_that_changed(shop):
     assert shop.rows()[3]["tonnes"] == 8
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select port, tonnes from (select port, day, tonnes from voyages)",
+        "select * except (day) from voyages",
+        "select port, tonnes from voyages where true or day is null",
+        "with some as (select port, max(day) as day, sum(tonnes) as tonnes from voyages group by port, tonnes, day) "
+        "select port, tonnes from some",
+    ],
+)
+def test_a_query_may_name_columns_of_which_nothing_comes(shop, sql):
+    shop.configure(tonnage(f"sql: {sql}"))
+    assert shop.run().error is None
+    shop.put("v2.csv", [("hh", 2, 0.2), ("sa", 12, 8), ("hh", 13, 0.3)])
+    assert shop.run().error is None
+    assert sorted((row["port"] or "", row["tonnes"]) for row in shop.rows()) == [
+        ("", 2), ("hh", 0.1), ("hh", 0.2), ("hh", 0.3), ("ro", 20), ("sa", 8), ("si", 5.5)
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("large", [0, 1 << 40])
 def test_which_slots_changed_is_found_by_tasks_and_the_driver_reads_no_row(shop, monkeypatch, large):
     monkeypatch.setattr(count, "HERE", 0)

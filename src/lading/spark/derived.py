@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 from pyspark.sql.types import StructType
 
 from lading.errors import ConfigError, LadingError, TransformError
@@ -194,7 +195,8 @@ def _used(analysed: str, optimised: str, question: Question) -> dict[str, list[s
 def _views(
     spark: SparkSession, given: Sequence[Given], used: Mapping[str, Sequence[str]]
 ) -> Iterator[dict[str, DataFrame]]:
-    """The inputs under their names, for SQL and for Python. Of each the columns `used`, or all."""
+    """The inputs under their names, for SQL and for Python. Of each the columns `used`, or all; the others are
+    null, for the query may name them where nothing comes of it."""
     try:
         for one in given:
             _frame(spark, one, tuple(used.get(one.name, one.schema.names))).createOrReplaceTempView(one.name)
@@ -220,7 +222,12 @@ def _frame(spark: SparkSession, given: Given, columns: tuple[str, ...]) -> DataF
     )
     numbers = spark.range(0, given.tasks, 1, max(1, given.tasks))
     with quiet_pandas():
-        return numbers.mapInArrow(run, spark_schema(kept)).toDF(*columns)
+        rows = numbers.mapInArrow(run, spark_schema(kept))
+    if len(columns) < len(given.schema):
+        number_of = dict(zip(columns, names, strict=True))
+        types = spark_schema(given.schema)
+        rows = rows.select([number_of.get(one.name) or F.lit(None).cast(one.dataType) for one in types])
+    return rows.toDF(*given.schema.names)
 
 
 def _asked(
