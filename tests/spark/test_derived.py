@@ -105,7 +105,7 @@ def test_a_query_is_evaluated_for_the_slots_that_changed(shop):
         "select port, tonnes from (select port, day, tonnes from voyages)",
         "select * except (day) from voyages",
         "select port, tonnes from voyages where true or day is null",
-        "with some as (select port, max(day) as day, sum(tonnes) as tonnes from voyages group by port, tonnes, day) "
+        "with some as (select port, day, tonnes, count(*) as n from voyages group by all) "
         "select port, tonnes from some",
     ],
 )
@@ -193,7 +193,7 @@ def test_what_can_be_seen_to_be_wrong_is_refused_before_anything_is_written(shop
 @pytest.mark.parametrize(
     ("sql", "helps"),
     [
-        ("select port from voyages limit 3", True),
+        ("select port from voyages order by port limit 3", True),
         ("select port, first(day) d from voyages group by 1", False),
     ],
 )
@@ -203,6 +203,12 @@ def test_one_slot_is_offered_only_where_it_helps(shop, sql, helps):
     assert error is not None and ("set slots: 1" in error.hint) == helps
     shop.configure(tonnage(f"sql: {sql}", "    slots: 1\n"))
     assert (shop.run().tables[1].error is None) == helps
+
+
+def test_a_limit_on_rows_in_no_order_is_refused_of_a_whole_table_too(shop):
+    shop.configure(tonnage("sql: select port from voyages limit 3", "    slots: 1\n"))
+    error = shop.run().tables[1].error
+    assert error is not None and "a limit on rows in no order" in error.message and "order them" in error.hint
 
 
 def test_one_slot_evaluates_whatever_can_be_evaluated(shop):
