@@ -179,6 +179,10 @@ def test_sql_checks_set_rows_aside_and_keys_are_served(shop):
         ("sql: select prt from voyages", "tables.tonnage.sql"),
         ("sql: select port, rand() r from voyages", "it uses rand"),
         ("sql: select port, port from voyages", "two columns are named 'port'"),
+        (
+            "sql: select port, null as n from voyages",
+            "tables.tonnage.sql: column 'n' has the Spark type void",
+        ),
         ("transform: made.py:draws", "uses rand"),
         ("transform: made.py:nothing", "has no function 'nothing'"),
     ],

@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 from pyspark.sql.types import StructType
 
-from lading.errors import ConfigError, LadingError, TransformError
+from lading.errors import ConfigError, LadingError, PipelineError, TransformError
 from lading.layout.table import SOURCE
 from lading.model import Check, IngestJob
 from lading.parts.buckets import bucket_width
@@ -263,6 +263,10 @@ def _refuse(rows: DataFrame, question: Question, job: IngestJob) -> None:
         raise _wrong(
             question, job, f"it uses {chance}, so each evaluation would differ", "compute it from columns"
         )
+    try:
+        arrow_schema(rows.schema)
+    except PipelineError as error:
+        raise _wrong(question, job, error.message, "cast it to another type") from error
 
 
 def cut_by(
