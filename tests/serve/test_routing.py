@@ -95,6 +95,15 @@ def test_one_key_and_a_column_of_keys_are_routed_alike(kind: Kind) -> None:
     assert set(found.tolist()) == set(range(37))
 
 
+@pytest.mark.parametrize(
+    "column", [pa.array([1, None], pa.int64()), pa.array(["a", None]), pa.array([b"a", None])]
+)
+def test_a_row_without_a_key_goes_to_no_shard_and_is_told(column: pa.Array) -> None:
+    kind: Kind = "int" if pa.types.is_integer(column.type) else "str" if column.type == "string" else "bytes"
+    with pytest.raises(RoutingError, match="1 row has no k, which is the key"):
+        shards_of(Router(SPECS[kind], 2, HASH), pa.RecordBatch.from_pydict({"k": column}))
+
+
 def test_narrow_integers_are_routed_by_value_not_by_width() -> None:
     router = Router(SPECS["int"], 1000, HASH)
     for type in (pa.int8(), pa.int16(), pa.int32(), pa.int64()):

@@ -74,6 +74,9 @@ def check_rows(spark, rows: DataFrame) -> tuple[str, ...]:
         "select port, name from voyages join flags on voyages.flag = flags.flag",
         "select port, (select count(*) from flags) n from voyages",
         "select port from voyages where flag in (select flag from flags order by name limit 3)",
+        "select port from voyages where flag in (select name from (from flags order by flag) limit 1)",
+        "select port, (select max(name) from flags limit 1) n from voyages",
+        "select port, sort_array(collect_set(flag)) x, approx_count_distinct(flag) n from voyages group by 1",
         "select a.port, b.tonnes from voyages a join voyages b on a.port = b.port",
         "select port p2, upper(port) u, port from voyages",
         "select port, sum(n) n from (select port, count(*) n from voyages group by 1, month) group by port",
@@ -171,6 +174,33 @@ def test_a_query_that_is_cut_passes(inputs, sql):
         (
             "select port, collect_list(flag) over (partition by port) f from voyages",
             "collect_list\\(\\) depends",
+        ),
+        (
+            "select port, percentile_approx(tonnes, 0.5) x from voyages group by port",
+            "percentile_approx\\(\\) dep",
+        ),
+        (
+            "select port, approx_percentile(tonnes, 0.5) x from voyages group by port",
+            "_percentile\\(\\) depends",
+        ),
+        (
+            "select port, histogram_numeric(tonnes, 3) x from voyages group by port",
+            "histogram_numeric\\(\\) dep",
+        ),
+        ("select port, approx_top_k(flag, 3) x from voyages group by port", "approx_top_k\\(\\) depends"),
+        (
+            "select port, hll_sketch_estimate(hll_sketch_agg(flag)) x from voyages group by 1",
+            "hll_sketch_agg",
+        ),
+        ("select port, kll_sketch_agg_bigint(tonnes) x from voyages group by port", "kll_sketch_agg_bigint"),
+        (
+            "select port from voyages where flag in (select flag from flags limit 3)",
+            "a limit on rows in no order",
+        ),
+        (
+            "with recursive t as (select 1 n union all select n + 1 from t where n < 3) select port, n "
+            "from voyages, t",
+            "it is recursive",
         ),
         ("select transform(port) using 'cat' as (port string) from voyages", "it runs a program"),
         ("select v.port from voyages v, ports p where v.port = p.port or v.month = 1", "different slots"),

@@ -99,6 +99,26 @@ def test_a_query_is_evaluated_for_the_slots_that_changed(shop):
     assert shop.rows()[3]["tonnes"] == 8
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select port, tonnes from (select port, day, tonnes from voyages)",
+        "select * except (day) from voyages",
+        "select port, tonnes from voyages where true or day is null",
+        "with some as (select port, day, tonnes, count(*) as n from voyages group by all) "
+        "select port, tonnes from some",
+    ],
+)
+def test_a_query_may_name_columns_of_which_nothing_comes(shop, sql):
+    shop.configure(tonnage(f"sql: {sql}"))
+    assert shop.run().error is None
+    shop.put("v2.csv", [("hh", 2, 0.2), ("sa", 12, 8), ("hh", 13, 0.3)])
+    assert shop.run().error is None
+    assert sorted((row["port"] or "", row["tonnes"]) for row in shop.rows()) == [
+        ("", 2), ("hh", 0.1), ("hh", 0.2), ("hh", 0.3), ("ro", 20), ("sa", 8), ("si", 5.5)
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("large", [0, 1 << 40])
 def test_which_slots_changed_is_found_by_tasks_and_the_driver_reads_no_row(shop, monkeypatch, large):
     monkeypatch.setattr(count, "HERE", 0)
@@ -159,6 +179,10 @@ def test_sql_checks_set_rows_aside_and_keys_are_served(shop):
         ("sql: select prt from voyages", "tables.tonnage.sql"),
         ("sql: select port, rand() r from voyages", "it uses rand"),
         ("sql: select port, port from voyages", "two columns are named 'port'"),
+        (
+            "sql: select port, null as n from voyages",
+            "tables.tonnage.sql: column 'n' has the Spark type void",
+        ),
         ("transform: made.py:draws", "uses rand"),
         ("transform: made.py:nothing", "has no function 'nothing'"),
     ],
@@ -173,7 +197,7 @@ def test_what_can_be_seen_to_be_wrong_is_refused_before_anything_is_written(shop
 @pytest.mark.parametrize(
     ("sql", "helps"),
     [
-        ("select port from voyages limit 3", True),
+        ("select port from voyages order by port limit 3", True),
         ("select port, first(day) d from voyages group by 1", False),
     ],
 )
@@ -183,6 +207,12 @@ def test_one_slot_is_offered_only_where_it_helps(shop, sql, helps):
     assert error is not None and ("set slots: 1" in error.hint) == helps
     shop.configure(tonnage(f"sql: {sql}", "    slots: 1\n"))
     assert (shop.run().tables[1].error is None) == helps
+
+
+def test_a_limit_on_rows_in_no_order_is_refused_of_a_whole_table_too(shop):
+    shop.configure(tonnage("sql: select port from voyages limit 3", "    slots: 1\n"))
+    error = shop.run().tables[1].error
+    assert error is not None and "a limit on rows in no order" in error.message and "order them" in error.hint
 
 
 def test_one_slot_evaluates_whatever_can_be_evaluated(shop):

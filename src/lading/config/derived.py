@@ -102,7 +102,14 @@ def _inputs(section: Section) -> Iterable[Input]:
     given = section.section("from", None)
     if not given.lines and section.lines["from"].value in (None, {}):
         section.complain("from", "names no table; write from: {voyages: {by: port}}")
+    known: dict[str, str] = {}
     for name, line in given.lines.items():
+        like = known.setdefault(name.lower(), name)
+        if like != name:
+            given.complain(
+                name, f"is called like {like} but for its case, which Spark SQL takes for the same"
+            )
+            continue
         if not _NAME.fullmatch(name):
             given.complain(name, "an input's name must be letters, digits and '_': the query calls it so")
             continue

@@ -59,13 +59,7 @@ def kind_of(dtype: pa.DataType) -> Kind | None:
 
 def stored_keys(spec: KeySpec, columns: Sequence[pa.Array]) -> pa.Array:
     """What `kv.k` holds for each row, as binary; a null or a key that can't be stored is an error."""
-    for name, column in zip(spec.columns, columns, strict=True):
-        if column.null_count:
-            raise RoutingError(
-                f"{count_words(column.null_count, 'row has', 'rows have')} no {name}, "
-                "which is the key or a part of it",
-                hint="a row that is served by key needs one: fill it, or drop such rows in the transform",
-            )
+    _refuse_nulls(spec, columns)
     if spec.is_composite:
         parts = [_components(column, kind) for column, kind in zip(columns, spec.kinds, strict=True)]
         return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.large_binary())).cast(pa.binary())
@@ -74,17 +68,28 @@ def stored_keys(spec: KeySpec, columns: Sequence[pa.Array]) -> pa.Array:
     return columns[0].cast(pa.binary())
 
 
+def _refuse_nulls(spec: KeySpec, columns: Sequence[pa.Array]) -> None:
+    for name, column in zip(spec.columns, columns, strict=True):
+        if column.null_count:
+            raise RoutingError(
+                f"{count_words(column.null_count, 'row has', 'rows have')} no {name}, "
+                "which is the key or a part of it",
+                hint="a row that is served by key needs one: fill it, or drop such rows in the transform",
+            )
+
+
 def shards_of(router: Router, batch: pa.RecordBatch) -> np.ndarray:
     """The shard of each row, int32. `batch` has the key's columns and those that CEL needs, by name."""
     if not router.by_hash:
         return _shards_by_cel(router, batch)
+    keys = [batch.column(name) for name in router.key.columns]
+    _refuse_nulls(router.key, keys)
     if router.key.is_composite:
-        hashed = xxh3_64_of_bytes(stored_keys(router.key, [batch.column(n) for n in router.key.columns]))
+        hashed = xxh3_64_of_bytes(stored_keys(router.key, keys))
     elif router.key.kinds[0] == "int":
-        column = batch.column(router.key.columns[0])
-        hashed = _hashes(column.cast(pa.int64()))
+        hashed = _hashes(keys[0].cast(pa.int64()))
     else:
-        hashed = _hashes(batch.column(router.key.columns[0]))
+        hashed = _hashes(keys[0])
     return (hashed % np.uint64(router.num_dbs)).astype(np.int32)
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lading.spark.plan_tree import (
+    LIMITS,
     Broken,
     Node,
     Unreadable,
@@ -40,7 +41,6 @@ _INNER = ("Inner", "Cross")
 _KEEPS_LEFT = ("LeftOuter", "LeftSemi", "LeftAnti")
 _KEEPS_RIGHT = ("RightOuter",)
 _JOINS = (*_INNER, *_KEEPS_LEFT, *_KEEPS_RIGHT, "FullOuter")
-_LIMITS = ("GlobalLimit", "LocalLimit", "Offset", "Tail", "LimitAndOffset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class _Walk:
             return found
         if node.word in _PASSING and node.children:
             return self.of(node.children[0])
-        if node.word in _LIMITS:
+        if node.word in LIMITS:
             return self._limit(node)
         if not node.children:
             return self._leaf(node)

@@ -19,9 +19,10 @@ import numpy as np
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (PySpark's own idiom)
 from pyspark.sql.types import StructType
 
-from lading.errors import ConfigError, LadingError, TransformError
+from lading.errors import ConfigError, LadingError, PipelineError, TransformError
 from lading.layout.table import SOURCE
 from lading.model import Check, IngestJob
 from lading.parts.buckets import bucket_width
@@ -33,7 +34,7 @@ from lading.spark.failures import Py4JError, raise_interrupt, said_first
 from lading.spark.ingest import Batches, Output, explained, spread_rows, written_by_tasks
 from lading.spark.job_settings import held_settings, ingest_settings, reported
 from lading.spark.plan_tree import Broken, plain_names, plain_texts, with_names
-from lading.spark.query_plans import refuse_others, refuse_unordered, used_columns
+from lading.spark.query_plans import refuse_others, refuse_unordered, refuse_unordered_limits, used_columns
 from lading.spark.session import quiet_pandas
 from lading.spark.sql_checks import spark_bits
 from lading.spark.transform import made_of
@@ -194,7 +195,8 @@ def _used(analysed: str, optimised: str, question: Question) -> dict[str, list[s
 def _views(
     spark: SparkSession, given: Sequence[Given], used: Mapping[str, Sequence[str]]
 ) -> Iterator[dict[str, DataFrame]]:
-    """The inputs under their names, for SQL and for Python. Of each the columns `used`, or all."""
+    """The inputs under their names, for SQL and for Python. Of each the columns `used`, or all; the others
+    are null, for the query may name them where nothing comes of it."""
     try:
         for one in given:
             _frame(spark, one, tuple(used.get(one.name, one.schema.names))).createOrReplaceTempView(one.name)
@@ -220,7 +222,12 @@ def _frame(spark: SparkSession, given: Given, columns: tuple[str, ...]) -> DataF
     )
     numbers = spark.range(0, given.tasks, 1, max(1, given.tasks))
     with quiet_pandas():
-        return numbers.mapInArrow(run, spark_schema(kept)).toDF(*columns)
+        rows = numbers.mapInArrow(run, spark_schema(kept))
+    if len(columns) < len(given.schema):
+        number_of = dict(zip(columns, names, strict=True))
+        types = spark_schema(given.schema)
+        rows = rows.select([number_of.get(one.name) or F.lit(None).cast(one.dataType) for one in types])
+    return rows.toDF(*given.schema.names)
 
 
 def _asked(
@@ -256,6 +263,10 @@ def _refuse(rows: DataFrame, question: Question, job: IngestJob) -> None:
         raise _wrong(
             question, job, f"it uses {chance}, so each evaluation would differ", "compute it from columns"
         )
+    try:
+        arrow_schema(rows.schema)
+    except PipelineError as error:
+        raise _wrong(question, job, error.message, "cast it to another type") from error
 
 
 def cut_by(
@@ -265,23 +276,31 @@ def cut_by(
     not to be cut by them, or whose rows would depend on more than its inputs."""
     words = plain_names([*rows.columns, *(name for one in question.given for name in one.schema.names)])
     as_a_whole = ""
-    refused: list[Broken] = []
     try:
         refuse_others(analysed)
         plan = with_names(_plain_plan(spark, question, analysed), words)
         refuse_unordered(plan)
-        if not question.is_cut:
-            return ()
-        as_a_whole = "; or evaluate it as a whole: remove `by`, or set slots: 1"
-        for slot in _slot_columns(rows, question):
-            try:
-                check_cut(plan, {one.name: one.by for one in question.given}, rows.columns, slot, words)
-                return slot
-            except Broken as broken:
-                refused.append(broken)
-        raise refused[0]
+        slot: tuple[str, ...] = ()
+        if question.is_cut:
+            as_a_whole = "; or evaluate it as a whole: remove `by`, or set slots: 1"
+            slot = _checked_cut(plan, rows, question, words)
+            as_a_whole = ""
+        refuse_unordered_limits(plan)
+        return slot
     except Broken as broken:
         raise _wrong(question, job, broken.why, broken.remedy + as_a_whole) from broken
+
+
+def _checked_cut(plan: str, rows: DataFrame, question: Question, words: Mapping[str, str]) -> tuple[str, ...]:
+    """The columns of the result by which the query is cut; the first reason why not, if it isn't by any."""
+    refused: list[Broken] = []
+    for slot in _slot_columns(rows, question):
+        try:
+            check_cut(plan, {one.name: one.by for one in question.given}, rows.columns, slot, words)
+            return slot
+        except Broken as broken:
+            refused.append(broken)
+    raise refused[0]
 
 
 def _plain_plan(spark: SparkSession, question: Question, analysed: str) -> str:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 
 from lading.config.sql import with_quoted
 
+LIMITS = ("GlobalLimit", "LocalLimit", "Offset", "Tail", "LimitAndOffset")  # steps that keep some rows
+
 _LINE = re.compile(r"^((?:[:+] ?[ -] ?|   )*)(\S.*)$")
 _ID = re.compile(r"#(\d+)L?")
 _PLAIN = re.compile(r"[^\s(),]+#(\d+)L?")

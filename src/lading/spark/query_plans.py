@@ -5,19 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from lading.spark.plan_tree import Broken, Node, closing, ids, is_order, named, numbers, tree_of
+from lading.spark.plan_tree import LIMITS, Broken, Node, closing, ids, is_order, named, numbers, tree_of
 
 _LITERAL = ("LocalRelation", "OneRowRelation", "Range", "LogicalRDD", "EmptyRelation", "CTERelationRef")
-_LISTS = ("collect_list", "collect_set")
+_LISTS = ("collect_list", "collect_set", "collect_union")
 _TEXTS = ("listagg", "string_agg")
 _UNSETTLED = (*_LISTS, *_TEXTS, "first", "first_value", "last", "last_value", "any_value", "mode")
-_CALL = re.compile(rf"(?<![\w.])({'|'.join(_UNSETTLED)})\(")
+# What they come to depends on which rows came first, unlike approx_count_distinct.
+_APPROXIMATE = (
+    "percentile_approx", "approx_percentile", "histogram_numeric", "approx_top_k", "approx_top_k_accumulate",
+    "approx_top_k_combine", r"(?:hll|kll|theta|tuple)_\w*agg\w*",
+)  # fmt: skip
+_CALL = re.compile(rf"(?<![\w.])({'|'.join((*_UNSETTLED, *_APPROXIMATE))})\(")
+_IN_ORDER = (*LIMITS, "Project", "Filter", "SubqueryAlias")  # what leaves rows in the order they have
 _SORTED = re.compile(r"(?:sort_array|array_sort)\($")
 
 
 def refuse_others(plan: str) -> None:
     """Raise Broken for a query that reads anything but its inputs: nobody would know when that changes."""
     for node in tree_of(plan).all():
+        if node.word == "UnionLoopRef":
+            raise Broken(
+                "it is recursive", "join as often as needed, or write a `transform` instead of `sql`"
+            )
         if node.word == "ScriptTransformation":
             raise Broken(
                 "it runs a program, and nobody would know when that changes",
@@ -43,6 +53,25 @@ def refuse_unordered(plan: str) -> None:
                     )
 
 
+def refuse_unordered_limits(plan: str) -> None:
+    """Raise Broken for a limit on rows in no order, which keeps whichever come first."""
+    for node in tree_of(plan).all():
+        if node.word not in LIMITS:
+            continue
+        below = node
+        while below.word in _IN_ORDER:
+            below = below.children[0]
+        if below.word != "Sort" and not _is_one_row(below):
+            raise Broken(
+                "it has a limit on rows in no order, so it keeps whichever come first",
+                "order them first, by enough columns",
+            )
+
+
+def _is_one_row(node: Node) -> bool:
+    return node.word == "Aggregate" and len(node.lists()) == 1  # nothing to group by
+
+
 def _aggregates(node: Node) -> Iterator[str]:
     """The expressions over many rows at once, in no order that anybody gave."""
     if node.word == "Aggregate":
@@ -65,7 +94,11 @@ def _is_settled(expression: str, call: re.Match[str]) -> bool:
 
 def _settled(name: str) -> str:
     if name in _LISTS:
-        return "sort_array(collect_list(x))"
+        return f"sort_array({name}(x))"
+    if "percentile" in name:
+        return "percentile(x, 0.5), which is exact"
+    if re.fullmatch("|".join(_APPROXIMATE), name):
+        return "count(distinct x), approx_count_distinct(x), or groups and their rank"
     within = f"{name}() within group (order by x)"
     return {"mode": within, "listagg": within, "string_agg": within}.get(name, "min, max, min_by or max_by")
 

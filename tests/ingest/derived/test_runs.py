@@ -443,6 +443,13 @@ def test_columns_that_can_t_be_cut_by_are_refused_with_line_and_key(shop, by, co
         assert complaint in error.message and before
 
 
+def test_buckets_that_an_input_has_not_are_told_before_anything_runs(shop):
+    shop.configure("  tonnage:\n    from: {ports: {by: bucket}}\n    sql: select port from ports\n")
+    with pytest.raises(ConfigError, match=r":7: tables.tonnage.from.ports.by: ports has no buckets"):
+        shop.run()
+    assert not (shop.folder / "warehouse" / "ports").exists()
+
+
 def test_columns_that_follow_the_files_stop_their_table_alone_and_a_plain_run_gets_out(shop):
     lines = (shop.folder / "lading.yaml").read_text().splitlines()
     text = "\n".join(one.replace("format: csv", "format: csv, drift: evolve") for one in lines)

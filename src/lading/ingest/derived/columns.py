@@ -7,17 +7,20 @@ import pyarrow as pa
 from lading.config.derived import Input
 from lading.config.project import Config, TableConfig
 from lading.formats.arrow_types import arrow_schema
-from lading.ingest.derived.inputs import check_columns, place_and_store
+from lading.ingest.derived.inputs import check_columns, place_and_store, without_buckets
 from lading.ingest.schema import follows, pinned_columns
 from lading.layout.table import SOURCE
 from lading.snapshots.opening import build_meta_and_schema
 
 
 def check_known_columns(config: Config, table: TableConfig) -> None:
-    """ConfigError for `by` columns that aren't there, or differ, as far as that can be known by now: an input
-    that was never run is looked at when it was."""
+    """ConfigError for `by` columns and buckets that aren't there, or differ, as far as that can be known by
+    now: an input that was never run is looked at when it was."""
     if table.derived is None:
         return
+    for one in table.derived.inputs:
+        if one.by_bucket and one.path is None and config.tables[one.name].bucket_size is None:
+            raise without_buckets(table, one)
     known = {one.name: schema for one in table.derived.cut if (schema := _schema(config, one)) is not None}
     check_columns(table, known)
 

@@ -184,11 +184,15 @@ def check_buckets(cfg: TableConfig, inputs: Sequence[OpenInput]) -> None:
             continue
         width = one.width()
         if width is None:
-            raise _wrong(cfg, one.input, f"{one.name} has no buckets; give it order_by and bucket_size")
+            raise without_buckets(cfg, one.input)
         kind = (one.schema.field(one.members.order_by or "").type, width)
         if first is not None and kind != first[1]:
             raise _wrong(cfg, one.input, f"its buckets are not those of {first[0].name}; give both one size")
         first = first or (one, kind)
+
+
+def without_buckets(cfg: TableConfig, one: Input) -> ConfigError:
+    return _wrong(cfg, one, f"{one.name} has no buckets; give it order_by and bucket_size")
 
 
 def _wrong(cfg: TableConfig, one: Input, text: str) -> ConfigError:
