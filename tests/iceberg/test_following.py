@@ -33,6 +33,7 @@ from lading.model import Place
 from lading.snapshots.history import Wanted
 from lading.snapshots.stores.by_url import store_of
 from lading.storage.folder import FolderStorage
+from lading.upkeep.repair import repair
 from lading.upkeep.rollback import publish_run, release_hold, roll_back
 from lading.upkeep.verify import verify
 from lading.watch import Watch
@@ -134,6 +135,20 @@ def test_rollback_release_and_publish_move_main(shown: Shown) -> None:
     release_hold(shown.config, "t")
     assert_all_see_the_same(shown.table)
     assert seen(by_duckdb(shown.table)) not in (first, second)
+
+
+@pytest.mark.acceptance("I9")
+def test_a_repair_that_moves_the_pointer_moves_main(shown: Shown) -> None:
+    first = seen(by_lading(shown.table))
+    shown.put("b", lines(range(5)))
+    shown.run()
+    current = store_of(shown.config, "t").load_current()
+    assert current is not None
+    (shown.table / current.ref).write_bytes(b"nonsense")
+    repaired = repair(shown.config, "t", watch=Watch())
+    assert "readers see the snapshot of run" in repaired.done[0] and not repaired.left
+    assert_all_see_the_same(shown.table)
+    assert seen(by_duckdb(shown.table)) == first
 
 
 @pytest.mark.acceptance("I10")

@@ -21,6 +21,7 @@ from lading.errors import (
     NotFound,
     StoreUnreachable,
 )
+from lading.iceberg.show import follow_pointer
 from lading.ingest.look import look
 from lading.ingest.record import record_sources, write_table_manifest
 from lading.ingest.table_run import new_run_id
@@ -167,6 +168,9 @@ def _pointer(config: Config, name: str, table: Table, found: Repaired) -> None:
         record.finish("succeeded", manifest_ref=target.ref)
     holds = ", held as it was" if held is not None else ""
     found.done.append(f"{problem}; readers see the snapshot of run {target.run_id} now{holds}")
+    note = follow_pointer(config, config.tables[name]) if name in config.tables else None
+    if note is not None:
+        found.left.append(note)
 
 
 def _mend_snapshot(store: ManifestStore, table: Table, found: Repaired) -> None:
