@@ -10,7 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyiceberg.exceptions import ValidationError
 from support.iceberg import (
     assert_all_see_the_same,
     assert_tags_read_as_they_did,
@@ -452,6 +455,23 @@ def test_a_path_that_some_engines_cannot_read_is_told(
     assert seen(by_duckdb(shown.table)) == seen(by_lading(shown.table))
     assert invoke(["-C", str(shown.folder), "iceberg", "t"]) == 0
     assert "take the rest of a path behind # or ? for something else" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("other", ["x.y", "x.z.element"])
+def test_names_that_some_engines_cannot_tell_apart_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], other: str
+) -> None:
+    rows = pa.table({"id": [1], other: [2], "x": [{"y": 3, "z": [4]}]})
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink)
+    shown = Shown(tmp_path / "project", format="parquet")
+    shown.put("a", bytes(sink.getvalue()))
+    shown.run()
+    with pytest.raises(ValidationError, match="multiple fields for name"):
+        by_polars(shown.table)
+    assert seen(by_duckdb(shown.table)) == seen(by_lading(shown.table))
+    assert invoke(["-C", str(shown.folder), "iceberg", "t"]) == 0
+    assert f"are both '{other}' to pyiceberg" in capsys.readouterr().err
 
 
 def test_metadata_does_not_grow_with_history(shown: Shown) -> None:
