@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -419,8 +420,6 @@ def test_a_run_with_nothing_to_do_mends_a_moved_table(shown: Shown) -> None:
 def test_the_command_prints_lines_that_work(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    import json
-
     import polars
     import pyiceberg.table
     from support.iceberg import connected
@@ -499,6 +498,31 @@ def test_unchanged_pages_keep_their_manifests(shown: Shown, monkeypatch: pytest.
     assert len(before) > 2 and 1 <= len(after) - len(before) <= 2, (
         "a page that grew, or two that it was split into"
     )
+    assert_all_see_the_same(shown.table)
+
+
+@pytest.mark.parametrize("gate", ["", "gate: {rows: {max_drop: 10%}}"], ids=["published", "refused"])
+def test_manifest_json_names_the_parts_that_were_settled(shown: Shown, gate: str) -> None:
+    shown.configure(f"replace: minus\n    {gate}")
+    shown.put("b", lines(range(5, 20), a=lambda n: f"{n}.5"))  # another type
+    with pytest.raises(GateFailed) if gate else nullcontext():
+        shown.run()
+    found = verify(shown.config, "t", watch=Watch())[0]
+    assert not [one for one in found.findings if one.about == "manifest"]
+    named = json.loads((shown.table / "manifest.json").read_text())["partitions"].values()
+    assert sum(one["row_count"] for one in named) == 40
+
+
+def test_a_manifest_json_that_cannot_be_written_keeps_no_settled_snapshot_from_readers(
+    shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*asked: Any, **more: Any) -> bool:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("lading.ingest.release.write_table_manifest", full)
+    shown.put("b", lines(range(5, 20), a=lambda n: f"{n}.5"))
+    report = shown.run()
+    assert report.published and "No space left on device" in report.notes[-1]
     assert_all_see_the_same(shown.table)
 
 
