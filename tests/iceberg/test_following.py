@@ -170,6 +170,29 @@ def test_what_a_gate_refuses_is_shown_to_nobody_until_somebody_publishes_it(show
     assert seen(by_duckdb(shown.table)) != before
 
 
+@pytest.mark.acceptance("I7")
+def test_what_a_gate_refuses_takes_no_tag_away(shown: Shown) -> None:
+    (shown.folder / "lading.yaml").write_text(
+        (shown.folder / "lading.yaml").read_text() + "clean: {keep_runs: 3}\n"
+    )
+    for number in range(3):
+        shown.put("c", lines(range(number + 1)))
+        shown.run()
+    before = tagged(shown)
+    text = (shown.folder / "lading.yaml").read_text()
+    for number in range(4):
+        refusing = text.replace("replace: minus", "replace: minus\n    gate: {rows: {max_grow: 1%}}")
+        (shown.folder / "lading.yaml").write_text(refusing)
+        shown.put("c", lines(range(number + 10)))
+        with pytest.raises(GateFailed):
+            shown.run()
+    (shown.folder / "lading.yaml").write_text(text)
+    shown.put("c", lines(range(20)))
+    shown.run()
+    assert len(before) == 3 and tagged(shown)[:-1] == before[1:]
+    assert assert_tags_read_as_they_did(shown.table) == 3
+
+
 @pytest.mark.acceptance("I11")
 def test_publishers_at_once_leave_the_hint_at_what_the_pointer_says(shown: Shown) -> None:
     for number in range(4):
