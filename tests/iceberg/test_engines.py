@@ -94,6 +94,28 @@ def test_every_type_is_read_as_lading_reads_it(typed: Shown) -> None:
     assert_all_see_the_same(typed.table, but=("chdb",))  # has no bytes that aren't text
 
 
+def test_only_pyiceberg_shows_lists_and_maps_of_structs_that_are_null_as_empty_ones(tmp_path: Path) -> None:
+    """The guide says so. Once pyiceberg keeps them null, it goes from there."""
+    inside = pa.struct([("x", pa.int32())])
+    told = pa.schema([("id", pa.int64()), ("list", pa.list_(inside)), ("map", pa.map_(pa.string(), inside))])
+    rows = [
+        {"id": 1, "list": None, "map": None},
+        {"id": 2, "list": [], "map": []},
+        {"id": 3, "list": [None, {"x": 1}], "map": [("k", None), ("l", {"x": 1})]},
+    ]
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist(rows, told), sink)
+    shown = Shown(tmp_path, format="parquet")
+    shown.put("a", bytes(sink.getvalue()))
+    shown.run()
+    wanted = by_lading(shown.table)
+    assert wanted.to_pylist() == rows
+    for name in ("duckdb", "polars"):
+        assert seen(ENGINES[name](shown.table)) == seen(wanted), name
+    found = ENGINES["pyiceberg"](shown.table).to_pylist()
+    assert found == [rows[0] | {"list": [], "map": []}, *rows[1:]]
+
+
 NO_NAMES = ("daft",)  # refuses parts without numbers
 
 FILTERS = [

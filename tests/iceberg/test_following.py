@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyiceberg.exceptions import ValidationError
 from support.iceberg import (
     assert_all_see_the_same,
     assert_tags_read_as_they_did,
@@ -33,6 +37,7 @@ from lading.model import Place
 from lading.snapshots.history import Wanted
 from lading.snapshots.stores.by_url import store_of
 from lading.storage.folder import FolderStorage
+from lading.upkeep.repair import repair
 from lading.upkeep.rollback import publish_run, release_hold, roll_back
 from lading.upkeep.verify import verify
 from lading.watch import Watch
@@ -136,6 +141,20 @@ def test_rollback_release_and_publish_move_main(shown: Shown) -> None:
     assert seen(by_duckdb(shown.table)) not in (first, second)
 
 
+@pytest.mark.acceptance("I9")
+def test_a_repair_that_moves_the_pointer_moves_main(shown: Shown) -> None:
+    first = seen(by_lading(shown.table))
+    shown.put("b", lines(range(5)))
+    shown.run()
+    current = store_of(shown.config, "t").load_current()
+    assert current is not None
+    (shown.table / current.ref).write_bytes(b"nonsense")
+    repaired = repair(shown.config, "t", watch=Watch())
+    assert "readers see the snapshot of run" in repaired.done[0] and not repaired.left
+    assert_all_see_the_same(shown.table)
+    assert seen(by_duckdb(shown.table)) == first
+
+
 @pytest.mark.acceptance("I10")
 def test_what_a_gate_refuses_is_shown_to_nobody_until_somebody_publishes_it(shown: Shown) -> None:
     shown.configure("gate: {rows: {max_drop: 50%}}")
@@ -149,6 +168,29 @@ def test_what_a_gate_refuses_is_shown_to_nobody_until_somebody_publishes_it(show
     publish_run(shown.config, "t", newest.run_id, force=True)
     assert_all_see_the_same(shown.table)
     assert seen(by_duckdb(shown.table)) != before
+
+
+@pytest.mark.acceptance("I7")
+def test_what_a_gate_refuses_takes_no_tag_away(shown: Shown) -> None:
+    (shown.folder / "lading.yaml").write_text(
+        (shown.folder / "lading.yaml").read_text() + "clean: {keep_runs: 3}\n"
+    )
+    for number in range(3):
+        shown.put("c", lines(range(number + 1)))
+        shown.run()
+    before = tagged(shown)
+    text = (shown.folder / "lading.yaml").read_text()
+    for number in range(4):
+        refusing = text.replace("replace: minus", "replace: minus\n    gate: {rows: {max_grow: 1%}}")
+        (shown.folder / "lading.yaml").write_text(refusing)
+        shown.put("c", lines(range(number + 10)))
+        with pytest.raises(GateFailed):
+            shown.run()
+    (shown.folder / "lading.yaml").write_text(text)
+    shown.put("c", lines(range(20)))
+    shown.run()
+    assert len(before) == 3 and tagged(shown)[:-1] == before[1:]
+    assert assert_tags_read_as_they_did(shown.table) == 3
 
 
 @pytest.mark.acceptance("I11")
@@ -401,8 +443,6 @@ def test_a_run_with_nothing_to_do_mends_a_moved_table(shown: Shown) -> None:
 def test_the_command_prints_lines_that_work(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    import json
-
     import polars
     import pyiceberg.table
     from support.iceberg import connected
@@ -439,6 +479,23 @@ def test_a_path_that_some_engines_cannot_read_is_told(
     assert "take the rest of a path behind # or ? for something else" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("other", ["x.y", "x.z.element"])
+def test_names_that_some_engines_cannot_tell_apart_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], other: str
+) -> None:
+    rows = pa.table({"id": [1], other: [2], "x": [{"y": 3, "z": [4]}]})
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink)
+    shown = Shown(tmp_path / "project", format="parquet")
+    shown.put("a", bytes(sink.getvalue()))
+    shown.run()
+    with pytest.raises(ValidationError, match="multiple fields for name"):
+        by_polars(shown.table)
+    assert seen(by_duckdb(shown.table)) == seen(by_lading(shown.table))
+    assert invoke(["-C", str(shown.folder), "iceberg", "t"]) == 0
+    assert f"are both '{other}' to pyiceberg" in capsys.readouterr().err
+
+
 def test_metadata_does_not_grow_with_history(shown: Shown) -> None:
     (shown.folder / "lading.yaml").write_text(
         (shown.folder / "lading.yaml").read_text() + "clean: {keep_runs: 3}\n"
@@ -464,6 +521,31 @@ def test_unchanged_pages_keep_their_manifests(shown: Shown, monkeypatch: pytest.
     assert len(before) > 2 and 1 <= len(after) - len(before) <= 2, (
         "a page that grew, or two that it was split into"
     )
+    assert_all_see_the_same(shown.table)
+
+
+@pytest.mark.parametrize("gate", ["", "gate: {rows: {max_drop: 10%}}"], ids=["published", "refused"])
+def test_manifest_json_names_the_parts_that_were_settled(shown: Shown, gate: str) -> None:
+    shown.configure(f"replace: minus\n    {gate}")
+    shown.put("b", lines(range(5, 20), a=lambda n: f"{n}.5"))  # another type
+    with pytest.raises(GateFailed) if gate else nullcontext():
+        shown.run()
+    found = verify(shown.config, "t", watch=Watch())[0]
+    assert not [one for one in found.findings if one.about == "manifest"]
+    named = json.loads((shown.table / "manifest.json").read_text())["partitions"].values()
+    assert sum(one["row_count"] for one in named) == 40
+
+
+def test_a_manifest_json_that_cannot_be_written_keeps_no_settled_snapshot_from_readers(
+    shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*asked: Any, **more: Any) -> bool:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("lading.ingest.release.write_table_manifest", full)
+    shown.put("b", lines(range(5, 20), a=lambda n: f"{n}.5"))
+    report = shown.run()
+    assert report.published and "No space left on device" in report.notes[-1]
     assert_all_see_the_same(shown.table)
 
 

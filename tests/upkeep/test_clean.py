@@ -211,6 +211,20 @@ def test_a_kept_manifest_that_can_not_be_read_stops_all_cleaning(world: World) -
     assert published.ref in {one.path for one in report.deleted}
 
 
+def test_who_deletes_a_manifest_that_can_not_be_read_can_clean_again(world: World) -> None:
+    """`lading repair` looks at what readers see, so the hint must not promise more."""
+    published = world.run()
+    world.run(replace=1)
+    name = published.ref.removeprefix(f"{world.where}/")
+    world.write(name, b"SQLite format 3\0 and nothing else")
+    world.pass_time(days=2)
+    with pytest.raises(ManifestParseError) as caught:
+        cleaned(world, keep_runs=2)
+    assert caught.value.file == published.ref and "or delete it" in caught.value.hint
+    world.remove(name)
+    assert "replaced part" in kinds(cleaned(world, keep_runs=2)).values()
+
+
 def test_a_part_committed_after_the_survey_stays(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.run()
     run = world.begin()

@@ -107,6 +107,17 @@ def test_a_pointer_to_a_damaged_or_absent_manifest_is_moved_to_a_whole_one(world
     assert wrong(world) == []
 
 
+def test_a_pointer_to_an_absent_manifest_is_moved_to_a_whole_one(world: World) -> None:
+    current = world.store.load_current()
+    assert current is not None
+    world.remove(name_of(world, current.ref))
+    found, _ = verify(world.config, "t", watch=Watch())
+    [told] = [one for one in found.findings if one.about == "snapshot"]
+    assert told.level == "error" and current.ref in told.message and told.remedy == "lading repair t"
+    assert "readers see the snapshot of run" in mended(world).done[0]
+    assert rows(world) == 5 and wrong(world) == []
+
+
 def test_without_any_whole_snapshot_one_is_made_from_the_log(world: World) -> None:
     for listed in world.store.list_manifests():
         world.write(name_of(world, listed.ref), b"nonsense")
@@ -175,8 +186,10 @@ def test_what_is_beyond_repair_is_said_and_left_alone(world: World) -> None:
 def test_a_log_that_is_gone_is_said(world: World) -> None:
     for name in [name for name in world.names() if name.startswith(("log/", "manifest.log"))]:
         world.remove(name)
+    [finding] = wrong(world)
+    assert finding.about == "log" and finding.message == "its log is gone"
     told = mended(world)
-    assert told.done == [] and "its log is gone" in told.left[0]
+    assert told.done == [] and f"its log is gone: {finding.remedy}" in told.left[0]
 
 
 @pytest.mark.parametrize("how", ["missing", "shorter", "other rows", "other bytes", "another table"])

@@ -30,7 +30,8 @@ def iceberg(ctx: Context, table: Table, rewrite: Rewrite = False, json: Json = F
       lading iceberg voyages --rewrite
     """
     from lading.cli.terminal.screen import note, print_json, say
-    from lading.iceberg.engines import lines, unreadable
+    from lading.iceberg.check import shown_schemas
+    from lading.iceberg.engines import ambiguous, lines, unreadable
     from lading.iceberg.follow import follow, where
     from lading.iceberg.snapshot import location_of
     from lading.snapshots.stores.by_url import store_of
@@ -45,9 +46,10 @@ def iceberg(ctx: Context, table: Table, rewrite: Rewrite = False, json: Json = F
         raise NotFound(f"{table} has no Iceberg metadata", hint=hint, table=table)
     location = location_of(place).removeprefix("file://")
     metadata = f"{location}/{at.path}"
-    found, why = lines(table, location, metadata), unreadable(location)
-    if why is not None:
-        note(why)
+    found = lines(table, location, metadata)
+    for why in (unreadable(location), ambiguous(shown_schemas(place))):
+        if why is not None:
+            note(why)
     if json:
         engines = {one.engine: one.code for one in found}
         print_json({"table": table, "location": location, "metadata": metadata, "engines": engines})

@@ -5,8 +5,9 @@ Metadata has a seal, and every other file its checksum in its name, so nothing h
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from lading.iceberg.follow import where
 from lading.iceberg.manifests import paths_in, read_list
@@ -82,6 +83,13 @@ def shown_lists(place: Place, refs: Collection[str]) -> list[str]:
         return []
     twins = [one for one in found[0] if one.ref in refs or one.number == found[1]]
     return [one.list_in(location_of(place)) for one in twins]
+
+
+def shown_schemas(place: Place) -> list[Mapping[str, Any]]:
+    """Of all snapshots that the metadata of today has."""
+    at = where(place)
+    found = None if at is None else _twins(place, at.path)
+    return [] if found is None else [one.schema for one in found[0]]
 
 
 def _twins(place: Place, path: str, *, anywhere: bool = False) -> tuple[Sequence[Twin], int] | None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from lading.layout.table import METADATA
 
@@ -56,6 +59,29 @@ def unreadable(location: str) -> str | None:
         "pyiceberg, and polars and daft, which use it, take the rest of a path behind # or ? for something "
         "else and find no file: they can't read this table until the warehouse lies elsewhere"
     )
+
+
+def ambiguous(schemas: Iterable[Mapping[str, Any]]) -> str | None:
+    """Why some engines can't read a table with these columns, whatever lading writes; None if all can."""
+    for schema in schemas:
+        for name, times in Counter(_full_names(schema)).items():
+            if times > 1:
+                return (
+                    f"a column and a field inside another one are both {name!r} to pyiceberg, and polars and "
+                    "daft, which use it: they can't read this table until one of them has another name"
+                )
+    return None
+
+
+def _full_names(kind: Any, before: str = "") -> Iterator[str]:
+    """Of all that is inside of a schema or a type, each with the names around it before a dot."""
+    if not isinstance(kind, Mapping):
+        return
+    inside = {one["name"]: one["type"] for one in kind.get("fields", ())}
+    inside |= {step: kind[step] for step in ("element", "key", "value") if step in kind}
+    for name, of in inside.items():
+        yield f"{before}{name}"
+        yield from _full_names(of, f"{before}{name}.")
 
 
 def _in_sql(text: str) -> str:

@@ -155,7 +155,6 @@ class _Following:
     store: ManifestStore
     place: Place
     keep: int
-    _refs: frozenset[str] | None = None
 
     def hint(self) -> tuple[int, str | None]:
         return _hint(self.place)
@@ -176,7 +175,8 @@ class _Following:
         return (hint, None, 0) if found is None else (hint, *found)
 
     def lists_gone(self, twins: Sequence[Twin] | None, current: SnapshotRef) -> bool:
-        return any(one.ref not in self._kept() | {current.ref} for one in twins or ())
+        kept = self._kept(twins or (), current) | {current.ref}
+        return any(one.ref not in kept for one in twins or ())
 
     def composed(self, current: SnapshotRef, known: Sequence[Twin], hint: int, *, anew: bool) -> bytes | None:
         """The next version; None if the snapshot is none that has parts."""
@@ -192,7 +192,8 @@ class _Following:
             shown = shown or self._twin(current.ref, meta, members, anew=anew)
         finally:
             connection.close()
-        twins = [one for one in known if one.ref in self._kept()] if known else self._others(current)
+        kept = self._kept(known, current)
+        twins = [one for one in known if one.ref in kept] if known else self._others(current)
         if anew:
             twins = [
                 one for old in twins if old.ref != current.ref and (one := self._mended(old)) is not None
@@ -210,15 +211,23 @@ class _Following:
             )
         )
 
-    def _kept(self) -> frozenset[str]:
-        if self._refs is None:
-            self._refs = frozenset(one.ref for one in self.store.list_manifests(limit=self.keep))
-        return self._refs
+    def _kept(self, known: Sequence[Twin], current: SnapshotRef) -> frozenset[str]:
+        """Of these the newest whose manifests are there. A manifest that was never shown, since its gate
+        refused it, for instance, takes nobody's place."""
+        wanted = {current.ref, *(one.ref for one in known)}
+        limit = self.keep
+        while True:
+            listed = [one.ref for one in self.store.list_manifests(limit=limit)]
+            found = [ref for ref in listed if ref in wanted]
+            if len(found) >= min(self.keep, len(wanted)) or len(listed) < limit:
+                return frozenset(found[: self.keep])
+            limit *= 2
 
     def _others(self, current: SnapshotRef) -> Sequence[Twin]:
         """Snapshots that were shown before, told by their manifests."""
         found = []
-        for ref in sorted(self._kept() - {current.ref}):
+        listed = {one.ref for one in self.store.list_manifests(limit=self.keep)}
+        for ref in sorted(listed - {current.ref}):
             try:
                 meta, schema = build_meta_and_schema(self.store, ref)
             except (ManifestParseError, ManifestGone):

@@ -17,9 +17,10 @@ import msgspec
 from lading.checks.gate import Findings, ask_gate
 from lading.checks.table import as_object, check_nothing, check_table, told_results
 from lading.config.project import Config, TableConfig
-from lading.errors import GateFailed, ManifestParseError, NotFound
+from lading.errors import GateFailed, LadingError, ManifestParseError, NotFound
 from lading.iceberg.show import NOT_SHOWN, follow_pointer, show_state, waits_to_be_settled
 from lading.ingest.behind import holds, left_where_it_was_put, refuse_another_table
+from lading.ingest.record import write_table_manifest
 from lading.ingest.settle import settle_parts
 from lading.log.table import Table
 from lading.model import CheckResult, SnapshotRef, StartSpark
@@ -67,9 +68,12 @@ def release(
     and could not publish. `session` gives Spark, should the gate need it; `record` is the run's, if it
     has one already; `kept` are this run's files that stay, and those that it publishes are added.
     `schema_changes` are those of this run. Iceberg readers are brought along in any case."""
+    recorded = table.state.sequence
     released = _release(
         config, cfg, table, run_id, session, watch, kept, record=record, schema_changes=schema_changes
     )
+    if table.state.sequence != recorded:
+        released = _with_note(released, _record_again(table))
     if table.state.meta.data_sequence == 0:
         return released
     return _with_note(released, follow_pointer(config, cfg))
@@ -131,6 +135,17 @@ def _with_note(released: Released, note: str | None) -> Released:
     if note is None:
         return released
     return replace(released, note=note if released.note is None else f"{released.note}; {note}")
+
+
+def _record_again(table: Table) -> str | None:
+    """manifest.json was written before parts were settled, and names those that they took the place of. A
+    note if it can't be written: that must not come between readers and a snapshot."""
+    try:
+        write_table_manifest(table)
+    except (LadingError, OSError) as error:
+        told = error.message if isinstance(error, LadingError) else str(error)
+        return f"manifest.json still names parts that were replaced: {told} (the next run writes it)"
+    return None
 
 
 def release_of_nothing(table: TableConfig) -> Released:

@@ -16,16 +16,18 @@ from lading.config.project import Config
 from lading.errors import (
     LadingError,
     LogCorrupt,
+    ManifestGone,
     ManifestParseError,
     ManifestStoreError,
     NotFound,
     StoreUnreachable,
 )
+from lading.iceberg.show import follow_pointer
 from lading.ingest.look import look
 from lading.ingest.record import record_sources, write_table_manifest
 from lading.ingest.table_run import new_run_id
 from lading.layout.project import VERIFY, source_manifest
-from lading.layout.table import BUCKET, TABLE_MANIFEST
+from lading.layout.table import TABLE_MANIFEST
 from lading.log.checkpoint import newest_name
 from lading.log.table import Table
 from lading.log.table_manifest import manifest_bytes
@@ -41,7 +43,7 @@ from lading.snapshots.stores.protocol import ManifestStore
 from lading.sources.manifest import forget_files
 from lading.storage.place import storage_of
 from lading.upkeep.mend import mend, mend_checkpoint, snapshots_of
-from lading.upkeep.verify import broken_members
+from lading.upkeep.verify import broken_members, has_parts
 from lading.watch import Watch
 from lading.words import count_words
 
@@ -60,7 +62,7 @@ def repair(config: Config, name: str, *, watch: Watch) -> Repaired:
     found = Repaired(name)
     where = config.place(name)
     if not Table.exists(where):
-        if _has_parts(where):
+        if has_parts(where):
             found.left.append(f"its log is gone: lading collection rebuild {where}")
         return found
     table = _open(where, store_of(config, name), found)
@@ -75,10 +77,6 @@ def repair(config: Config, name: str, *, watch: Watch) -> Repaired:
     finally:
         table.close()
     return found
-
-
-def _has_parts(where: Place) -> bool:
-    return any(name.startswith(BUCKET) for name in storage_of(where).folders())
 
 
 def _open(where: Place, store: ManifestStore, found: Repaired) -> Table | None:
@@ -167,6 +165,9 @@ def _pointer(config: Config, name: str, table: Table, found: Repaired) -> None:
         record.finish("succeeded", manifest_ref=target.ref)
     holds = ", held as it was" if held is not None else ""
     found.done.append(f"{problem}; readers see the snapshot of run {target.run_id} now{holds}")
+    note = follow_pointer(config, config.tables[name]) if name in config.tables else None
+    if note is not None:
+        found.left.append(note)
 
 
 def _mend_snapshot(store: ManifestStore, table: Table, found: Repaired) -> None:
@@ -198,6 +199,8 @@ def _pointer_problem(store: ManifestStore, table: Table) -> tuple[SnapshotRef | 
         _check(store, current.ref, table)
     except StoreUnreachable:
         raise  # no answer is no damage
+    except ManifestGone as error:
+        return current, error.message
     except NotFound:
         return current, None  # another writer's: it has no parts, and nothing is wrong with that
     except (ManifestParseError, ManifestStoreError) as error:

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from lading.config.project import Config
-from lading.errors import LadingError, LogCorrupt, NotFound, PartError
+from lading.errors import LadingError, LogCorrupt, ManifestGone, NotFound, PartError
 from lading.iceberg.check import problems
 from lading.ingest.ledger import shows_the_log
 from lading.ingest.look import look
 from lading.ingest.record import SMALL
 from lading.ingest.table_run import TableRun
 from lading.layout.project import source_manifest
-from lading.layout.table import NOBODY, SHARD, TABLE_MANIFEST
+from lading.layout.table import BUCKET, NOBODY, SHARD, TABLE_MANIFEST
 from lading.log.table import Table
 from lading.log.table_manifest import load_manifest
 from lading.log.table_manifest_text import TableManifest
@@ -122,9 +122,16 @@ def _sources(config: Config, name: str, found: Verified, watch: Watch) -> TableR
     return seen
 
 
+def has_parts(where: Place) -> bool:
+    return any(name.startswith(BUCKET) for name in storage_of(where).folders())
+
+
 def _log(folder: Place, found: Verified) -> Table | None:
     if not Table.exists(folder):
-        found.note("log", "never run", f"lading run {found.table}")
+        if has_parts(folder):
+            found.wrong("log", "its log is gone", f"lading collection rebuild {folder}")
+        else:
+            found.note("log", "never run", f"lading run {found.table}")
         return None
     try:
         table = Table.open(folder)
@@ -261,6 +268,8 @@ def _members_shown(
     """None for a snapshot that another writer made: it has shards only."""
     try:
         return open_members(store, current.ref, table.place, check=True)
+    except ManifestGone:
+        raise
     except NotFound:
         found.count("snapshots", 1)
         found.note(

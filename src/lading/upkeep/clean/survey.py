@@ -35,6 +35,10 @@ from lading.upkeep.clean.rules import (
     split_manifests,
 )
 
+_LOST = (
+    "nothing of the table is cleaned while nobody can tell what this snapshot needs. If readers see it: "
+    "lading repair; else restore the manifest from a copy, or delete it, and go without that snapshot"
+)
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
@@ -71,6 +75,7 @@ class Manifests:
             try:
                 self._known[ref] = references(self.store, ref, self._root, self.mentioned)
             except ManifestParseError as error:
+                error.hint = _LOST
                 self._known[ref] = error
         found = self._known[ref]
         if isinstance(found, ManifestParseError):
