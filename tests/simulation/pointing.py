@@ -157,7 +157,8 @@ class Pointing:
             raise Wrong("unreadable", f"{type(error).__name__}: {error}") from error
         told = [*history, Operation("check", "read", [], at, at + 1, answer, known=True)]
         told = without_dirty(told, self.world.cuts, _changes)
-        if not explained(told, self.first, lambda state, op: _step(state, op, told)):
+        tried_again = self.case.storage != "folder"
+        if not explained(told, self.first, lambda state, op: _step(state, op, told, tried_again)):
             raise Wrong("not linearizable", "\n".join(map(str, told)))
 
 
@@ -172,7 +173,9 @@ def _changes(op: Operation) -> bool:
     return op.kind != "read" and op.answer[0] not in ("conflict", "gone") and op.answer[-1] is not False
 
 
-def _step(state: State, op: Operation, told: list[Operation]) -> Iterable[State]:
+def _step(state: State, op: Operation, told: list[Operation], tried_again: bool) -> Iterable[State]:
+    """`tried_again`: a publish may ask for the same thing twice, and so bring back its manifest if that was
+    deleted in between."""
     pointer, gone = state
     said = op.answer if op.known else None
     if said is not None and said[0] in ("conflict", "gone"):
@@ -198,8 +201,17 @@ def _step(state: State, op: Operation, told: list[Operation]) -> Iterable[State]
         if pointer is not None and pointer[0] == run:
             others = any(one is not op and one.kind == "delete" and one.asked == op.asked for one in told)
             return [state] if said is None or said[1] is False or others else []
-        return [(pointer, gone | {run})] if said is None or said[1] is True else []
+        if said is not None and said[1] is not True:
+            return []
+        again = tried_again and any(
+            one.kind == "publish" and one.asked[0] == run and _meet(one, op) for one in told
+        )
+        return [(pointer, gone | {run}), *([(pointer, gone)] if again else [])]
     raise AssertionError(op.kind)
+
+
+def _meet(one: Operation, other: Operation) -> bool:
+    return one.called < other.answered and other.called < one.answered
 
 
 def _publish(pointer: Pointer, gone: frozenset[str], op: Operation, said: Any) -> list[State]:
