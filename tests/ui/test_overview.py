@@ -31,6 +31,7 @@ GOOD = TableStatus("voyages", current=SEEN, last_run={"state": "succeeded"}, pen
         ({"pending": {"new": 1}}, "pending"),
         ({"inputs": (MadeOf("ports", 1, 2, True),)}, "pending"),
         ({"inputs": (MadeOf("ports", 2, 2, False),)}, "fresh"),
+        ({"inputs": (MadeOf("ports", 2, 2, False, has_work=True),)}, "pending"),
         ({"pending": None}, "unknown"),
         ({"current": replace(SEEN, held=True), "pending": {"new": 1}}, "held"),
         ({"last_run": {"state": "failed"}, "pending": {"new": 1}}, "failed"),

@@ -69,6 +69,7 @@ def _notes(one: TableStatus) -> str:
     ]
     notes += [f"behind {', '.join(behind)}"] if behind else []
     notes += [f"waits for {of.name}, which {of.stopped}" for of in one.inputs if of.stopped]
+    notes += [f"{of.name} has work to do first" for of in one.inputs if of.has_work]
     if one.rows_rejected or one.files_rejected:
         rows, files = count_words(one.rows_rejected, "row"), count_words(one.files_rejected, "file")
         notes.append(f"set aside: {rows}, {files}")

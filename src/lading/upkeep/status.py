@@ -31,6 +31,7 @@ class MadeOf:
     current: int | None  # None: nothing is published
     behind: bool
     stopped: str | None = None  # why a run would stop there, so that the table waits for it
+    has_work: bool = False  # a run would change it first
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,11 @@ class TableStatus:
     inputs: tuple[MadeOf, ...] = ()  # of a table made of tables
     manifest_sequence: int | None = None  # that manifest/<table>.json shows; None if lading didn't write it
     stopped: str | None = None  # why what is made of it waits: it failed, was refused, or waits itself
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a run would do something, here or in a table that this one is made of."""
+        return any((self.pending or {}).values()) or any(of.behind or of.has_work for of in self.inputs)
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, for `--json`."""
@@ -84,6 +90,7 @@ class TableStatus:
                     "current": of.current,
                     "behind": of.behind,
                     "stopped": of.stopped,
+                    "has_work": of.has_work,
                 }
                 for of in self.inputs
             ],
@@ -173,8 +180,11 @@ def _inputs(config: Config, name: str, known: Mapping[str, TableStatus]) -> tupl
         behind = current is not None and (pin is None or pin.ref != current.ref)
         made_from = pin.sequence if pin is not None else None
         shown = current.sequence if current is not None else None
-        stopped = known[one.name].stopped if one.path is None else None
-        found.append(MadeOf(one.name, made_from, shown, behind, stopped))
+        found.append(MadeOf(one.name, made_from, shown, behind))
+        if one.path is None:
+            of = known[one.name]
+            has_work = of.stopped is None and of.has_work
+            found[-1] = replace(found[-1], stopped=of.stopped, has_work=has_work)
     return tuple(found)
 
 

@@ -332,6 +332,27 @@ def test_a_gate_that_refuses_an_input_stops_what_depends_on_it(shop):
     assert shop.rows("tonnage") == [("hh", "de", 12), ("ro", "nl", 20), ("si", "sg", 5)]
 
 
+def test_status_says_which_input_has_work_to_do_first(shop, capsys):
+    shop.configure(TOP, TONNAGE)
+    shop.done()
+
+    def told() -> dict[str, list[str]]:
+        assert invoke(["-C", str(shop.folder), "status", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)["tables"]
+        return {one["table"]: [of["name"] for of in one["inputs"] if of["has_work"]] for one in found}
+
+    assert not any(told().values())
+    shop.put("v2.csv", "port,day,tonnes\nhh,2,2\n")
+    assert told() == {"voyages": [], "ports": [], "top": ["tonnage"], "tonnage": ["voyages"]}
+    assert invoke(["-C", str(shop.folder), "status"]) == 0
+    shown = capsys.readouterr().out
+    assert "voyages has work to do first" in shown and "tonnage has work to do first" in shown
+    shop.done("voyages")
+    assert told()["top"] == ["tonnage"] and told()["tonnage"] == []  # it is behind, and top is made of it
+    shop.done()
+    assert not any(told().values())
+
+
 def test_status_says_which_input_a_table_waits_for(shop, capsys):
     shop.configure(TOP, TONNAGE)  # in whatever order they are written
 

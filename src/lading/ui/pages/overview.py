@@ -91,14 +91,13 @@ def state_of(one: TableStatus, *, looked: bool = True) -> str:
     """The worst that can be said: `failed`, `refused`, `held`, `unknown`, `pending`, `empty` or `fresh`; as
     long as nobody has looked at the files, `looking` instead of the last four."""
     last = (one.last_run or {}).get("state")
-    behind = any(of.behind for of in one.inputs)
     told = {
         "refused": bool(one.refused),
         "failed": last in ("failed", "dead"),
         "held": one.current is not None and one.current.held,
         "looking": not looked,
         "unknown": one.pending is None,
-        "pending": bool(one.pending) or behind,
+        "pending": one.has_work,
         "empty": one.current is None,
     }
     return next((state for state, is_so in told.items() if is_so), "fresh")
