@@ -14,6 +14,7 @@ import pytest
 from support.chains import by_duckdb
 
 import lading
+from lading.chain import Interruptible
 from lading.cli.main import invoke
 from lading.config.file import load as load_config
 from lading.errors import GateFailed, NotReady
@@ -112,22 +113,23 @@ class InterruptsAt(Watch):
     def __init__(self, phase: str) -> None:
         self._phase = phase
         self._there = threading.Barrier(2, timeout=20, action=lambda: os.kill(os.getpid(), signal.SIGINT))
-
+        self.arrived = threading.Event()
         self.reached: list[str] = []
 
     def phase(self, table: str, name: str) -> None:
         self.reached.append(name)
         if name == self._phase:
             self._there.wait()
-            threading.Event().wait(0.5)  # until it has arrived
+            self.arrived.wait(20)
 
 
 @pytest.mark.parametrize("phase", ["plan", "prepare", "ingest", "commit", "record", "publish"])
-def test_an_interrupt_ends_every_table_and_loses_nothing(project, phase, request):
+def test_an_interrupt_ends_every_table_and_loses_nothing(project, phase, request, monkeypatch):
     # Tests that run in the background ignore it.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
-    threads, watch = threading.active_count(), InterruptsAt(phase)
+    threads, watch, stop = threading.active_count(), InterruptsAt(phase), Interruptible.stop
+    monkeypatch.setattr(Interruptible, "stop", lambda self: (stop(self), watch.arrived.set()))
     with pytest.raises(KeyboardInterrupt):
         run(load_config(project), ["voyages", "ports"], watch=watch, jobs=2)
     assert threading.active_count() == threads, "no table is at work any more"
