@@ -1,5 +1,6 @@
 """lading.yaml: what it means, and that every mistake is found at once, with its line and key."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -243,6 +244,13 @@ def test_a_warehouse_is_a_folder_or_in_s3(tmp_path, url):
 )
 def test_a_file_of_the_wrong_shape_is_refused(tmp_path, text, says):
     assert says in refused(tmp_path, text).message
+
+
+def test_a_project_whose_path_is_not_utf8_is_refused(tmp_path):
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/a\xff"))
+    with pytest.raises(ConfigError, match=r"a\\xff' is not valid UTF-8") as refused:
+        load(folder)
+    assert "rename the folder" in refused.value.hint
 
 
 def test_a_file_that_is_not_utf8_is_refused(tmp_path):

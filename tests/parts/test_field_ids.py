@@ -73,6 +73,11 @@ def test_a_column_that_went_and_came_back_is_another_one() -> None:
     assert gone_names(without) == {"b": numbers(first)["b"]} and gone_names(back) == {}
 
 
+def test_readers_are_told_the_schema_as_it_was_before_it_had_numbers() -> None:
+    given = schema(a=NESTED, b=pa.map_(NESTED, pa.string()), c=pa.list_(NESTED, 2))
+    assert without_numbers(numbered(given)).equals(given, check_metadata=True)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "same"),
     [

@@ -36,6 +36,13 @@ _LONGEST_NAME = 100  # it is part of the names of folders, of files beside other
 def load(project: Path) -> Config:
     """Read and check `project`/lading.yaml; ConfigError lists everything that is wrong with it."""
     project = Path(os.path.abspath(project))
+    try:
+        str(project).encode()
+    except UnicodeEncodeError:
+        raise ConfigError(
+            f"the project's path {os.fsencode(project)!r} is not valid UTF-8",
+            hint="rename the folder; paths in manifests must be text",
+        ) from None
     return parse(project, _text_of(project / CONFIG))
 
 

@@ -181,7 +181,8 @@ def damaged_checkpoint(
             )
         return LogCorrupt(
             f"{path} is not an intact checkpoint: {what}",
-            hint="delete it, the log rebuilds it; if the log was compacted: `lading collection rebuild`",
+            hint="delete the checkpoint: it is made anew from the log; if that was compacted: "
+            "`lading collection rebuild`",
             file=str(path),
         )
 

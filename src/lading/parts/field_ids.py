@@ -142,7 +142,7 @@ def _nested(like: pa.DataType, inner: list[pa.Field]) -> pa.DataType:
     if pa.types.is_struct(like):
         return pa.struct(inner)
     if pa.types.is_map(like):
-        return pa.map_(inner[0], inner[1])
+        return pa.map_(inner[0].with_nullable(False), inner[1])
     if pa.types.is_fixed_size_list(like):
         return pa.list_(inner[0], like.list_size)
     return pa.large_list(inner[0]) if pa.types.is_large_list(like) else pa.list_(inner[0])

@@ -208,7 +208,7 @@ class PagedState:
             self.shelf.forget(ref)
             error.file = self.shelf.path(ref.name)
             if not isinstance(error, Conflict):
-                error.hint = f"{_MEND}; {error.hint}"
+                error.hint = f"{_MEND}; else {error.hint}"
         return error
 
 
