@@ -127,7 +127,13 @@ class _Walk:
 
     def _look_inside(self, node: Node) -> None:
         for inner in node.inner:
-            if self.of(inner).kind != "whole":
+            try:
+                is_whole = self.of(inner).kind == "whole"
+            except Unreadable:
+                raise
+            except Broken:  # if that were mended, it would still read an input that is cut
+                is_whole = False
+            if not is_whole:
                 raise Broken(
                     "a query within an expression reads an input that is cut", "write it as a plain join"
                 )
