@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyiceberg.table import StaticTable
@@ -14,6 +15,7 @@ from support.iceberg import assert_all_see_the_same, by_lading, by_pyiceberg, co
 from support.shown import Shown, lines
 
 from lading.cli.main import invoke
+from lading.errors import StorageError
 from lading.iceberg.check import needed, shown_lists
 from lading.layout.table import LOG_LOCK, parse_iceberg
 from lading.model import Place
@@ -24,7 +26,10 @@ from lading.storage.protocol import Named
 from lading.upkeep.clean.apply import clean
 from lading.upkeep.clean.survey import Rules
 from lading.upkeep.rollback import roll_back
+from lading.upkeep.verify import verify
+from lading.watch import Watch
 
+MANIFESTS = "lading.snapshots.stores.files.LocalStore"
 LATER = datetime.now(UTC) + timedelta(days=3)
 
 
@@ -172,6 +177,32 @@ def test_a_snapshot_that_cannot_be_shown_is_in_no_cleanings_way(
     assert report.note in capsys.readouterr().err
     assert invoke(["-C", str(shown.folder), "clean", "--apply", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["tables"][0]["note"] == report.note
+
+
+def tags(shown: Shown) -> set[str]:
+    table = StaticTable.from_metadata(f"{shown.metadata}/v{shown.hint}.metadata.json")
+    return {name for name in table.metadata.refs if name != "main"}
+
+
+@pytest.mark.parametrize("silent", ["the metadata", "the manifests"])
+def test_no_tag_leads_to_a_snapshot_that_a_cleaning_which_ended_took_away(
+    shown: Shown, monkeypatch: pytest.MonkeyPatch, silent: str
+) -> None:
+    """Found by the simulation (tabling 440370585550): no answer while the metadata was written."""
+    store = store_of(shown.config, "t")
+
+    def no_answer(*_: Any, **__: Any) -> None:
+        raise StorageError("no answer")
+
+    with monkeypatch.context() as patch:
+        where = "lading.iceberg.show.follow" if silent == "the metadata" else f"{MANIFESTS}.delete_manifest"
+        patch.setattr(where, no_answer)
+        with pytest.raises(StorageError):
+            cleaned(shown, keep=2)
+    assert len(store.list_manifests()) == 6 and len(tags(shown)) == (6 if silent == "the metadata" else 2)
+    assert not [one for one in verify(shown.config, "t", watch=Watch())[0].findings if one.level == "error"]
+    cleaned(shown, keep=2)
+    assert len(store.list_manifests()) == 2 and len(tags(shown)) == 2
 
 
 def test_what_somebody_rolled_back_to_stays(shown: Shown) -> None:

@@ -28,7 +28,7 @@ from support.machines import Killed
 from support.shown import Shown, lines
 
 from lading.cli.main import invoke
-from lading.errors import Conflict, GateFailed
+from lading.errors import Conflict, GateFailed, PublishManifestError
 from lading.iceberg import follow as following
 from lading.iceberg import metadata, settled, snapshot
 from lading.iceberg.follow import follow, is_followed
@@ -171,7 +171,8 @@ def test_what_a_gate_refuses_is_shown_to_nobody_until_somebody_publishes_it(show
 
 
 @pytest.mark.acceptance("I7")
-def test_what_a_gate_refuses_takes_no_tag_away(shown: Shown) -> None:
+@pytest.mark.parametrize("lost", [False, True])
+def test_what_a_gate_refuses_takes_no_tag_away(shown: Shown, lost: bool) -> None:
     (shown.folder / "lading.yaml").write_text(
         (shown.folder / "lading.yaml").read_text() + "clean: {keep_runs: 3}\n"
     )
@@ -187,6 +188,9 @@ def test_what_a_gate_refuses_takes_no_tag_away(shown: Shown) -> None:
         with pytest.raises(GateFailed):
             shown.run()
     (shown.folder / "lading.yaml").write_text(text)
+    if lost:  # then the snapshots are told by their manifests
+        for path in [*shown.metadata.glob("*.metadata.json"), shown.metadata / "version-hint.text"]:
+            path.unlink()
     shown.put("c", lines(range(20)))
     shown.run()
     assert len(before) == 3 and tagged(shown)[:-1] == before[1:]
@@ -524,11 +528,18 @@ def test_unchanged_pages_keep_their_manifests(shown: Shown, monkeypatch: pytest.
     assert_all_see_the_same(shown.table)
 
 
-@pytest.mark.parametrize("gate", ["", "gate: {rows: {max_drop: 10%}}"], ids=["published", "refused"])
-def test_manifest_json_names_the_parts_that_were_settled(shown: Shown, gate: str) -> None:
-    shown.configure(f"replace: minus\n    {gate}")
+@pytest.mark.parametrize("end", ["published", "refused", "failed"])
+def test_manifest_json_names_the_parts_that_were_settled(
+    shown: Shown, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    def fail(*asked: Any) -> None:
+        raise PublishManifestError("no space")
+
+    shown.configure("replace: minus\n    " + ("gate: {rows: {max_drop: 10%}}" if end == "refused" else ""))
     shown.put("b", lines(range(5, 20), a=lambda n: f"{n}.5"))  # another type
-    with pytest.raises(GateFailed) if gate else nullcontext():
+    if end == "failed":
+        monkeypatch.setattr("lading.ingest.release.publish_snapshot", fail)
+    with nullcontext() if end == "published" else pytest.raises((GateFailed, PublishManifestError)):
         shown.run()
     found = verify(shown.config, "t", watch=Watch())[0]
     assert not [one for one in found.findings if one.about == "manifest"]

@@ -86,7 +86,7 @@ def shown_lists(place: Place, refs: Collection[str]) -> list[str]:
 
 
 def shown_schemas(place: Place) -> list[Mapping[str, Any]]:
-    """Of all snapshots that the metadata of today has."""
+    """The schemas of all snapshots in the metadata of today."""
     at = where(place)
     found = None if at is None else _twins(place, at.path)
     return [] if found is None else [one.schema for one in found[0]]

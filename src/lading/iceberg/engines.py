@@ -67,8 +67,9 @@ def ambiguous(schemas: Iterable[Mapping[str, Any]]) -> str | None:
         for name, times in Counter(_full_names(schema)).items():
             if times > 1:
                 return (
-                    f"a column and a field inside another one are both {name!r} to pyiceberg, and polars and "
-                    "daft, which use it: they can't read this table until one of them has another name"
+                    f"a column and a field inside another one are both {name!r} to pyiceberg, and to polars "
+                    "and daft, which use it: rename one of them; these engines can read the table once the "
+                    "snapshots from before are cleaned"
                 )
     return None
 

@@ -12,7 +12,7 @@ last one to do so has seen where the pointer is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -50,13 +50,19 @@ class At:
 
 
 def follow(
-    store: ManifestStore, place: Place, *, keep: int, tidy: bool = False, anew: bool = False
+    store: ManifestStore,
+    place: Place,
+    *,
+    keep: int,
+    going: Collection[str] | None = None,
+    anew: bool = False,
 ) -> At | None:
     """Make Iceberg's metadata say what the pointer says, and no more than the newest `keep` snapshots; where
-    readers are pointed at then. None if lading has nothing to show. With `tidy` snapshots that are gone are
-    left out at once; with `anew` all files of what readers see are written again, and damaged ones of other
-    snapshots."""
-    following = _Following(store, place, keep)
+    readers are pointed at then. None if lading has nothing to show. With `going` these snapshots, and those
+    that are gone, are left out at once; with `anew` all files of what readers see are written again, and
+    damaged ones of other snapshots."""
+    tidy = going is not None
+    following = _Following(store, place, keep, frozenset(going or ()))
     for _ in range(_ATTEMPTS):
         hint, etag = following.hint()
         version, twins, shown = following.newest(hint)
@@ -155,6 +161,7 @@ class _Following:
     store: ManifestStore
     place: Place
     keep: int
+    going: frozenset[str] = frozenset()  # snapshots that are left out, although they are there
 
     def hint(self) -> tuple[int, str | None]:
         return _hint(self.place)
@@ -214,7 +221,7 @@ class _Following:
     def _kept(self, known: Sequence[Twin], current: SnapshotRef) -> frozenset[str]:
         """Of these the newest whose manifests are there. A manifest that was never shown, since its gate
         refused it, for instance, takes nobody's place."""
-        wanted = {current.ref, *(one.ref for one in known)}
+        wanted = {current.ref, *(one.ref for one in known)} - self.going
         limit = self.keep
         while True:
             listed = [one.ref for one in self.store.list_manifests(limit=limit)]
@@ -225,9 +232,15 @@ class _Following:
 
     def _others(self, current: SnapshotRef) -> Sequence[Twin]:
         """Snapshots that were shown before, told by their manifests."""
-        found = []
-        listed = {one.ref for one in self.store.list_manifests(limit=self.keep)}
-        for ref in sorted(listed - {current.ref}):
+        found: list[Twin] = []
+        room = self.keep
+        for ref in (one.ref for one in self.store.list_manifests()):
+            if len(found) >= room:
+                break
+            if ref == current.ref:
+                room -= 1
+            if ref == current.ref or ref in self.going:
+                continue
             try:
                 meta, schema = build_meta_and_schema(self.store, ref)
             except (ManifestParseError, ManifestGone):
@@ -235,7 +248,7 @@ class _Following:
             record = record_in(meta.custom)
             if schema and record is not None and self._is_there(record) and not gate_failures(meta.custom):
                 found.append(self._told(ref, meta, schema, record))
-        return found
+        return found[::-1]
 
     def _mended(self, one: Twin) -> Twin | None:
         """A snapshot that was shown before, and is whole or written again; None for one that can't be: it

@@ -6,12 +6,20 @@ run that has nothing to do, mends it.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
 
 from lading.config.project import Config, TableConfig
-from lading.errors import LadingError, ManifestGone, ManifestParseError, NotFound
+from lading.errors import (
+    LadingError,
+    ManifestGone,
+    ManifestParseError,
+    NotFound,
+    StorageError,
+    StoreUnreachable,
+)
 from lading.iceberg.follow import follow, is_followed, stop_following, where
 from lading.iceberg.pages import pages_of
 from lading.iceberg.settled import count_unsettled
@@ -73,18 +81,21 @@ def waits_to_be_settled(cfg: TableConfig, place: Place, store: ManifestStore, cu
 
 
 def follow_pointer(
-    config: Config, cfg: TableConfig, *, keep: int | None = None, tidy: bool = False
+    config: Config, cfg: TableConfig, *, keep: int | None = None, going: Collection[str] | None = None
 ) -> str | None:
-    """Bring what Iceberg readers see to what the pointer says; a note if that didn't work. `keep` and `tidy`
-    are follow's; as many snapshots as lading.yaml keeps unless told."""
+    """Bring what Iceberg readers see to what the pointer says; a note if that didn't work. `keep` and `going`
+    are follow's; as many snapshots as lading.yaml keeps unless told. No answer from a store is an error where
+    snapshots are going: the metadata may name them still."""
     place = config.place(cfg.name)
     try:
         if cfg.iceberg:
             keep = config.clean.keep_runs if keep is None else keep
-            follow(store_of(config, cfg.name), place, keep=keep, tidy=tidy)
+            follow(store_of(config, cfg.name), place, keep=keep, going=going)
         elif where(place) is not None:
             stop_following(place)
     except (LadingError, OSError) as error:
+        if going and isinstance(error, (StorageError, StoreUnreachable)):
+            raise
         return _note(cfg.name, error)
     return None
 

@@ -68,12 +68,9 @@ def release(
     and could not publish. `session` gives Spark, should the gate need it; `record` is the run's, if it
     has one already; `kept` are this run's files that stay, and those that it publishes are added.
     `schema_changes` are those of this run. Iceberg readers are brought along in any case."""
-    recorded = table.state.sequence
     released = _release(
         config, cfg, table, run_id, session, watch, kept, record=record, schema_changes=schema_changes
     )
-    if table.state.sequence != recorded:
-        released = _with_note(released, _record_again(table))
     if table.state.meta.data_sequence == 0:
         return released
     return _with_note(released, follow_pointer(config, cfg))
@@ -190,8 +187,13 @@ class _Attempt:
     schema_changes: tuple[str, ...] = ()
 
     def publish(self, record: RunHandle) -> Released:
+        before = self.table.state.sequence
+        settled = settle_parts(self.cfg, self.table, self.run_id, self.kept, self.store, self.current)
+        note = _record_again(self.table) if self.table.state.sequence != before else None
+        return _with_note(self._published(record, settled), note)
+
+    def _published(self, record: RunHandle, settled: bool) -> Released:
         cfg, run_id = self.cfg, self.run_id
-        settled = settle_parts(cfg, self.table, run_id, self.kept, self.store, self.current)
         served = shard(
             self.config,
             cfg,

@@ -160,11 +160,12 @@ def _apply(around: Around, report: CleanReport) -> None:
     elif any(one.kind == "old log" for one in report.garbage) and table.state.base is not None:
         table.state.base.check()  # LogCorrupt if the checkpoint that stays isn't whole
     report.gave_up = _give_up(around, report.garbage)
+    if around.follow is not None:
+        # Iceberg's metadata first: it must not name what is gone. If the snapshot of today can't be shown,
+        # what its readers see instead stays: see _split.
+        report.note = around.follow(going=report.manifests)
     refused = {one.path for one in report.garbage if one.file is None and not store.delete_manifest(one.path)}
     report.deleted += [one for one in report.garbage if one.file is None and one.path not in refused]
-    if around.follow is not None:
-        # Iceberg's metadata without what just went. If that fails, what it leads to stays: see _split.
-        report.note = around.follow(tidy=True)
     log = LiveLog(table)
     again = Survey(around).unreachable()
     for one in report.garbage:

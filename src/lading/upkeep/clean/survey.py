@@ -36,8 +36,8 @@ from lading.upkeep.clean.rules import (
 )
 
 _LOST = (
-    "nothing of the table is cleaned while nobody can tell what this snapshot needs. If readers see it: "
-    "lading repair; else restore the manifest from a copy, or delete it, and go without that snapshot"
+    "nothing in this table is cleaned until it is clear what this snapshot needs. If readers see it: lading "
+    "repair. Otherwise restore the manifest from a copy, or delete it and do without that snapshot"
 )
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
