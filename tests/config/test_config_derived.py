@@ -57,7 +57,7 @@ def test_there_are_256_slots_unless_told_otherwise_and_one_where_nothing_is_cut(
          ":4: tables.tonnage.from: takes `sql` or `transform`, not both"),
         ("tonnage: {from: {}, Q}", "names no table"),
         ("tonnage: {from: {voyages: {}, Voyages: {path: /elsewhere}}, Q}",
-         ":4: tables.tonnage.from.Voyages: is called like voyages but for its case"),
+         ":4: tables.tonnage.from.Voyages: differs from voyages only in case"),
         ("tonnage: {from: {voyages: {bye: port}}, Q}", "voyages.bye: unknown key; did you mean 'by'?"),
         ("tonnage: {from: {voyages: {by: [port, port]}}, Q}", "names a column twice"),
         ("tonnage: {from: {voyages: {by: 5}}, Q}", "from.voyages.by: must be text"),

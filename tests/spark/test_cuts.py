@@ -76,6 +76,10 @@ def check_rows(spark, rows: DataFrame) -> tuple[str, ...]:
         "select port from voyages where flag in (select flag from flags order by name limit 3)",
         "select port from voyages where flag in (select name from (from flags order by flag) limit 1)",
         "select port, (select max(name) from flags limit 1) n from voyages",
+        "select port from voyages v where exists (select 1 from flags f where f.flag = v.flag limit 1)",
+        "with f as (select flag from flags order by name) "
+        "select port from voyages where flag in (select flag from f limit 3)",
+        "from voyages |> where tonnes > 1 |> select port, month |> set month = 1",
         "select port, sort_array(collect_set(flag)) x, approx_count_distinct(flag) n from voyages group by 1",
         "select a.port, b.tonnes from voyages a join voyages b on a.port = b.port",
         "select port p2, upper(port) u, port from voyages",
@@ -207,6 +211,12 @@ def test_a_query_that_is_cut_passes(inputs, sql):
             "it is recursive",
         ),
         ("select transform(port) using 'cat' as (port string) from voyages", "it runs a program"),
+        ("from voyages |> select flag as port", "is not port as the input"),
+        ("from voyages |> extend sum(tonnes) over (partition by month) as n", "a window goes over"),
+        (
+            "select port from voyages where flag in (select flag from flags sort by name limit 3)",
+            "in no order",
+        ),
         ("select v.port from voyages v, ports p where v.port = p.port or v.month = 1", "different slots"),
         ("select port, month, sum(tonnes) s from voyages group by rollup(port), month", "it aggregates rows"),
         ("select p.port from voyages v left join ports p on true where v.port = p.port", "different slots"),

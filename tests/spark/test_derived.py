@@ -119,6 +119,26 @@ def test_a_query_may_name_columns_of_which_nothing_comes(shop, sql):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select * from codes",
+        "select * from codes where c0 is not null",
+        "select c0, c1 from codes order by c0",
+        "select c1, c0 from codes",
+    ],
+)
+def test_a_column_may_have_any_name(shop, sql):
+    """Spark drops a step that renames nothing, so tasks give columns names that no input has."""
+    (shop.folder / "data" / "codes.csv").write_text("c0,c1\nx,1\ny,2\n")
+    shop.configure(
+        "  codes: {root: data, path: codes.csv, format: csv}\n"
+        f"  tonnage:\n    from: {{codes: {{by: c0}}}}\n    sql: {sql}\n"
+    )
+    assert shop.run().error is None
+    assert sorted((row["c0"], row["c1"]) for row in shop.rows()) == [("x", 1), ("y", 2)]
+
+
 @pytest.mark.parametrize("large", [0, 1 << 40])
 def test_which_slots_changed_is_found_by_tasks_and_the_driver_reads_no_row(shop, monkeypatch, large):
     monkeypatch.setattr(count, "HERE", 0)
@@ -209,10 +229,34 @@ def test_one_slot_is_offered_only_where_it_helps(shop, sql, helps):
     assert (shop.run().tables[1].error is None) == helps
 
 
-def test_a_limit_on_rows_in_no_order_is_refused_of_a_whole_table_too(shop):
-    shop.configure(tonnage("sql: select port from voyages limit 3", "    slots: 1\n"))
+@pytest.mark.parametrize(
+    ("sql", "settled"),
+    [
+        ("select port from voyages limit 3", False),
+        ("select port from voyages sort by port limit 3", False),
+        ("select port from (select port, day from voyages distribute by port sort by day) limit 3", False),
+        ("with t as (select port from voyages) select port from t limit 3", False),
+        ("select port from voyages order by port limit 3", True),
+        ("with t as (select port, day from voyages order by port, day) select port from t limit 3", True),
+        ("from voyages |> order by port, day |> select port |> limit 3", True),
+        ("select port from voyages where exists (select 1 from voyages limit 1)", True),
+        ("select max(port) as port from voyages limit 1", True),
+    ],
+)
+def test_a_limit_on_rows_in_no_order_is_refused_of_a_whole_table_too(shop, sql, settled):
+    shop.configure(tonnage(f"sql: {sql}", "    slots: 1\n"))
     error = shop.run().tables[1].error
-    assert error is not None and "a limit on rows in no order" in error.message and "order them" in error.hint
+    if settled:
+        assert error is None
+    else:
+        assert error is not None and "a limit on rows in no order" in error.message
+        assert "order them" in error.hint
+
+
+def test_what_would_help_a_limit_is_told_at_once(shop):
+    shop.configure(tonnage("sql: select port from voyages limit 3"))
+    error = shop.run().tables[1].error
+    assert error is not None and "order the rows before the limit, and evaluate it as a whole" in error.hint
 
 
 def test_one_slot_evaluates_whatever_can_be_evaluated(shop):

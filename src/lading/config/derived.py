@@ -106,9 +106,7 @@ def _inputs(section: Section) -> Iterable[Input]:
     for name, line in given.lines.items():
         like = known.setdefault(name.lower(), name)
         if like != name:
-            given.complain(
-                name, f"is called like {like} but for its case, which Spark SQL takes for the same"
-            )
+            given.complain(name, f"differs from {like} only in case, and Spark SQL ignores case")
             continue
         if not _NAME.fullmatch(name):
             given.complain(name, "an input's name must be letters, digits and '_': the query calls it so")

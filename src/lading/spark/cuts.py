@@ -34,7 +34,7 @@ _COALESCE = re.compile(r"coalesce\(([^\s(),]+#\d+L?), ([^\s(),]+#\d+L?)\)")
 
 _PASSING = (
     "SubqueryAlias", "View", "Sort", "Repartition", "RepartitionByExpression",
-    "RebalancePartitions", "ResolvedHint", "CollectMetrics",
+    "RebalancePartitions", "ResolvedHint", "CollectMetrics", "PipeOperator",
 )  # fmt: skip
 # Joins that keep the rows of a side that find no other, and never fill up that side with nulls.
 _INNER = ("Inner", "Cross")

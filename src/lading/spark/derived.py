@@ -40,7 +40,11 @@ from lading.spark.sql_checks import spark_bits
 from lading.spark.transform import made_of
 from lading.spark.workers import imports_are_no_garbage
 
-_ALL_FIELDS = {"spark.sql.debug.maxToStringFields": "100000"}  # of plans, which are read here
+# Plans are read here, so none may be cut off.
+_WHOLE_PLANS = {
+    "spark.sql.debug.maxToStringFields": "100000",
+    "spark.sql.maxPlanStringLength": str((1 << 31) - 16),
+}
 _SHUFFLE = "spark.sql.shuffle.partitions"
 _PER_SHUFFLE = 8 << 20  # bytes of input a task behind a shuffle
 _MOST_SHUFFLED = 512 << 20  # beyond which Spark's own number is as good
@@ -81,7 +85,11 @@ def evaluate(
 ) -> tuple[Output, list[bytes]]:
     """Read, evaluate, check, spread and write; what the rows are, and what the writing tasks have to tell."""
     try:
-        with _alone(spark), held_settings(spark, _ALL_FIELDS), _evaluated(spark, job, question) as (rows, by):
+        with (
+            _alone(spark),
+            held_settings(spark, _WHOLE_PLANS),
+            _evaluated(spark, job, question) as (rows, by),
+        ):
             schema = arrow_schema(rows.schema)
             of = "the query's result"
             width = bucket_width(schema, job.order_by, job.bucket_size, table=job.table, of=of)
@@ -170,7 +178,11 @@ def _evaluated(
 def answered(spark: SparkSession, job: IngestJob, question: Question, wanted: Sequence[int]) -> pa.Table:
     """The rows of the result whose `_source` is one of `wanted`, brought here."""
     try:
-        with _alone(spark), held_settings(spark, _ALL_FIELDS), _evaluated(spark, job, question) as (rows, by):
+        with (
+            _alone(spark),
+            held_settings(spark, _WHOLE_PLANS),
+            _evaluated(spark, job, question) as (rows, by),
+        ):
             schema = arrow_schema(rows.schema).append(pa.field(SOURCE, pa.int64()))
             only = _Only(question.sources, by, tuple(rows.columns), frozenset(wanted))
             plain = pa.schema([field.with_name(f"c{at}") for at, field in enumerate(schema)])
@@ -208,7 +220,9 @@ def _views(
 
 def _frame(spark: SparkSession, given: Given, columns: tuple[str, ...]) -> DataFrame:
     read = given.read
-    names = [f"c{number}" for number in range(len(columns))]
+    # Names that no input has: Spark drops a step that renames nothing, and then nobody could see which
+    # columns the query gives (`used_columns`).
+    names = [f"__lading_{number}" for number in range(len(columns))]
 
     def run(batches: Batches) -> Batches:
         imports_are_no_garbage()
@@ -282,13 +296,23 @@ def cut_by(
         refuse_unordered(plan)
         slot: tuple[str, ...] = ()
         if question.is_cut:
-            as_a_whole = "; or evaluate it as a whole: remove `by`, or set slots: 1"
+            as_a_whole = _as_a_whole(plan)
             slot = _checked_cut(plan, rows, question, words)
             as_a_whole = ""
         refuse_unordered_limits(plan)
         return slot
     except Broken as broken:
         raise _wrong(question, job, broken.why, broken.remedy + as_a_whole) from broken
+
+
+def _as_a_whole(plan: str) -> str:
+    """The other way out for a query that isn't cut."""
+    way = "evaluate it as a whole: remove `by`, or set slots: 1"
+    try:
+        refuse_unordered_limits(plan)
+    except Broken:
+        return f"; or order the rows before the limit, and {way}"
+    return f"; or {way}"
 
 
 def _checked_cut(plan: str, rows: DataFrame, question: Question, words: Mapping[str, str]) -> tuple[str, ...]:

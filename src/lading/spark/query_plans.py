@@ -17,7 +17,13 @@ _APPROXIMATE = (
     "approx_top_k_combine", r"(?:hll|kll|theta|tuple)_\w*agg\w*",
 )  # fmt: skip
 _CALL = re.compile(rf"(?<![\w.])({'|'.join((*_UNSETTLED, *_APPROXIMATE))})\(")
-_IN_ORDER = (*LIMITS, "Project", "Filter", "SubqueryAlias")  # what leaves rows in the order they have
+_IN_ORDER = (
+    *LIMITS,
+    "Project",
+    "Filter",
+    "SubqueryAlias",
+    "PipeOperator",
+)  # leave rows in the order they have
 _SORTED = re.compile(r"(?:sort_array|array_sort)\($")
 
 
@@ -55,17 +61,35 @@ def refuse_unordered(plan: str) -> None:
 
 def refuse_unordered_limits(plan: str) -> None:
     """Raise Broken for a limit on rows in no order, which keeps whichever come first."""
-    for node in tree_of(plan).all():
-        if node.word not in LIMITS:
-            continue
-        below = node
-        while below.word in _IN_ORDER:
-            below = below.children[0]
-        if below.word != "Sort" and not _is_one_row(below):
+    nodes = list(tree_of(plan).all())
+    shared = {_number(one): one.children[0] for one in nodes if one.word == "CTERelationDef"}
+    for node in nodes:
+        if node.word in LIMITS and not _is_settled_limit(node, shared):
             raise Broken(
                 "it has a limit on rows in no order, so it keeps whichever come first",
                 "order them first, by enough columns",
             )
+
+
+def _is_settled_limit(node: Node, shared: Mapping[str, Node]) -> bool:
+    """Whether it always keeps the same rows. `shared` has what common table expressions stand for."""
+    below: Node | None = node
+    while below is not None and below.word in _IN_ORDER:
+        if below.word == "Project" and not any(numbers(named(one)[0]) for one in below.lists()[-1]):
+            return True  # all rows are alike, as in exists (select 1 …)
+        below = below.children[0]
+        if below.word == "CTERelationRef":
+            below = shared.get(_number(below))
+    if below is None:
+        return False
+    # A sort that isn't global (`sort by`) only orders the rows of each task.
+    return _is_one_row(below) or (below.word == "Sort" and below.text.endswith(", true"))
+
+
+def _number(common: Node) -> str:
+    """Of a common table expression: what refers to it has the same."""
+    found = re.search(r"\d+", common.text)
+    return found[0] if found else ""
 
 
 def _is_one_row(node: Node) -> bool:
@@ -95,7 +119,7 @@ def _is_settled(expression: str, call: re.Match[str]) -> bool:
 def _settled(name: str) -> str:
     if name in _LISTS:
         return f"sort_array({name}(x))"
-    if "percentile" in name:
+    if "percentile" in name or name.startswith("kll"):
         return "percentile(x, 0.5), which is exact"
     if re.fullmatch("|".join(_APPROXIMATE), name):
         return "count(distinct x), approx_count_distinct(x), or groups and their rank"
