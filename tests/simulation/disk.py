@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from simulation.kernel import Killed, Process, World, current_task
+from simulation.kernel import EPOCH, START, Killed, Process, World, current_task
 
 _BLOCK = 64
+_BEGINNING = int((START - EPOCH).total_seconds()) * 1_000_000_000
 _real = {
     name: getattr(os, name)
     for name in (
@@ -102,6 +103,12 @@ class Disk:
             return
         self._synced[there.st_ino] = content(f"/proc/self/fd/{fd}")
         self.dated(fd)
+
+    def dated_if_new(self, fd: int) -> None:
+        """What was written and not synced yet has the time of the real world, long before this one began."""
+        there = os.fstat(fd)
+        if stat.S_ISREG(there.st_mode) and there.st_mtime_ns < _BEGINNING:
+            self.dated(fd)
 
     def dated(self, file: Any) -> None:
         _real["utime"](file, ns=(self.world.now, self.world.now))
@@ -282,6 +289,7 @@ def os_fsync(fd: int) -> None:
     path = os.readlink(f"/proc/self/fd/{fd}")
     if not path.startswith(DISK.root):
         return
+    DISK.dated_if_new(fd)
     try:
         DISK.world.effect("fsync", _shown(path))
     except Killed:

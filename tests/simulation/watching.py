@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import random
 from contextlib import nullcontext
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -82,13 +83,14 @@ class Watching(Tabling):
             heard=heard, runs=self._one_run,
         )  # fmt: skip
         heard.watcher = watcher
+        asked = self.world.time()
         self.listeners.append(heard)
         try:
             watcher.watch()
         except Conflict as error:
             if "is being watched already" not in str(error):
                 raise
-            self._may_refuse()
+            self._may_refuse(asked)
             return ("refused",)
         finally:
             self.listeners.remove(heard)
@@ -98,9 +100,10 @@ class Watching(Tabling):
             return ("gave up",)
         return ("watched",)
 
-    def _may_refuse(self) -> None:
+    def _may_refuse(self, asked: datetime) -> None:
+        """Whoever asks may sleep before it hears the answer, but no lease holds that had lapsed by then."""
         held, _ = lease._read(self.config.warehouse)
-        if held is not None and not self.listeners[:-1] and not held.is_alive(self.world.time()):
+        if held is not None and not self.listeners[:-1] and not held.is_alive(asked):
             raise Wrong("kept out", f"by {held}, which has lapsed")
 
     @property

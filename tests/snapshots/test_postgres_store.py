@@ -195,6 +195,26 @@ def test_a_wait_for_a_lock_uses_up_no_patience(
     assert len(tries) == 3
 
 
+def test_a_server_that_fails_after_a_long_wait_has_all_the_patience(
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was there until it failed: patience begins then."""
+    monkeypatch.setattr(postgres_connections, "PATIENCE", 0.2)
+    monkeypatch.setattr(postgres_connections, "_TRIES", 1)
+    tries: list[int] = []
+
+    def work(connection: psycopg.Connection[Any]) -> Any:
+        tries.append(1)
+        if len(tries) == 1:
+            connection.execute("SELECT pg_sleep(0.5)")
+        if len(tries) < 3:
+            raise psycopg.OperationalError("server closed the connection unexpectedly")
+        return connection.execute("SELECT 1").fetchone()
+
+    assert connections_to(postgres_server.url).transaction(work) == (1,)
+    assert len(tries) == 3
+
+
 def test_a_transaction_that_the_server_wants_again_is_not_a_refused_pointer(
     store: PostgresStore, database: psycopg.Connection[Any]
 ) -> None:

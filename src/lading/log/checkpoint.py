@@ -181,7 +181,7 @@ def damaged_checkpoint(
             )
         return LogCorrupt(
             f"{path} is not an intact checkpoint: {what}",
-            hint="delete the checkpoint: it is made anew from the log; if that was compacted: "
+            hint="delete the checkpoint; lading makes it anew from the log. If the log was compacted: "
             "`lading collection rebuild`",
             file=str(path),
         )

@@ -82,7 +82,8 @@ class Connections:
                 if not (is_passing(error) and self._was_there):
                     raise
                 self.close()  # one broken connection: the others are likely to be, too
-                waited += _waited(error, clock.monotonic() - began, pause)
+                took = clock.monotonic() - began if tries > 1 else 0.0  # the server was there until it failed
+                waited += _waited(error, took, pause)
                 if waited > PATIENCE and tries >= _TRIES:
                     raise
             clock.sleep(pause)
