@@ -241,22 +241,33 @@ class Tabling:
             rows = reader.rows
             if hours:
                 self.world.sleep(hours * 3600)
-            if self.world.now - began > GRACE.total_seconds() * 1e9 * 0.95:
+            if self._is_late(began):
                 return ("too late",)
             try:
                 seen = self._seen(reader)
             except (LadingError, OSError) as error:
-                if self.world.now - began > GRACE.total_seconds() * 1e9 * 0.95 or self._shaky(error):
+                if self._is_late(began) or self._shaky(error) or (offset and self._was_left_long_ago()):
                     return ("too late",)
                 raise Wrong("a hole", f"{type(error).__name__}: {error}") from error
         if sum(seen.values()) != rows:
             raise Wrong("half seen", f"{rows} rows were promised: {dict(seen)}")
+        self._are_whole_files(seen)
+        return ("seen", rows)
+
+    def _is_late(self, began: int) -> bool:
+        return self.world.now - began > GRACE.total_seconds() * 1e9 * 0.95
+
+    def _was_left_long_ago(self) -> bool:
+        """Whether readers see another snapshot for the grace period: one from before had no promise."""
+        current = store_of(self.config, "t").load_current()
+        return current is not None and current.published_at < self._long_ago()
+
+    def _are_whole_files(self, seen: Counter[str]) -> None:
         for number in range(KEYS):
             mine = tuple(sorted(note for note in seen.elements() if note.startswith(f"{number}.")))
             known = {tuple(sorted(one)) for one in self.versions[f"f{number}.csv"] if one is not None}
             if mine and mine not in known:
                 raise Wrong("half seen", f"f{number}.csv was never {mine}; it was {known}")
-        return ("seen", rows)
 
     @staticmethod
     def _seen(reader: lading.Reader) -> Counter[str]:

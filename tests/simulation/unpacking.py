@@ -16,8 +16,7 @@ from collections import Counter
 from functools import cache
 from typing import Any
 
-import lading
-from lading.errors import LadingError, NotFound
+from lading.errors import NotFound
 from lading.ingest.quarantine import list_aside, show_aside
 from lading.run import run
 from lading.sources.archives.cache import cache_contents, clear_cache
@@ -25,7 +24,7 @@ from simulation.case import STORIES, Actor, Case, Op, Wrong
 from simulation.faults import some_faults
 from simulation.kernel import World
 from simulation.linear import Operation
-from simulation.tabling import CONFIG, GRACE, Tabling
+from simulation.tabling import CONFIG, Tabling
 
 ARCHIVES = 3
 MEMBERS = ("a", "b")
@@ -118,26 +117,12 @@ class Unpacking(Tabling):
         versions.append(rows)
         return "".join(f"{'none' if at is None else at},{note}\n" for at, note in rows)
 
-    def _read(self, hours: float, offset: int | None = None) -> Any:
-        began = self.world.now
-        with lading.open(self.table, offset=offset or None) as reader:
-            rows = reader.rows
-            if hours:
-                self.world.sleep(hours * 3600)
-            try:
-                seen = self._seen(reader)
-            except (LadingError, OSError) as error:
-                if self.world.now - began > GRACE.total_seconds() * 1e9 * 0.95 or self._shaky(error):
-                    return ("too late",)
-                raise Wrong("a hole", f"{type(error).__name__}: {error}") from error
-        if sum(seen.values()) != rows:
-            raise Wrong("half seen", f"{rows} rows were promised: {dict(seen)}")
+    def _are_whole_files(self, seen: Counter[str]) -> None:
         for key, versions in self.known.items():
             mine = sorted(note for note in seen.elements() if note.startswith(key.replace("/", "") + "."))
             allowed = [sorted(_passing(one, limit)) for one in versions for limit in LIMITS]
             if mine and mine not in allowed:
                 raise Wrong("half seen", f"{key} was never {mine}; it was {versions}")
-        return ("seen", rows)
 
     # The end.
 
